@@ -1,6 +1,7 @@
-"""What a run does not collect: modules without an example, and files whose tests are all left out.
+"""Tests that a run does not collect: modules without examples, files without selected tests.
 
-Each process of a run imports all that it collects. `make fast` would import PySpark for nothing.
+Each process of a run imports everything that it collects. Otherwise `make fast` would import
+PySpark for nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MARKED: Final = re.compile(
 
 @cache
 def left_out(expression: str) -> frozenset[str]:
-    """Return the markers whose tests an expression leaves out, whatever else marks them.
+    """Return the markers whose tests an expression always leaves out.
 
     >>> sorted(left_out("not (spark or slow) and not guard"))
     ['guard', 'slow', 'spark']
@@ -52,7 +53,7 @@ def marker_of(text: str) -> str | None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no file whose tests are all left out."""
+    """Do not import files whose tests are all left out."""
     if collection_path.suffix != ".py" or not (names := left_out(config.option.markexpr)):
         return None
     return marker_of(collection_path.read_text(encoding="utf-8")) in names or None
@@ -62,7 +63,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collect_file(
     file_path: Path,
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Import no module for examples that has none."""
+    """Do not import modules without examples to look for examples."""
     found = yield
     if (
         any(isinstance(one, DoctestModule) for one in found)
@@ -74,7 +75,7 @@ def pytest_collect_file(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Spare the collector the million objects of tests and modules while they are made."""
+    """Exclude the objects of tests and modules from garbage collection while they are made."""
     gc.disable()
     try:
         return (yield)
@@ -83,10 +84,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the collector what lives as long as the process, a sixth of the time of tests.
+    """Exclude objects that live as long as the process, which saves a sixth of the tests' time.
 
-    There are a million objects, of tests, modules and messages' classes, and to go through all of
-    them frees next to nothing. The young are gone through as ever, and all of them once at the end.
+    A million objects belong to tests, modules and message classes, and collecting them frees almost
+    nothing. Young objects are collected as usual, and all objects once at the end.
     """
     gc.collect()
     gc.freeze()
@@ -95,5 +96,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Let the interpreter free all at its end: DuckDB's binding takes what is left for leaks."""
+    """Let the interpreter free everything at its end:
+
+    DuckDB's binding reports remaining objects as leaks.
+    """
     gc.unfreeze()

@@ -1,4 +1,4 @@
-"""The common settings of all tests: the one Spark session, and the tests that run in parallel."""
+"""The common settings of all tests: the shared Spark session, and the parallel run of tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import (
     collecting,
     ending,
     own_process,
-    searching,  # noqa: F401 - it loads the profile that every search has
+    searching,  # noqa: F401 - it loads the profile that every search uses
 )
 
 if TYPE_CHECKING:
@@ -24,29 +24,34 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "guard")
 SESSIONS = 2
-"""How many processes of a run start a session of Spark. Each takes 2 GB, and half a minute of a
-processor until its queries are fast."""
+"""How many processes of a run start a Spark session.
+
+Each takes 2 GB, and half a minute of CPU time until its queries are fast.
+"""
 FEW_STAGES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
-    # Or PySpark asks Java for the session, and for the line that runs, with each column.
+    # Otherwise PySpark asks Java for the session, and for the running line, with each column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-"""What answers about small tables are asked with too: a query of a few rows is one job of one task
-a stage, and takes half the time. Analyses on a cluster have Spark's own settings."""
+"""The settings for answers about small tables apply too.
+
+A query of a few rows is one job with one task a stage, and takes half the time. Analyses on a
+cluster use Spark's own settings.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have every run end, and tests that change their process in one of their own."""
+    """End every run, and run tests that change their process in a separate process."""
     config.pluginmanager.register(collecting)
     config.pluginmanager.register(ending)
     config.pluginmanager.register(own_process)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse tests that use Spark and do not say so; the longest files come first, whole."""
+    """Refuse tests that use Spark without the marker; run the longest files first, whole."""
     ranks: dict[str, int] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not is_spark(item):
@@ -55,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             file = scope(item.nodeid)
             is_long = any(map(item.get_closest_marker, LONG))
             ranks[file] = min(ranks.get(file, 2), 1 if is_long else 2)
-    # Nobody is left alone with a long file when all others are done.
+    # No process is left with a long file when all others are done.
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
 
 
@@ -66,10 +71,10 @@ def is_spark(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process the tests of whole files, and few processes those that start Spark."""
+    """Give each process whole files, and Spark tests only to a few processes."""
     if config.getvalue("dist") != "loadfile":
         return None
-    # It is here only if tests run beside each other.
+    # It is here only if tests run in parallel.
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - see above
 
     with_session: set[Any] = set()
@@ -84,34 +89,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             super()._assign_work_unit(node)
 
     scheduling = FewSessions(config, log)
-    # In the order above, and not the files of most tests first.
+    # In the order above, not by the number of tests in a file.
     config.option.loadscopereorder = False
     config.stash[ending.WATCH].scheduler = scheduling
     return scheduling
 
 
 def next_file(files: Iterable[str], *, is_full: bool) -> str:
-    """Return the file that a process takes next. Where sessions are full it takes those last."""
+    """Return the file that a process runs next.
+
+    If no more Spark sessions are allowed, a process takes Spark files last.
+    """
     waiting = [*files]
     others = (one for one in waiting if not shares_spark(one))
     return next(others, waiting[0]) if is_full else waiting[0]
 
 
 def scope(nodeid: str) -> str:
-    """Return what tests have in common that run in one process: their file."""
+    """Return the file of a test, whose tests all run in one process."""
     return nodeid.partition("::")[0]
 
 
 @cache
 def shares_spark(file: str) -> bool:
-    """Return whether a file has a test that takes the session of its process."""
+    """Return whether a file has a test that uses its process's session."""
     path = ROOT / file
-    # Sessions that a test runs have other files.
+    # Sessions that a test starts use other files.
     return path.exists() and "spark: SparkSession" in path.read_text(encoding="utf-8")
 
 
 def _remember_classes() -> None:
-    """Ask Java once what a name stands for: PySpark asks it anew for each column."""
+    """Ask Java only once what a name means: PySpark asks again for each column."""
     from py4j.java_gateway import (  # noqa: PLC0415 - it takes a while
         JavaClass,
         JavaMember,
@@ -131,18 +139,19 @@ def _remember_classes() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
+    """The only Spark session of the run; it takes seconds to start, so only its users pay."""
     # Importing PySpark takes a second.
     from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
     _remember_classes()
-    # The jobs of tests are small, as those of an analysis that takes the same settings.
+    # The jobs of tests are small, like those of an analysis with the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")
     started = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
-    # It says on which Java it is; processes of tests are to find theirs, and its archive.
+    # The archive depends on the Java version, so processes of tests must find their own Java and
+    # archive.
     os.environ.pop("JAVA_HOME", None)
     if java is not None:
         os.environ["JAVA_HOME"] = java

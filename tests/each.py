@@ -1,5 +1,4 @@
-"""One test for a law about many values, such as all messages: it checks all and names those that
-fail.
+"""One test for a law about many values, such as all messages: it checks all and names failures.
 
 A parametrized test costs pytest two milliseconds for each value, in every run.
 """
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-# Of the values that fail, as many are named, in so many characters.
+# At most this many failing values are named, in at most this many characters.
 NAMED, LENGTH = 20, 80
 
 Test = Callable[..., None]
@@ -22,11 +21,11 @@ Test = Callable[..., None]
 def each(
     name: str, values: Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]]
 ) -> Callable[[Test], Test]:
-    """Call the test with each of the values as one of its arguments.
+    """Call the test with each value as one of its arguments.
 
-    Values of a mapping are named by its keys. Those that take long to make are given by a function,
-    which is called when the test is. What is raised is the first error, with a note of all values
-    that fail. Fixtures are made once.
+    Values of a mapping have its keys as names. A function returns values that take long to make; it
+    is called when the test runs. The test raises the first error, with a note that names all
+    failing values. Fixtures are made once.
     """
 
     def over(test: Test) -> Test:

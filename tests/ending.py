@@ -1,12 +1,12 @@
-"""A run of tests ends: when a process of it is lost, and when it takes too long.
+"""A run of tests ends if one of its processes is lost, or if it takes too long.
 
-pytest-xdist replaces a worker that is lost. With whole files for each process the replacement can
-get a single test, waits for a second one before it runs the first, and the run never ends. Here the
+pytest-xdist replaces a lost worker. With whole files for each process the replacement may get a
+single test and wait for a second one before it runs the first. Then the run never ends. Here the
 loss of a worker ends the run with an error.
 
-A run that takes 20 minutes says which tests it is running, and ends too. The variable
-``FLEXWIRE_TEST_MINUTES`` sets another limit; 0 is none. A Python thread keeps the limit, and where
-a test holds the interpreter's lock, `faulthandler` ends the run a little later.
+A run that takes 20 minutes says which tests are running, and ends too. The variable
+``FLEXWIRE_TEST_MINUTES`` sets another limit; 0 means no limit. A Python thread enforces the limit.
+If a test holds the interpreter's lock, `faulthandler` ends the run a little later.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "FLEXWIRE_TEST_MINUTES"
 MINUTES: Final = 20.0
-"""How long a run may take, unless the variable says otherwise."""
+"""How long a run may take, unless the variable sets another limit."""
 
 LONGER: Final = {"cluster": 60.0, "kafka": 120.0}
-"""How long a run may take that has tests with these markers. `make test` has none of them."""
+"""How long a run with tests of these markers may take. `make test` has none of them."""
 
 GRACE_SECONDS = 20.0
-"""How long after its limit `faulthandler` ends a run that the thread did not end."""
+"""How long after its limit `faulthandler` ends a run that the thread could not end."""
 
 _TRACEBACK_SECONDS = 5.0
 _TOLD = 3
@@ -41,13 +41,13 @@ _DUMP = signal.SIGUSR1
 
 
 class Watch:
-    """Knows what a run is doing, and ends it. One for each run: not for each worker of it."""
+    """Knows the state of a run, and ends it. One for each run, not for each worker."""
 
     def __init__(self, minutes: float, stderr: int) -> None:
         self.minutes = minutes
         self.scheduler: Any = None
         self.workers: dict[str, int] = {}
-        """The process of each worker that is ready, by its name."""
+        """The process of each ready worker, by name."""
         self._running: dict[str, float] = {}
         self._failed: list[str] = []
         self._begun = time.monotonic()
@@ -56,12 +56,12 @@ class Watch:
         self._at = self._begun
 
     def start(self) -> None:
-        """End the run at its limit from now on."""
+        """Start to enforce the limit."""
         self.limit(self.minutes)
         threading.Thread(target=self._keep, name="limit of the tests", daemon=True).start()
 
     def limit(self, minutes: float) -> None:
-        """Set how long the run may take from its beginning, in minutes."""
+        """Set the limit in minutes, from the beginning of the run."""
         self.minutes = minutes
         self._at = self._begun + 60 * minutes
         left = max(0.1, self._at - time.monotonic())
@@ -69,7 +69,7 @@ class Watch:
         self._changed.set()
 
     def doing(self) -> Iterator[str]:
-        """Yield a line for each process: the tests that it is running, and for how long."""
+        """Yield a line for each process: its running tests, and for how long they have run."""
         now = time.monotonic()
         running = {
             test: f"{test} for {now - begun:.0f} s" for test, begun in dict(self._running).items()
@@ -86,33 +86,33 @@ class Watch:
             yield f"  {name}: {', '.join(tests) or 'no test'}"
 
     def waiting(self) -> Iterator[str]:
-        """Yield a line for each worker: the tests that it has and that did not end yet."""
+        """Yield a line for each worker: its tests that have not ended."""
         for node, units in dict(getattr(self.scheduler, "assigned_work", {})).items():
             tests = [test for unit in units.values() for test, ended in unit.items() if not ended]
             more = f" and {len(tests) - _TOLD} more" if len(tests) > _TOLD else ""
             yield f"  {node.gateway.id}: {', '.join(tests[:_TOLD]) or 'no test'}{more}"
 
     def end_workers(self) -> None:
-        """Kill the workers and all that they started."""
+        """Kill the workers and all their child processes."""
         for pid in descendants(os.getpid()):
             _signal(pid, signal.SIGKILL)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Take a test for running."""
+        """Note that a test runs."""
         self._running[nodeid] = time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Take a test for finished."""
+        """Note that a test is finished."""
         self._running.pop(nodeid, None)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Remember which tests failed, as a run that is ended prints no summary."""
+        """Remember which tests failed, because a killed run prints no summary."""
         if report.failed:
             self._failed.append(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Let runs take longer that have tests which take longer."""
+        """Give runs with slower tests a longer limit."""
         for marker, minutes in LONGER.items():
             if VARIABLE not in os.environ and any(one.get_closest_marker(marker) for one in items):
                 self.limit(max(self.minutes, minutes))
@@ -124,7 +124,7 @@ class Watch:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """End the run when a worker is lost: it ended, or nothing of it is heard any more."""
+        """End the run when a worker is lost: it ended, or it no longer sends anything."""
         if not error:
             self.workers.pop(node.gateway.id, None)
             return
@@ -137,7 +137,7 @@ class Watch:
         )
 
     def pytest_internalerror(self) -> None:
-        """Say which tests the workers had: one that is lost early fails what xdist sends to it."""
+        """Report the workers' tests: a worker that is lost early makes xdist's sends fail."""
         lines = ["The run itself failed. Tests of its workers that did not end:", *self.waiting()]
         os.write(self._stderr, "\n".join([*lines, ""]).encode())
         self.end_workers()
@@ -168,7 +168,7 @@ WATCH: Final = pytest.StashKey[Watch]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch the run; a worker of it only tells where it stands when the run asks."""
+    """Watch the run; a worker only reports its state when the run asks."""
     # Output is captured later.
     stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
     if hasattr(config, "workerinput"):
@@ -182,11 +182,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes that this one started, and those that they started."""
+    """Return the child processes of this process, and their child processes."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name of a program, in brackets, may hold anything.
+            # The name of a program, in brackets, may contain anything.
             parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
         except OSError:
             continue  # It has ended.

@@ -1,4 +1,4 @@
-"""A fixture for tests that compare generated code with the reference, also the first time."""
+"""A fixture for tests that compare generated code with the reference, also on first use."""
 
 from __future__ import annotations
 

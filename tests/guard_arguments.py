@@ -6,7 +6,7 @@ import argparse
 
 
 def asked(told: str | None, *lies: str) -> tuple[int, str | None]:
-    """Return how many rounds are asked for, and which of ``lies``; ``told`` is the help."""
+    """Return the number of rounds, and the chosen one of ``lies``; ``told`` is the help."""
     parser = argparse.ArgumentParser(description=told)
     parser.add_argument("rounds", type=int)
     parser.add_argument("--lie", choices=lies)

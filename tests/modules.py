@@ -1,4 +1,4 @@
-"""Runs a module of this project in a process of its own, which may end as it likes."""
+"""Runs a module of this project in a separate process, which may crash."""
 
 from __future__ import annotations
 

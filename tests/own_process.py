@@ -29,7 +29,7 @@ MINUTES: Final = 10.0
 """How long the marked tests of one file may take."""
 
 _REPORTS = "FLEXWIRE_TEST_REPORTS"
-"""The variable that names the file where such a process writes what became of its tests."""
+"""The variable that names the file for the results of such a process."""
 
 _TOLD = 20_000
 
@@ -54,8 +54,7 @@ class OwnProcess(pytest.Item):
         return found
 
     def runtest(self) -> None:
-        """Run the marked tests of the file, unless they were run, and repeat the outcome of this
-        one."""
+        """Run the marked tests of the file, unless they were run, and repeat this one's outcome."""
         kept = self.config.stash.setdefault(_RUN, {})
         if self.path not in kept:
             kept[self.path] = _run(
@@ -72,7 +71,7 @@ class OwnProcess(pytest.Item):
             if one.failed:
                 raise FailedElsewhere(one.longreprtext, one.sections)
             if one.skipped:
-                # Where it was skipped, and why.
+                # The place and reason of a skip.
                 *_, reason = cast("Sequence[Any]", one.longrepr)
                 pytest.skip(str(reason).removeprefix("Skipped: "))
         if not mine or mine[-1].when != "teardown":
@@ -81,26 +80,26 @@ class OwnProcess(pytest.Item):
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """Return the text of the failure as the test's own process has it."""
+        """Return the text of the failure from the test's own process."""
         if not isinstance(excinfo.value, FailedElsewhere):
             return super().repr_failure(excinfo, style)
         text, sections = excinfo.value.args
         return "\n".join([text, *(f"--- {name} ---\n{said}" for name, said in sections)])
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
-        """Return where the test is."""
+        """Return the location of the test."""
         return self.test.reportinfo()
 
 
-class FailedElsewhere(Exception):  # noqa: N818 - it tells of a failure
-    """The test failed in its own process: the text, and what it printed."""
+class FailedElsewhere(Exception):  # noqa: N818 - it reports a failure
+    """The test failed in its own process: the text, and its output."""
 
 
 _RUN: Final = pytest.StashKey[dict[Path, tuple[Reports, str]]]()
 
 
 def _run(nodeids: list[str], config: pytest.Config) -> tuple[Reports, str]:
-    """Run these tests in one process: their reports, and how the process ended."""
+    """Run these tests in one process; return their reports, and how the process ended."""
     with tempfile.TemporaryDirectory() as room:
         reports = Path(room) / "reports"
         reports.touch()
@@ -128,16 +127,16 @@ def _run(nodeids: list[str], config: pytest.Config) -> tuple[Reports, str]:
 
 
 def is_own(config: pytest.Config) -> bool:
-    """Return whether this is such a process. It is no worker of a run."""
+    """Return whether this is such a process. It is not a worker of a run."""
     return _REPORTS in os.environ and not hasattr(config, "workerinput")
 
 
 class Reporter:
-    """Writes what became of each test, as it becomes known."""
+    """Writes the result of each test as soon as it is known."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        # Processes that the tests start are none of these.
+        # Processes that the tests start are not such processes.
         self._path = Path(os.environ.pop(_REPORTS))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -148,7 +147,7 @@ class Reporter:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Report to the process that started this one, if that is what it is."""
+    """Report to the process that started this one, if this is such a process."""
     if is_own(config):
         config.pluginmanager.register(Reporter(config), _NAME)
 

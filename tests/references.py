@@ -1,4 +1,4 @@
-"""Counting references to objects that much else has references to, None among them."""
+"""Counts references to objects that many others refer to, such as None."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ROUNDS = 4
 
 
 def changed_counts(work: Callable[[], None], objects: Sequence[Any]) -> list[int]:
-    """Return by how many references each object's count changes when ``work`` is done, at least.
+    """Return the least change of each object's reference count when ``work`` is done.
 
-    It is done several times. What other tests left behind may end meanwhile, which changes a count
-    once; work that counts wrongly does so each time.
+    The work is done several times. Objects from other tests may be freed meanwhile, which changes a
+    count once; faulty work changes it each time.
     """
     changes = []
     for _ in range(_ROUNDS):

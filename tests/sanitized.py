@@ -1,8 +1,8 @@
-"""``python -m tests.sanitized PLACE MODULE …``: runs a module on kernels that are watched.
+"""``python -m tests.sanitized PLACE MODULE …``: runs a module with sanitized kernels.
 
 The kernels are compiled with AddressSanitizer and UndefinedBehaviorSanitizer, into `.build`, when
-their sources have changed. Whatever is read or written beside its memory, or added up beyond its
-type, ends the process with the line where it happened. Where that cannot be, `lacking` says why.
+their sources have changed. Any access outside its memory, or any overflow of its type, ends the
+process and names the line. If sanitizers are not available, `lacking` says why.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 KERNELS = Path("src", "flexwire", "kernels")
 BUILD = ROOT / ".build" / "sanitized"
-# What a build depends on.
+# The files that a build depends on.
 _SOURCES = (".pyx", ".pxd", ".h")
 _BUILDS = ("setup.py", "pyproject.toml", "tools/package/extension.py")
-# What the sanitizers end a process with, and how they say it.
+# The exit statuses and messages of sanitizers.
 FOUND = ("AddressSanitizer", "runtime error")
-# Memory of Python's and Arrow's own pools would hide where one thing ends and the next begins.
+# Python's and Arrow's own memory pools would hide the limits of objects.
 _ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -36,12 +36,12 @@ _ENVIRONMENT = {
 
 
 def compiler() -> str:
-    """Return the C compiler that Python's build takes."""
+    """Return the C compiler of Python's build."""
     return os.environ.get("CC", "cc").split()[0]
 
 
 def runtime() -> str | None:
-    """Return the library that a process loads before all others to be watched; None without."""
+    """Return the library that a process must load first for the sanitizers, or None."""
     if sys.platform != "linux" or shutil.which(compiler()) is None:
         return None
     asked = [compiler(), "-print-file-name=libasan.so"]
@@ -50,7 +50,7 @@ def runtime() -> str | None:
 
 
 def lacking() -> str | None:
-    """Return why kernels cannot be watched here; None where they can."""
+    """Return why sanitizers cannot be used here, or None."""
     if sys.platform != "linux":
         return "sanitizers are tried on Linux only"
     if shutil.which(compiler()) is None:
@@ -59,7 +59,7 @@ def lacking() -> str | None:
 
 
 def built(tree: Path = ROOT, place: Path = BUILD) -> Path:
-    """Return where the watched kernels of a tree are, compiled if their sources have changed."""
+    """Return the directory of a tree's sanitized kernels; changed sources are compiled."""
     stamp = place / "digest"
     wanted = _digest(tree)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
@@ -80,7 +80,7 @@ def built(tree: Path = ROOT, place: Path = BUILD) -> Path:
 
 
 def run(kernels: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a module on watched kernels, with its arguments; what it prints last are their names."""
+    """Run a module with sanitized kernels and these arguments; it prints their names last."""
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return subprocess.run(
         [sys.executable, "-m", "tests.sanitized", str(kernels), *arguments],
@@ -98,7 +98,7 @@ def run(kernels: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def rooms(printed: str) -> set[str]:
-    """Return which watched kernels a run had, as it printed them last."""
+    """Return the sanitized kernels of a run, as it printed them last."""
     return set(ast.literal_eval(printed.strip().splitlines()[-1]))
 
 
@@ -112,7 +112,7 @@ def _digest(tree: Path) -> str:
 
 
 def _main(place: str, module: str, *arguments: str) -> None:
-    """Run a module as a program, on the kernels of a place."""
+    """Run a module as a program, with the kernels in a directory."""
     import_module("flexwire.kernels").__path__.insert(0, place)
     # The kernels that run must be the instrumented ones: other kernels would prove nothing.
     sys.argv = [module, *arguments]
@@ -128,7 +128,7 @@ def _main(place: str, module: str, *arguments: str) -> None:
     ]
     sys.stdout.write(f"{sorted(watched)}\n")
     sys.stdout.flush()
-    # The interpreter's own end takes long under a sanitizer, and is not watched.
+    # The interpreter's own exit takes long with a sanitizer, and is not checked.
     os._exit(int(code))
 
 

@@ -1,8 +1,8 @@
-"""Every public door, with every wrong argument: flexwire's own error, or the right result.
+"""Every public function with every wrong argument: flexwire's own error, or the right result.
 
-A door is what people call. The table of wrong arguments goes into each parameter of each door, the
-others being right. Whatever comes is a `FlexwireError`, or the argument is one that the parameter
-is said to take; never another exception, and never a result that nobody asked for.
+The tests call them doors, because people enter there. Each wrong argument of the table goes into
+each parameter of each door; the others are right. The result is a `FlexwireError`, unless the
+parameter accepts the argument. It is never another exception or an unexpected result.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _endless() -> list[Any]:
 
 
 class _Broken:
-    """An object that is nothing, and cannot be shown."""
+    """An object of no use, which cannot be shown."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
@@ -95,7 +95,7 @@ WRONG: dict[str, Any] = {
 }
 
 
-# What parameters of a kind take, of the wrong arguments.
+# The wrong arguments that each kind of parameter accepts.
 INTS = {"1", "99", "int64"}
 BYTES = {"bytes", "no bytes", "bytearray", "strided", "ints"}
 RAW = BYTES - {"ints"}
@@ -106,7 +106,7 @@ FLOATS = {"2.0", "nan", "-1", "1", "99", "huge", "int64", "float64"}
 
 
 class Door(NamedTuple):
-    """A public callable, and for each parameter a right argument and the wrong ones it takes."""
+    """A public callable; each parameter with a right argument and the wrong ones it accepts."""
 
     call: Callable[..., Any]
     parameters: dict[str, tuple[Any, set[str]]]
@@ -205,7 +205,7 @@ DOORS = {
     "decoder": Door(HEADER.decoder, VERSION),
     "decoder()": Door(HEADER.decoder(1), {"data": (DATA, set())}),
     "encoder": Door(HEADER.encoder, VERSION),
-    # A mapping of no fields is a message of defaults.
+    # A mapping without fields is a message of defaults.
     "encoder()": Door(HEADER.encoder(1), {"value": (GOOD, {"empty dict"})}),
     "to_json": Door(GOOD.to_json, VERSION),
     "from_json": Door(HEADER.from_json, {"obj": (GOOD.to_json(1), set()), **VERSION}),
@@ -295,7 +295,7 @@ DOORS = {
     "columnar.message_sizes": Door(
         columnar.message_sizes, {**COLUMNAR, "structs": (STRUCTS, set())}
     ),
-    # Without it any bytes that are too few for a batch are damage.
+    # Without it any bytes too short for a batch are damage.
     "columnar.decode_records": Door(
         lambda data, *, partial=True, **given: columnar.decode_records(
             data, partial=partial, **given
@@ -358,7 +358,7 @@ DOORS = {
 
 
 def _open(name: str, given: dict[str, Any]) -> Any:
-    # Functions of kernels take no names.
+    # Functions of kernels accept no argument names.
     if name.endswith("()"):
         return DOORS[name].call(*given.values())
     return DOORS[name].call(**given)
@@ -395,7 +395,7 @@ def test_what_equals_a_version_is_none(version: Any) -> None:
         for call in (*calls, lambda version, one=one: one.decode(b"", version)):
             with pytest.raises(ArgumentError, match=r"^version: expected an int, got "):
                 call(version)
-    # Of versions that were used before, too.
+    # Also of versions that were used before.
     assert HEADER.decode(GOOD.encode(2), np.int64(2)) == HEADER.decode(GOOD.encode(2), 2)
 
 
@@ -460,7 +460,7 @@ def test_a_key_is_in_headers_and_a_pair_is() -> None:
     assert "other" not in headers
     assert ("user", Typed("int", 7)) not in headers
     with pytest.raises(ArgumentError):
-        b"user" in headers  # noqa: B015 - asking is what raises
+        b"user" in headers  # noqa: B015 - asking for it raises
 
 
 def test_a_record_needs_no_headers_and_shares_none() -> None:
@@ -475,7 +475,7 @@ def test_every_public_function_is_a_door() -> None:
     names |= {one for one in flexwire.__all__ if callable(getattr(flexwire, one))}
     names |= {one for one in records.__all__ if callable(getattr(records, one))}
     names |= {f"kip82.{one}" for one in kip82.__all__ if callable(getattr(kip82, one))}
-    # Without parameters; enums and what flexwire makes, or holds what executors judge.
+    # Without parameters: enums, and classes that flexwire makes or that hold executors' input.
     names -= {
         "kernel_status",
         "kernels",
@@ -488,6 +488,6 @@ def test_every_public_function_is_a_door() -> None:
     names -= {"BatchIterator", "PartialBatch", "RecordBatch", "kip82.Kip82Message"}
     names -= {"kip82.MessageIterator", "kip82.ConsumerRecord", "kip82.ProducerRecord"}
     names -= {"RecordHeader", "columnar.PermissiveResult", "columnar.RecordSelection"}
-    # Pieces are what `encode_records` joins; `message_type` stands without its room.
+    # `encode_records` joins the pieces; `message_type` is listed without its room.
     names -= {"columnar.encode_record_pieces", "columnar.message_type"}
     assert names <= set(DOORS)

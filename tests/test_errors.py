@@ -24,7 +24,7 @@ ERRORS = {
     "CaptureError": CaptureError("cut off", source="a.pcap", offset=9),
     "StorageError": StorageError("no answer", url="s3://b/a", tried="read"),
 }
-# What the release before this one pickled for the same errors: protocol 0, without its memo.
+# The pickles of the same errors by the previous release: protocol 0, without its memo.
 OLD = {
     "SpecError": b"cflexwire.errors\n_rebuild_spec\n(Vunknown key\nVFoo.json\nI3\nI7\ntR.",
     "DecodeError": b"cflexwire.errors\n_rebuild\n(cflexwire.errors\nDecodeError\n"

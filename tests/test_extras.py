@@ -18,7 +18,7 @@ from flexwire.errors import FlexwireError, MissingExtraError
 from flexwire.extras import EXTRAS, missing_extra, needed_by, require
 
 ROOT = Path(__file__).parents[1]
-# Modules that are not called as their package is.
+# Modules whose names differ from their package's.
 _PACKAGES = {
     "vl_convert": "vl-convert-python",
     "zlib_ng": "zlib-ng",
@@ -26,7 +26,7 @@ _PACKAGES = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
 }
-# What another package of the same extra brings.
+# Modules that another package of the same extra brings.
 _BROUGHT = {"markupsafe": "jinja2", "py4j": "pyspark"}
 
 
@@ -94,7 +94,7 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
     assert text.endswith(f", which is not installed: pip install 'flexwire[{extra}]'")
 
 
-# All other modules are imported without any extra. Of a room, its modules too.
+# All other modules are imported without any extra. A room includes its modules.
 NEED_EXTRAS = {
     "activity.growing", "activity.growing_logs", "activity.live", "activity.logged",
     "activity.sources", "answers", "columnar", "kernels", "measures", "scan", "spark", "survey",

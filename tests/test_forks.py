@@ -1,4 +1,4 @@
-"""A process that is forked while other threads work is not left with a lock that nobody opens."""
+"""A process that is forked while other threads work has no lock that nobody opens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCKS = {f"threading.{name}" for name in ("Lock", "RLock", "Condition", "Semapho
 OURS = "flexwire.forks.lock_over_forks"
 MANNER = PACKAGE / "forks.py"
 
-# A thread has the lock nearly all the time, and each new process asks whether it is free.
+# A thread holds the lock nearly all the time, and each new process checks whether it is free.
 FORKED = """
 import os, sys, threading, warnings
 from importlib import import_module
@@ -56,7 +56,7 @@ def module_of(path: Path) -> str:
 
 
 def locks_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the locks that a file makes when it is imported: what makes each, and its name."""
+    """Yield the locks that a file makes on import: the maker and the name of each."""
     tree = ast.parse(text)
     imported = names(tree)
     for node in tree.body:
@@ -73,7 +73,7 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob
 FOUND = [
     (module_of(path), made, name)
     for path, text in TEXTS.items()
-    # To parse all files takes seconds of each process of a run.
+    # Parsing all files costs each process of a run seconds.
     if path != MANNER and re.search(r"\b(threading|forks)\b", text)
     for made, name in locks_of(text)
 ]

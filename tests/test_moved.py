@@ -1,4 +1,4 @@
-"""Modules that moved are found by their old paths, and are the modules at their new ones."""
+"""Modules that moved are found under their old paths, as the same modules."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from importlib import import_module
 
 import pytest
 
-import flexwire  # noqa: F401 - it has Python find old paths
+import flexwire  # noqa: F401 - it lets Python find old paths
 from flexwire.moved import MOVED, RENAMED
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
 def test_an_old_path_gives_the_module_at_its_new_path(old: str, new: str) -> None:
-    # Whoever ran before may have imported it, and it warns but once.
+    # Earlier code may have imported it, and it warns only once.
     sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning, match="has moved to"):
         found = import_module(old)

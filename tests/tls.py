@@ -1,4 +1,4 @@
-"""Certificates of a moment: an authority for tests, and what it signs, as files."""
+"""Short-lived certificates: an authority for tests, and certificates it signs, as files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DAY = timedelta(days=1)
 
 
 class Authority:
-    """Signs certificates for brokers and clients; those that trust `path` take them.
+    """Signs certificates for brokers and clients; programs that trust `path` accept them.
 
-    All files are PEM, below ``directory``. Keys are P-256 in PKCS #8, which Java reads too.
+    All files are PEM, below ``directory``. Keys are P-256 in PKCS #8, which Java also reads.
     """
 
     def __init__(self, directory: Path, name: str = "tests") -> None:
@@ -30,7 +30,7 @@ class Authority:
 
     @cached_property
     def path(self) -> Path:
-        """The authority's own certificate, which a client's or a broker's `ca` is."""
+        """The authority's own certificate, which is a client's or a broker's `ca`."""
         return self._write("ca.pem", self._authority.pem)
 
     def certificate(
@@ -41,7 +41,7 @@ class Authority:
         password: str | None = None,
         expired: bool = False,
     ) -> tuple[Path, Path]:
-        """Sign a certificate for ``hosts``, of brokers and clients alike: its chain and its key.
+        """Sign a certificate for ``hosts``, for brokers and clients: its chain and its key.
 
         ``name`` is its common name: a client's principal is ``User:CN=name``. The key is in PKCS
         #8, encrypted where there is a ``password``.

@@ -1,6 +1,6 @@
-"""TLS made from its key schedule, where no library here makes it: all suites, KeyUpdate and more.
+"""TLS made from its key schedule where no library here makes it: all suites, KeyUpdate and more.
 
-The keys are HMAC's of Python, apart from what is tested.
+The keys come from Python's HMAC, not from the tested code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SUITES_13: dict[int, tuple[_Aead, int, str]] = {
     0x1303: (ChaCha20Poly1305, 32, "sha256"),
 }
 _GCM_128_OF_1_2 = 0xC02B
-# No two are alike, and a failure comes again.
+# No two are alike, and a failure can be repeated.
 _RANDOM = random.Random(5246)
 
 
@@ -91,7 +91,7 @@ def made_1_3(
 ) -> Made:
     """TLS 1.3 with a HelloRetryRequest, padded records, and ``updates`` of both ends' keys.
 
-    In the end it has the ``alerts`` of its ends.
+    It ends with the ``alerts`` of its ends.
     """
     name = _SUITES_13[suite][2]
     size = hashlib.new(name).digest_size
@@ -139,7 +139,7 @@ def made_1_3(
 
 
 def renegotiated_1_2(exchanges: list[Flight], *, by_session: bool) -> Made:
-    """TLS 1.2 with AES-128-GCM, which the client negotiates anew in the end.
+    """TLS 1.2 with AES-128-GCM, which the client renegotiates at the end.
 
     The key log has its secret ``by_session``, as Java's agent writes it, or by the random.
     """

@@ -1,4 +1,4 @@
-"""TLS made on the spot in memory, with its key log, and captures of it."""
+"""TLS made in memory, with its key log, and captures of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAREWELL = (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK))
 
 @dataclass
 class Conversation:
-    """What both ends of a TLS connection sent, in order, on the wire and in it."""
+    """The bytes that both ends of a TLS connection sent, in order, encrypted and plain."""
 
     flights: list[Flight] = field(default_factory=list)
     sent: dict[str, bytes] = field(default_factory=lambda: {"request": b"", "response": b""})
@@ -60,7 +60,7 @@ def converse(
     session: ssl.SSLSession | None = None,
     ends: Sequence[str] = ("request", "response"),
 ) -> tuple[Conversation, ssl.SSLSession | None]:
-    """Shake hands, send what is said in the ``exchanges``, and close: the ``ends`` in order."""
+    """Shake hands, send the ``exchanges``, and close: the ``ends`` in order."""
     made = Conversation()
     ins = {"request": ssl.MemoryBIO(), "response": ssl.MemoryBIO()}
     outs = {"request": ssl.MemoryBIO(), "response": ssl.MemoryBIO()}
@@ -96,7 +96,7 @@ def converse(
     return made, client.session
 
 
-def packets(  # noqa: PLR0913 - what may befall a capture
+def packets(  # noqa: PLR0913 - what can happen to a capture
     flights: list[Flight],
     *,
     seed: int = 0,
@@ -108,7 +108,7 @@ def packets(  # noqa: PLR0913 - what may befall a capture
     swaps: bool = False,
     near: SocketAddress = NEAR,
 ) -> list[bytes]:
-    """The packets of a connection, cut at random; of those with data some are ``lost``."""
+    """The packets of a connection, cut at random; some packets with data are ``lost``."""
     shuffled = random.Random(seed)
     ends = {"request": (near, FAR), "response": (FAR, near)}
     places = {"request": start, "response": (1 << 32) - 700}

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class Traced:
-    """Bytes that were allocated since the tracing began."""
+    """Bytes that were allocated since tracing began."""
 
     def __init__(self) -> None:
         self._last = (0, 0)
 
     @property
     def held(self) -> int:
-        """Return how many bytes are in use, or were at the end."""
+        """Return how many bytes are in use, or were in use at the end."""
         return self._now()[0]
 
     @property
     def most(self) -> int:
-        """Return how many bytes were in use at most."""
+        """Return the peak number of bytes in use."""
         return self._now()[1]
 
     def _now(self) -> tuple[int, int]:
@@ -34,7 +34,7 @@ class Traced:
 
 @contextmanager
 def traced() -> Iterator[Traced]:
-    """Trace until the end of the block, even when it fails: tracing slows the whole process."""
+    """Trace until the end of the block, even if it fails: tracing slows the whole process."""
     assert not tracemalloc.is_tracing(), "another test left its tracing on"
     memory = Traced()
     tracemalloc.start()

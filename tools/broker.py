@@ -1,8 +1,8 @@
-"""A real Kafka broker on loopback: one combined KRaft node, for as long as somebody listens.
+"""A real Kafka broker on loopback: one combined KRaft node that ends with its caller.
 
-``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started, and stops
-it at the end of standard input: also when the process that holds the other end is killed. The log
-directory is ``DIRECTORY/data``, and what the broker says goes to ``DIRECTORY/broker.log``.
+``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started. It stops
+the broker at the end of standard input, and so also when the process at the other end is killed.
+The log directory is ``DIRECTORY/data``, and the broker's output goes to ``DIRECTORY/broker.log``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tools.maven import Jars
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Kafka's released lines that are asked for, each with its last release.
+# Kafka's released lines that tests use, each with its last release.
 VERSIONS = ("3.9.2", "4.0.2", "4.4.0")
 STARTED, TAKEN = "Kafka Server started", "Address already in use"
-# Of these tests Kafka's own tier is published, which is a directory; of 4.4.0 they are not.
+# Kafka's own test tier, a directory, is published with these test jars; those of 4.4.0 are not.
 TIERED = "3.9.2"
 MOST_TRIES = 4
-# Nothing but a single node keeps these on one.
+# Without these settings the topics need more than a single node.
 _ALONE = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "2",
@@ -56,7 +56,7 @@ _JAVA = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-    # It says when the broker has started.
+    # The line shows that the broker has started.
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
 )
 
@@ -65,7 +65,7 @@ _JAVA = (
 def broker(
     version: str, directory: Path, settings: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """The address of a broker that runs while the block does; `RuntimeError` if it does not start.
+    """The address of a broker that runs during the block; `RuntimeError` if it does not start.
 
     ``settings`` are the broker's own, as in ``server.properties``, and three that are not in it:
     `CLUSTER_ID`, of the cluster that a node is to belong to, `CLASS_PATH`, for plug-ins, and
@@ -84,14 +84,14 @@ def broker(
 def jars(version: str) -> Path:
     """The directory of a broker's jars."""
     wanted = (f"org.apache.kafka:kafka_2.13:{version}", "org.slf4j:slf4j-simple:1.7.36")
-    # One that logs is enough, and 3.9 brings its own.
+    # One logging library is enough, and 3.9 includes its own.
     return Jars(f"kafka-{version}", wanted, ("org.slf4j:slf4j-reload4j",)).bring()
 
 
 def tiered(directory: Path) -> dict[str, str]:
     """The settings of a `TIERED` broker whose tier is below a directory."""
     asked = (f"org.apache.kafka:kafka-storage:{TIERED}:test",)
-    # The broker has all that it needs.
+    # The broker has everything that it needs.
     storage = Jars(f"kafka-tier-{TIERED}", asked, ("*:*",)).bring()
     return {
         "remote.log.storage.system.enable": "true",
@@ -125,7 +125,7 @@ def _started(
     options = shlex.split(own.pop(JAVA_OPTIONS, ""))
     run = [java, *_JAVA, *options, "-cp", f"{jars(version)}/*:{plug_ins}".removesuffix(":")]
     log = directory / "broker.log"
-    # Ports that settings name may be taken for good.
+    # Ports in the settings may be taken permanently.
     for _ in range(MOST_TRIES):
         port, controller = _free_ports()
         properties = directory / "server.properties"
@@ -143,7 +143,7 @@ def _started(
 
 
 def new_id() -> str:
-    """An id as Kafka's own tool gives them: never one that begins as an option does."""
+    """An id in the form of Kafka's own tool: never one that begins like an option."""
     while True:
         found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not found.startswith("-"):
@@ -151,7 +151,7 @@ def new_id() -> str:
 
 
 def _waited(process: subprocess.Popen[bytes], log: Path) -> bool:
-    """Return whether it has started; not if a port was taken between our look and its own."""
+    """Return whether it has started; not if another process took a port in between."""
     end = time.monotonic() + MOST_SECONDS
     while time.monotonic() < end:
         ended = process.poll() is not None

@@ -1,7 +1,7 @@
-"""Programs that run beside a caller and end with it: also when the caller is killed.
+"""Programs that run beside a caller and end with it, even if the caller is killed.
 
-The caller holds the other end of their standard input, to which nothing is sent, and they stop
-when it is closed. Their first line says where they are.
+The caller holds the other end of their standard input and sends nothing. They stop when it is
+closed. Their first line is their address.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _SHOWN = 4000
 
 @contextlib.contextmanager
 def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
-    """What a module's program says first, while it runs; `RuntimeError` if it does not start.
+    """The first line of a module's program, while it runs; `RuntimeError` if it does not start.
 
-    ``log`` is where what it runs writes why.
+    ``log`` is the file with its reasons.
     """
     with subprocess.Popen(
         [sys.executable, "-m", module, *given],
@@ -36,7 +36,7 @@ def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-        # Ctrl-C is for whoever asked, who then closes it.
+        # Ctrl-C is for the caller, which then closes it.
         start_new_session=True,
     ) as process:
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - pipes
@@ -52,7 +52,7 @@ def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
 
 
 def accompany(process: subprocess.Popen[bytes], address: str) -> None:
-    """Say where a process is, and end it when standard input ends."""
+    """Print the address of a process, and end it when standard input ends."""
     try:
         sys.stdout.write(f"{address}\n")
         sys.stdout.flush()

@@ -1,8 +1,8 @@
-"""Writes `src/flexwire/protocol/configurations.json`: which configurations Kafka's releases know.
+"""Writes `src/flexwire/protocol/configurations.json`: the configurations of Kafka's releases.
 
-``python -m tools.config_names`` brings the brokers' jars of each release from Maven Central and
+``python -m tools.config_names`` downloads the brokers' jars of each release from Maven Central and
 runs `tools/java/ConfigNames.java` on them. The names are those of `LogConfig` for topics and of
-`KafkaConfig` for brokers, Kafka's internal ones among them.
+`KafkaConfig` for brokers, including Kafka's internal ones.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tools.broker import jars
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "tools" / "java" / "ConfigNames.java"
 OUT = ROOT / "src" / "flexwire" / "protocol" / "configurations.json"
-# The last release before 4.0, and the catalog's releases after it: add new ones.
+# The last release before 4.0, and the catalog's later releases: add new ones.
 RELEASES = ("3.9.2", "4.0.0", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 
 
 def names(release: str) -> set[tuple[str, str]]:
-    """Return what a release's brokers know: of what ("topic", "broker"), and the name."""
+    """Return the configurations of a release's brokers: the kind and the name."""
     command = ["java", "-cp", f"{jars(release)}/*", str(PROGRAM)]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True)
     told = [line.split(" ") for line in ran.stdout.splitlines()]
@@ -30,7 +30,7 @@ def names(release: str) -> set[tuple[str, str]]:
 
 
 def written(known: dict[str, set[tuple[str, str]]]) -> str:
-    """Return the file's text: by what and name, the first and the last release that knows it.
+    """Return the file's text: the first and the last release with each name, by kind.
 
     Raises `ValueError` for a name that came back, because the file cannot say so.
     """
@@ -42,7 +42,7 @@ def written(known: dict[str, set[tuple[str, str]]]) -> str:
             msg = f"{of} {name} is known in {[releases[one] for one in having]}: it came back"
             raise ValueError(msg)
         found[of][name] = (releases[having[0]], releases[having[-1]])
-    # A name a line, so that a change of the file shows what changed.
+    # One name on each line, so that a change of the file shows what changed.
     parts = [
         f"{json.dumps(of)}: {{\n"
         + ",\n".join(f"{json.dumps(name)}: {json.dumps(ends)}" for name, ends in known_of.items())

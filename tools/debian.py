@@ -1,7 +1,7 @@
 """Programs of Debian's packages, unpacked below ``.build/debian``: nothing is installed.
 
-It takes ``apt-get`` and ``dpkg``, and neither root nor a package list of the machine's: what is
-brought is resolved against what is installed. Where it cannot be had, the error says so.
+It needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists: downloads are
+resolved against the installed packages. If a program is not available, the error says so.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MOST_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What belongs together: a name, and the packages that have it."""
+    """A set of packages and its name."""
 
     name: str
     packages: tuple[str, ...]
 
     def bring(self) -> Path:
-        """The directory that stands for ``/``; `SystemExit` says why they cannot be had."""
+        """The directory that stands for ``/``; `SystemExit` says why packages are not available."""
         digest = hashlib.sha256(" ".join(self.packages).encode()).hexdigest()[:12]
         place = KEPT / f"{self.name}-{digest}"
         KEPT.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ class Programs:
         for name in ("lists/partial", "archives/partial", "root"):
             (making / name).mkdir(parents=True)
         sys.stderr.write(f"flexwire: bringing Debian's packages for {self.name}\n")
-        # Its own lists and archives, and no lock of the machine's: so it does not take root.
+        # Its own lists and archives, without the machine's locks, so it does not need root.
         apt = ["apt-get", "-qq", "-y", "-o", "Debug::NoLocking=true"]
         apt += ["-o", "APT::Sandbox::User=", "-o", f"Dir::State::lists={making / 'lists'}"]
         apt += ["-o", f"Dir::Cache={making}", "-o", f"Dir::Cache::archives={making / 'archives'}"]
@@ -72,7 +72,7 @@ class Programs:
         except subprocess.TimeoutExpired:
             self._give_up(f"{command[0]} took more than {MOST_SECONDS} s")
         if ran.returncode:
-            # The first says what is wrong.
+            # The first line says what is wrong.
             said = [line for line in ran.stderr.splitlines() if line.startswith("E: ")]
             self._give_up(said[0] if said else f"{command[0]} ended with {ran.returncode}")
 
@@ -84,7 +84,7 @@ class Programs:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """The environment in which what was unpacked runs, with libraries of its own first."""
+    """The environment for unpacked programs, with their own libraries first."""
     libraries = sorted({str(one.parent) for one in root.glob("**/lib/*/*.so*")})
     programs = [str(root / name) for name in ("usr/sbin", "usr/bin", "sbin", "bin")]
     return {

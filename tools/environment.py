@@ -1,9 +1,9 @@
-"""Makes `.venv` as `requirements.lock` and `pyproject.toml` say; returns at once if it is made.
+"""Makes `.venv` from `requirements.lock` and `pyproject.toml`; returns at once if it exists.
 
-Run by `make` with the interpreter that `.venv` is to be made of, so it imports nothing but the
-standard library. A stamp in `.venv` says what was installed: the interpreter and place it was made
-for, and a digest of all that decides its contents. Another stamp does the same for the kernels,
-which are compiled beside their sources.
+`make` runs it with the interpreter for `.venv`, so it imports only the standard library. A stamp in
+`.venv` records what was installed: the interpreter, the path, and a digest of everything that
+decides its contents. Another stamp does the same for the kernels, which are compiled beside their
+sources.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-# Which interpreter the environment is made of. Scripts in it name its place, so that counts too.
+# The interpreter of the environment. Scripts in it contain its path, so that counts too.
 MADE_FOR = VENV / ".made-for"
 STAMP = VENV / ".installed"
 LOCK = ROOT / "requirements.lock"
 DECIDES = ("requirements.lock", "pyproject.toml", "tools/environment.py")
-# Which kernels were compiled, and what they are compiled from.
+# The compiled kernels, and their sources.
 COMPILED = VENV / ".kernels"
 KERNELS = ROOT / "src" / "flexwire" / "kernels"
 COMPILES = ("setup.py", "tools/package/extension.py")
-# Where the machine has no C compiler.
+# For a machine without a C compiler.
 ZIG = ROOT / "tools" / "package" / "zig.lock"
 
 
@@ -70,7 +70,7 @@ def make() -> None:
     install("--require-hashes", "--requirement", build_tools())
     install("--require-hashes", "--requirement", LOCK)
     say("installing flexwire")
-    # Kernels are compiled below, those that changed only.
+    # Changed kernels are compiled below.
     install("--no-deps", "--editable", ROOT, FLEXWIRE_KERNELS="off")
     say("looking for Java")
     run(PYTHON, "-m", "flexwire.spark.java")
@@ -95,7 +95,7 @@ def compile_kernels() -> None:
 
 
 def identity() -> str:
-    """The interpreter that runs this, and the place of the environment."""
+    """The interpreter that runs this, and the path of the environment."""
     base = Path(sys.base_prefix).resolve()
     return f"{sys.implementation.name} {sys.version.split()[0]} of {base} at {VENV}"
 
@@ -128,8 +128,8 @@ def digest(files: Iterable[Path]) -> str:
 def build_tools() -> Path:
     """The lock's entry for setuptools, as a file of its own.
 
-    PySpark is built from source. In pip's isolated build environment nothing would be pinned, so it
-    is built in ours, which then must have setuptools before.
+    PySpark is built from source. pip's isolated build environment would pin nothing, so PySpark is
+    built in ours, which needs setuptools first.
     """
     entry = re.search(r"^setuptools==.*(?:\n +--hash=.*)+$", LOCK.read_text(), re.MULTILINE)
     if entry is None:
@@ -140,14 +140,14 @@ def build_tools() -> Path:
 
 
 def install(*arguments: str | Path, **variables: str) -> None:
-    """Run pip's install, without questions or advice, building with what is installed already."""
+    """Run pip's install, without questions or advice, and build with installed packages."""
     options = ("--disable-pip-version-check", "--no-input", "--quiet", "--no-build-isolation")
     run(PYTHON, "-m", "pip", "install", *options, *arguments, **variables)
 
 
 def run(*command: str | Path, **variables: str) -> None:
-    """Run a command that has to succeed; its own output says why it did not."""
-    # A user's PYTHONPATH or own packages must not stand in for the environment's.
+    """Run a command that must succeed; its own output explains a failure."""
+    # A user's PYTHONPATH or own packages must not replace the environment's.
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     environment |= {"PYTHONNOUSERSITE": "1", "PIP_USER": "0", **variables}
     answer = subprocess.run(
@@ -166,7 +166,7 @@ def read(path: Path) -> str:
 
 
 def say(text: str) -> None:
-    """Tell what takes the time."""
+    """Print what takes the time."""
     sys.stdout.write(f"flexwire: {text}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Writes `tests/vectors/error-responses.jsonl.gz`: how Kafka's own Java answers failed requests.
+"""Writes `tests/vectors/error-responses.jsonl.gz`: Kafka's own Java error responses.
 
     python -m tools.error_response_vectors
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 PROGRAM = ROOT / "tools" / "java" / "ErrorResponses.java"
 OUT = ROOT / "tests" / "vectors" / "error-responses.jsonl.gz"
-# The last release that reads what 4.0 removed, and the newest.
+# The last release that reads the versions that 4.0 removed, and the newest release.
 RELEASES = ("3.9.2", "4.4.0")
 # UNKNOWN_SERVER_ERROR, NOT_LEADER_OR_FOLLOWER, COORDINATOR_NOT_AVAILABLE, UNSUPPORTED_VERSION,
-# INVALID_TXN_STATE, KAFKA_STORAGE_ERROR, PRODUCER_FENCED and UNKNOWN_TOPIC_ID: after one, or in
-# one version, a method may do something else. All codes were tried: only ApiVersions does, for 35.
+# INVALID_TXN_STATE, KAFKA_STORAGE_ERROR, PRODUCER_FENCED and UNKNOWN_TOPIC_ID: for one of them, or
+# in one version, a method may differ. All codes were tried: only ApiVersions differs, for 35.
 CODES = (-1, 6, 15, 35, 48, 56, 90, 100)
 
 
 class RequestShape(NamedTuple):
-    """How a request is made: the length of its lists, the first number, and what is null in it."""
+    """How a request is made: the length of its lists, the first number, and its null fields."""
 
     elements: int
     first: int
@@ -56,7 +56,7 @@ SHAPES = (
     RequestShape(1, 3, null_others=True),
     RequestShape(2, 1, is_alike=True),
 )
-# The methods of these merge equal topics, which no client sends twice.
+# These methods merge equal topics, which no client sends twice.
 MERGING = ("OffsetFetch", "Produce", "WriteTxnMarkers")
 
 
@@ -88,7 +88,7 @@ def _structure(
 
 def _field(kind: type[Message], field: Field, shape: RequestShape, path: str, index: int) -> Any:
     is_null = shape.null_lists if isinstance(field.type, ArrayType) else shape.null_others
-    # Kafka cannot answer a request without records: it asks them for their size.
+    # Kafka cannot answer a request without records, because it needs their size.
     if is_null and field.nullable and not _is_records(field.type):
         return None
     return _value(kind, field.type, shape, path, index)
@@ -138,7 +138,7 @@ def requests(release: str) -> Iterator[FailedRequest]:
 
 
 def answered(release: str) -> Iterator[dict[str, Any]]:
-    """Yield each request with what the release's classes answer, by error code."""
+    """Yield each request with the responses of the release's classes, by error code."""
     asked = [*requests(release)]
     codes = " ".join(map(str, CODES))
     lines = "".join(f"{one.api_key} {one.version} {one.body.hex()} {codes}\n" for one in asked)
@@ -157,7 +157,7 @@ def answered(release: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Write the file, the same bytes each time."""
+    """Write the file; its bytes are reproducible."""
     found: dict[str, list[str]] = {}
     for release in RELEASES:
         for vector in answered(release):

@@ -1,8 +1,8 @@
-"""A KDC of Kerberos on loopback, MIT's, for as long as somebody listens.
+"""MIT's Kerberos KDC on loopback, which ends with its caller.
 
 ``python -m tools.kdc DIRECTORY`` prints its address when it listens, and stops it at the end of
-standard input. What it says goes to ``DIRECTORY/kdc.log``, and its database is in ``DIRECTORY``
-too: nothing of the machine's own Kerberos is read or written.
+standard input. Its output goes to ``DIRECTORY/kdc.log``, and its database is in ``DIRECTORY`` too:
+the machine's own Kerberos is neither read nor changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REALM = "FLEXWIRE.TEST"
-# The KDC and what asks it, librdkafka with GSSAPI, and names that only one process knows.
+# The KDC and its clients, librdkafka with GSSAPI, and names that only one process knows.
 PROGRAMS = Programs(
     "kerberos",
     (
@@ -36,7 +36,7 @@ PROGRAMS = Programs(
     ),
 )
 MOST_TRIES = 4
-# Tickets are for the name that was asked for, and TCP leaves nothing to be sent again.
+# Tickets are for the requested name, and with TCP nothing is sent again.
 _CONFIG = """[libdefaults]
  default_realm = {realm}
  dns_lookup_kdc = false
@@ -68,18 +68,18 @@ _KDC_CONFIG = """[kdcdefaults]
 
 @dataclass(frozen=True)
 class Kdc:
-    """A realm: where it is kept, and where the programs are that speak Kerberos."""
+    """A realm: its directory, and the directory of Kerberos programs."""
 
     directory: Path
     programs: Path
 
     @property
     def config(self) -> Path:
-        """What clients and servers of the realm read, MIT's and Java's."""
+        """The files that clients and servers of the realm read, MIT's and Java's."""
         return self.directory / "krb5.conf"
 
     def environment(self) -> dict[str, str]:
-        """Of a program that is to know the realm and nothing of another."""
+        """The environment of a program that must know only this realm."""
         return {
             **environment(self.programs),
             "KRB5_CONFIG": str(self.config),
@@ -93,7 +93,7 @@ class Kdc:
         self._run("kdb5_util", "-r", REALM, "create", "-s", "-P", "of a test")
 
     def keytab(self, principal: str) -> Path:
-        """A file with the keys of a principal, which is made where there is none."""
+        """A file with the keys of a principal, which is created if it does not exist."""
         keytab = self.directory / f"{principal.replace('/', '-')}.keytab"
         if not keytab.exists():
             self._run("kadmin.local", "-r", REALM, "addprinc", "-randkey", principal)
@@ -115,7 +115,7 @@ class Kdc:
 
 @contextlib.contextmanager
 def kdc(directory: Path) -> Iterator[Kdc]:
-    """A KDC that runs while the block does; `SystemExit` if its programs cannot be had."""
+    """A KDC that runs during the block; `SystemExit` if its programs are not available."""
     found = Kdc(directory, PROGRAMS.bring())
     with companion("tools.kdc", [str(directory)], directory / "kdc.log"):
         yield found
@@ -153,7 +153,7 @@ def _configure(found: Kdc) -> tuple[str, int]:
 
 
 def _answers(process: subprocess.Popen[bytes], address: tuple[str, int]) -> bool:
-    """Return whether it came to listen; not if the port was taken between our look and its own."""
+    """Return whether it started to listen; not if another process took the port in between."""
     end = time.monotonic() + MOST_SECONDS
     while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(ConnectionRefusedError):

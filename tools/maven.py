@@ -1,7 +1,7 @@
-"""Jars of Maven Central, brought once by ``mvn`` and kept below ``.build/jars``.
+"""Jars of Maven Central, downloaded once by ``mvn`` and kept below ``.build/jars``.
 
-What is asked for is a list of coordinates; Maven brings what they need too. Where it cannot, the
-error says so: nothing goes on with half of them.
+The request is a list of coordinates; Maven also downloads their dependencies. If Maven fails, the
+error says so: nothing continues with half of the jars.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".build" / "jars"
-# A copy of what is pinned: a goal without a version is the newest plug-in, which may change.
+# A copy of the pinned version: a goal without a version uses the newest plug-in, which may change.
 GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-# A slow line brings a broker's 60 MB in it.
+# A slow connection downloads a broker's 60 MB in this time.
 MOST_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """What belongs together: a name, what it is made of, and what is left out of that."""
+    """A set of jars: a name, its contents, and its exclusions."""
 
     name: str
-    # Each as "group:artifact:version", with ":classifier" after it where it has one.
+    # Each as "group:artifact:version", followed by ":classifier" if it has one.
     wanted: tuple[str, ...]
-    # Each as "group:artifact"; neither it nor what only it needs is brought.
+    # Each as "group:artifact"; neither it nor what only it needs is downloaded.
     left_out: tuple[str, ...] = ()
 
     def bring(self) -> Path:
-        """The directory that holds them; `SystemExit` says why they cannot be had."""
+        """The directory with the jars; `SystemExit` says why they are not available."""
         pom = self.pom()
         place = KEPT / f"{self.name}-{hashlib.sha256(pom.encode()).hexdigest()[:12]}"
         KEPT.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ class Jars:
         return place
 
     def pom(self) -> str:
-        """The project that Maven is asked for the dependencies of.
+        """The project whose dependencies Maven resolves.
 
         >>> print(Jars("one", ("g:a:1",), ("g:b",)).pom().split("<dependency>")[1].strip())
         <groupId>g</groupId><artifactId>a</artifactId><version>1</version>
@@ -74,7 +74,7 @@ class Jars:
         project = making / "pom.xml"
         project.write_text(pom, encoding="utf-8")
         sys.stderr.write(f"flexwire: bringing the jars of {self.name} from Maven Central\n")
-        # -U: Maven remembers for a day that it could not reach what it asked.
+        # -U: Maven remembers failed downloads for a day.
         command = [maven, "-B", "-q", "-U", "-f", str(project), GOAL]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={making / 'jars'}"]
         try:
@@ -85,7 +85,7 @@ class Jars:
             self._give_up(f"Maven took more than {MOST_SECONDS} s")
         if answer.returncode:
             shutil.rmtree(making)
-            # The first says what is wrong, and the others how to ask Maven for more.
+            # The first line says what is wrong, and the others how to ask Maven for more.
             said = answer.stdout.partition("[ERROR] ")[2].partition("\n")[0]
             self._give_up(said or f"mvn ended with {answer.returncode}")
         (making / "jars").rename(place)
@@ -99,7 +99,7 @@ class Jars:
 
 
 def _tags(coordinates: str) -> str:
-    """The elements that say which artifact.
+    """The elements that name an artifact.
 
     >>> _tags("g:a")
     '<groupId>g</groupId><artifactId>a</artifactId>'

@@ -1,14 +1,14 @@
-"""Plants mistakes in the source, one after the other, and says which of them the tests catch.
+"""Plants mistakes in the source, one after the other, and says which ones the tests catch.
 
     python -m tools.mistakes --draw 40 --into mistakes.jsonl
     python -m tools.mistakes --plant mistakes.jsonl --results before.jsonl
 
-A change to the tests must catch what was caught before it. So draw the mistakes once, plant them
-with the tests of before and after, and compare both results. A mistake is one operator, number or
-condition of a module that is another one. Its tests are those that name the module, or else those
-of its room. They run in a copy of the checkout, on the kernels that are compiled: mistakes are
-drawn outside ``kernels/``. Tests without Spark run first, and Spark starts only for a mistake that
-they do not catch. Tests may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets another limit.
+After a change, the tests must catch every mistake that they caught before. So draw the mistakes
+once, plant them with the old and the new tests, and compare both results. A mistake changes one
+operator, number or condition of a module. Its tests are those that name the module, or otherwise
+those of its room. They run in a copy of the checkout with the compiled kernels: mistakes are drawn
+outside ``kernels/``. Tests without Spark run first, and Spark starts only for a mistake that they
+do not catch. Tests may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets another limit.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ LEFT_OUT: Final = (
     "__main__.py",
     "moved.py",
 )
-"""Kernels are compiled from these, for a minute after each change; the last two are lists."""
+"""Kernels are compiled from these, which takes a minute; the last two are lists."""
 
 MINUTES: Final = "10"
-"""How long the tests of one mistake may take: a mistake may be a loop without an end."""
+"""How long the tests of one mistake may run: a mistake may cause an endless loop."""
 
 _NOT_FAILED: Final = (0, 5)
-"""What pytest ends with if all tests passed, and if there were none."""
+"""pytest's exit codes if all tests passed, and if there were none."""
 
 ROOMS: Final = {
     "client": "net",
@@ -58,11 +58,10 @@ ROOMS: Final = {
     "survey": "tables",
     "tap": "net",
 }
-"""The folders of tests that have another name than their room."""
+"""The folders of tests whose name differs from their room's."""
 
 SPARK_FILES: Final = 3
-"""A module that more files of tests with Spark name is what they all stand on: a few of them tell,
-and all would take minutes."""
+"""Many Spark test files name a basic module: a few are enough, and all would take minutes."""
 
 _COMPARED: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),
@@ -86,7 +85,7 @@ _COUNTED: Final[dict[type[ast.operator], tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One line of a file, and what it says instead."""
+    """One line of a file, and its replacement."""
 
     path: str
     line: int
@@ -97,7 +96,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the tests said of a mistake, and the processor time that they took."""
+    """The tests' result for a mistake, and their CPU time."""
 
     mistake: Mistake
     is_caught: bool
@@ -106,7 +105,7 @@ class Result:
 
 
 def main() -> None:
-    """Draw mistakes, or plant those that were drawn."""
+    """Draw mistakes, or plant drawn ones."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draw", type=int, help="how many mistakes to draw, of all rooms")
     parser.add_argument("--seed", default="mistakes", help="what the draw depends on")
@@ -127,7 +126,7 @@ def main() -> None:
 
 
 def draw(count: int, chance: random.Random) -> list[Mistake]:
-    """Return so many mistakes, as many of one room as of any other, within one."""
+    """Return this many mistakes, spread evenly over the rooms."""
     rooms: dict[str, list[Path]] = defaultdict(list)
     for path in sorted((ROOT / SOURCE).rglob("*.py")):
         inner = path.relative_to(ROOT / SOURCE)
@@ -149,7 +148,7 @@ def draw(count: int, chance: random.Random) -> list[Mistake]:
 
 
 def mistakes_of(path: Path) -> Iterator[Mistake]:
-    """Yield each mistake that one change to a line of the file is."""
+    """Yield each mistake that changes one thing in a line of the file."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
@@ -159,7 +158,7 @@ def mistakes_of(path: Path) -> Iterator[Mistake]:
                 line = lines[number - 1].encode()
                 between = line[begin.end_col_offset : end.col_offset].decode()
                 if between.count(right) == 1:
-                    # Offsets of the parser count bytes.
+                    # The parser's offsets count bytes.
                     changed = (
                         line[: begin.end_col_offset]
                         + between.replace(right, wrong).encode()
@@ -170,7 +169,7 @@ def mistakes_of(path: Path) -> Iterator[Mistake]:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
-    """Yield what stands between two expressions, and what could stand there by mistake."""
+    """Yield the operator between two expressions, and its possible wrong replacement."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         right, wrong = _COMPARED[type(node.ops[0])]
         yield node.left, node.comparators[0], right, wrong
@@ -183,7 +182,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
 
 
 def _named() -> dict[str, str]:
-    """Return the text of every file of tests that needs nothing from elsewhere."""
+    """Return the text of every test file that needs nothing from elsewhere."""
     return {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -192,7 +191,7 @@ def _named() -> dict[str, str]:
 
 
 def tests_of(path: Path, named: dict[str, str]) -> tuple[str, ...]:
-    """Return the files of tests that name a module, those without Spark first; else its room's."""
+    """Return the test files that name a module, those without Spark first; or its room's."""
     parts = path.relative_to(ROOT / SOURCE).with_suffix("").parts
     module = ".".join(("flexwire", *parts)).removesuffix(".__init__")
     parent, _, name = module.rpartition(".")
@@ -215,11 +214,11 @@ def tests_of(path: Path, named: dict[str, str]) -> tuple[str, ...]:
 
 
 def plant(mistakes: Iterable[Mistake]) -> Iterator[Result]:
-    """Plant each mistake in a copy of this checkout, and yield what its tests say."""
+    """Plant each mistake in a copy of this checkout, and yield the result of its tests."""
     with tempfile.TemporaryDirectory() as room:
         copy = Path(room, "copy")
         names = subprocess.run(
-            ["git", "ls-files", "-z"],  # noqa: S607 - it is the git that made the checkout
+            ["git", "ls-files", "-z"],  # noqa: S607 - it is the git of the checkout
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -256,7 +255,7 @@ def _planted(mistake: Mistake, copy: Path) -> Result:
     last = [*done.stdout.splitlines(), done.stderr[-200:]][-2:]
     is_caught = done.returncode not in _NOT_FAILED
     result = Result(mistake, is_caught, round(seconds, 1), " ".join(told or last))
-    print(  # noqa: T201 - it is what the command is for
+    print(  # noqa: T201 - it is the purpose of the command
         "caught" if result.is_caught else "NOT CAUGHT",
         f"{mistake.path}:{mistake.line}",
         result.told,
@@ -271,7 +270,7 @@ def _tried(mistake: Mistake, copy: Path, marked: str) -> subprocess.CompletedPro
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, *mistake.tests],
         cwd=copy,
-        # Processes of the tests are to make the mistake too.
+        # Processes that tests start must have the mistake too.
         env={**os.environ, "PYTHONPATH": str(copy / "src"), "FLEXWIRE_TEST_MINUTES": minutes},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -1,6 +1,6 @@
 """Makes `.build/oldest-pyspark`: the oldest PySpark that `pyproject.toml` allows, beside `.venv`.
 
-All other packages are those of `.venv`, which come after its own on the path.
+All other packages come from `.venv`, which is later on the path.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def main() -> None:
     say("making .build/oldest-pyspark (Spark is 450 MB)")
     shutil.rmtree(PLACE, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", PLACE], check=True)
-    # Its own first: what PySpark is built with, before it is built.
+    # The build dependencies of PySpark come before it.
     for lock, more in ((build_tools(), ()), (LOCK, ("--no-deps", "--no-build-isolation"))):
         options = ("--quiet", "--disable-pip-version-check", "--require-hashes", *more)
         run(PYTHON, "-m", "pip", "install", *options, "--requirement", lock)
     paths = {name: str(PLACE) for name in ("base", "platbase")}
     packages = sysconfig.get_path("purelib", vars=paths)
     with open(f"{packages}/venv.pth", "w", encoding="utf-8") as beside:  # noqa: PTH123 - it is text
-        # What .venv has besides, and flexwire itself.
+        # The other packages of .venv, and flexwire itself.
         beside.write(f"{sysconfig.get_path('purelib')}\n{ROOT / 'src'}\n")
     STAMP.write_text(wanted)
 

@@ -2,9 +2,9 @@
 
     python -m tools.other_brokers [NAME...]
 
-It starts each broker on loopback and a node of Apache Kafka, sends both all cases, those that write
-and the hostile ones too, and keeps what was found in `tests/conformance/others.json`.
-docs/conformance.md has the same figures. With names, only these are tested.
+It starts each broker on loopback with a node of Apache Kafka, sends all cases to both, including
+writing and hostile ones, and records the results in `tests/conformance/others.json`.
+docs/conformance.md has the same figures. If names are given, only these brokers are tested.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SECONDS: Final = 5.0
 
 @contextlib.contextmanager
 def _mock() -> Iterator[str]:
-    from flexwire.demo.cluster import MockBrokers  # noqa: PLC0415 - only if it is asked for
+    from flexwire.demo.cluster import MockBrokers  # noqa: PLC0415 - only on request
 
     with contextlib.closing(MockBrokers(1)) as brokers:
         [(host, port)] = brokers.addresses
@@ -64,7 +64,7 @@ BROKERS: Final[dict[str, tuple[str, Started]]] = {
     "mock": ("librdkafka's mock", _mock),
     "kfake": ("kfake (franz-go)", _kfake),
 }
-"""The brokers by their names on the command line: a name in words, and how to start one."""
+"""The brokers by their command-line names: a full name, and how to start the broker."""
 
 
 def found(run: ConformanceRun) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def found(run: ConformanceRun) -> dict[str, Any]:
 
 
 def main(names: list[str]) -> None:
-    """Test the brokers, print what was found, and keep the figures."""
+    """Test the brokers, print the results, and keep the figures."""
     unknown = [name for name in names if name not in BROKERS]
     if unknown:
         sys.exit(f"error: no broker {unknown[0]}; there are {', '.join(BROKERS)}")

@@ -1,7 +1,8 @@
-"""Which packages of `requirements.lock` have no wheel where: `python -m tools.platforms`.
+"""The packages of `requirements.lock` that lack a wheel: `python -m tools.platforms`.
 
-For each platform the lock is resolved anew, without installing anything, until what has no wheel
-there is left out. What is only there as source in pure Python is built anywhere, and no gap.
+For each platform the lock file is resolved again, without installing anything, until packages
+without a wheel are left out. A package that exists only as pure Python source can be built
+anywhere, so it is not a gap.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ PLATFORMS = {
     "macOS, Intel": "x86_64-apple-darwin",
     "Windows, x86-64": "x86_64-pc-windows-msvc",
 }
-# Source alone, in pure Python.
+# Only source, in pure Python.
 PURE = ("pyspark",)
 PYTHON = "3.11"
 _MISSING = re.compile(r"Because (?P<name>[\w.-]+)==[\w.+!-]+ has no (?:usable )?wheels")
 
 
 def missing(platform: str) -> list[str]:
-    """The pinned packages that have no wheel for a platform, in the order of their names."""
+    """The pinned packages without a wheel for a platform, sorted by name."""
     left = LOCK.read_text(encoding="utf-8")
     found: list[str] = []
     with tempfile.TemporaryDirectory() as place:
@@ -48,7 +49,7 @@ def missing(platform: str) -> list[str]:
 
 
 def resolved(lock: Path, platform: str) -> str | None:
-    """What resolving a lock for a platform fails with; None where it does not."""
+    """The error of resolving a lock for a platform, or None."""
     command = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--quiet", "--no-deps"]
     command += ["--target", str(lock.parent / "none"), "--python-version", PYTHON]
     command += ["--python-platform", platform, "--only-binary", ":all:", "--require-hashes"]

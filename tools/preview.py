@@ -1,9 +1,9 @@
-"""What a source tree of Kafka brings since a release, on one page of Markdown.
+"""What a source tree of Kafka adds to a release, on one page of Markdown.
 
     python -m tools.preview SOURCE [--against 4.4.0] [--out preview.md]
 
 SOURCE is anything that `flexwire schema import` reads: trunk, a release candidate's tree, its jars.
-The page ends with what flexwire would misread, and the program then ends with status 1.
+The page ends with what flexwire would misread; if there is anything, the exit code is 1.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from flexwire.specs.guide.messages import GuideMessage
 
 Editions = dict[str, Edition]
-# Kafka's list of error codes, as `NAME(number, "text", …` in each line.
+# Kafka's list of error codes: `NAME(number, "text", …` on each line.
 _ERRORS = "common/protocol/Errors.java"
 _ERROR = re.compile(r"^    ([A-Z][A-Z0-9_]+)\((-?\d+),", re.MULTILINE)
 _SECRET_NAME = re.compile(r"passw|secret|token|salt|hmac|authbytes|credential|key$", re.IGNORECASE)
@@ -111,14 +111,14 @@ def _compare_names(old: Editions, new: Editions, page: Preview) -> None:
         key = "" if spec.api_key is None else f", api key {spec.api_key}"
         page.messages.append(f"- new: {name} ({spec.type.value}{key}), {spec.valid_versions}")
     modules = {one.place.directory for one in new.values()}
-    # A jar has some of the modules only, and lacks no message of the others.
+    # A jar has only some of the modules, and other modules' messages are not missing from it.
     gone = (name for name in old.keys() - new.keys() if old[name].place.directory in modules)
     page.messages += [f"- gone: {name}" for name in sorted(gone)]
 
 
 def _compare_message(old: GuideMessage, new: GuideMessage, page: Preview) -> None:
     added = added_versions(old, new)
-    # What is gone is what only the old one has.
+    # A message that only the old one has is removed.
     gone = added_versions(new, old)
     if added:
         page.versions.append(f"- {new.name} {added} is new")
@@ -200,7 +200,7 @@ def _field_names(edition: Edition) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the page, or write it; 1 if flexwire would misread something."""
+    """Print or write the page; return 1 if flexwire would misread something."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source")
     parser.add_argument("--against", default=catalog().final_releases[-1])

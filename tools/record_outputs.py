@@ -1,13 +1,13 @@
-"""Record what flexwire says, to compare a refactoring with what stood before it.
+"""Record flexwire's output, to compare the code before and after a refactoring.
 
-``python -m tools.record_outputs INPUTS OUT`` analyzes three kinds of input and writes all that a
-user sees into text files below OUT: rows of each table, ``facts.json``, ``audit.csv``, each answer
-in CSV, JSON and text, standard output, standard error and exit codes, and the errors of commands
-that fail. Two records of the same inputs by the same code are equal, so ``diff -r BEFORE AFTER``
-shows what a change changed, and nothing else.
+``python -m tools.record_outputs INPUTS OUT`` analyzes three kinds of input and writes everything
+that a user sees into text files below OUT: rows of each table, ``facts.json``, ``audit.csv``, each
+answer in CSV, JSON and text, standard output, standard error and exit codes, and the errors of
+commands that fail. Two records of the same inputs by the same code are equal, so ``diff -r BEFORE
+AFTER`` shows exactly the effect of a change.
 
-INPUTS is made when it is missing: the capture of the demo, a broker's log directory and the
-request logs, both from ``tests/vectors``. Keep it for both records; two demos differ.
+INPUTS is made if it is missing: the capture of the demo, and a broker's log directory and the
+request logs from ``tests/vectors``. Keep it for both records; two demos differ.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SEGMENTS: Final = ROOT / "tests" / "vectors" / "log-segments"
 _REQUEST_LOGS: Final = ROOT / "tests" / "vectors" / "request_logs"
 
 _VARIES: Final = (
-    # Times and durations that a command took, and what Java says of this machine.
+    # Times and durations of a command, and Java's messages about this machine.
     (re.compile(r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b"), "# s"),
     (re.compile(r"\b\d{2}/\d{2}/\d{2} \d{2}:\d{2}:\d{2}\b"), "DATE"),
     (re.compile(r"run-[0-9a-f-]{8,}"), "run-#"),
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def make_inputs(inputs: Path) -> None:
-    """Capture the demo's traffic, and lay out the logs of ``tests/vectors`` as a broker does."""
+    """Capture the demo's traffic, and arrange the logs of ``tests/vectors`` like a broker's."""
     from tests.capture import log_vectors  # noqa: PLC0415 - only this needs the tests
 
     with tempfile.TemporaryDirectory() as room:
@@ -85,7 +85,7 @@ def _flexwire() -> str:
 
 
 class Recorder:
-    """Runs the commands and writes what they say."""
+    """Runs the commands and writes their output."""
 
     def __init__(self, inputs: Path, out: Path, room: Path) -> None:
         self._inputs = inputs
@@ -118,7 +118,7 @@ class Recorder:
         return [self._inputs / name]
 
     def _errors(self) -> None:
-        """Record errors: of inputs that are missing, damaged, empty or of another kind."""
+        """Record errors: of missing, damaged, empty and wrong inputs."""
         odd = self._room / "odd"
         odd.mkdir()
         (odd / "empty.pcap").touch()
@@ -175,7 +175,7 @@ class Recorder:
 
 
 def _rows(tables: list[pa.Table]) -> str:
-    """Return a table's columns and rows as text, in an order of their own."""
+    """Return a table's columns and rows as text, in a fixed order."""
     types = "\n".join(f"# {field.name}: {field.type}" for field in tables[0].schema)
     lines = sorted(
         json.dumps(row, default=_text, ensure_ascii=True)

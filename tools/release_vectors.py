@@ -2,10 +2,10 @@
 
     python tools/release_vectors.py 4.3.1=DIR 4.4.0=DIR ...
 
-A directory holds the jars of that release and of what they need, as
-`mvn dependency:copy-dependencies` leaves them: `kafka_2.13`, and `kafka-streams` where there is
-one. Java 17 or newer runs `tools/java/ReleaseVectors.java` on them, so every line was written by
-the classes of every release that it names.
+A directory holds the jars of that release and their dependencies, from `mvn
+dependency:copy-dependencies`: `kafka_2.13`, and `kafka-streams` if there is one. Java 17 or newer
+runs `tools/java/ReleaseVectors.java` on them, so every line was written by the classes of every
+release that it names.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "tools" / "java" / "ReleaseVectors.java"
 OUT = ROOT / "tests" / "vectors" / "releases.jsonl.gz"
-# The first of a version has every field, the others leave some out and have unknown tagged fields.
+# The first vector of a version has every field; the others leave some out and have unknown tagged
+# fields.
 COUNT = 4
 _JAR = re.compile(r"(?:kafka-)?(.+)-[0-9.]+\.jar")
 _SHOWN = ("module", "message", "type", "version", "json", "unknown_tagged_fields", "hex")
 
 
 def written(jars: Path) -> list[dict[str, Any]]:
-    """Return what the classes in a directory of jars wrote, the module in place of the jar."""
+    """Return what the classes in a directory of jars wrote, with the module instead of the jar."""
     names = sorted(str(one) for one in jars.glob("kafka*.jar"))
     command = ["java", "-cp", f"{jars}/*", str(PROGRAM), str(COUNT), *names]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True)
@@ -40,7 +41,7 @@ def written(jars: Path) -> list[dict[str, Any]]:
 
 
 def merged(releases: dict[str, Path]) -> list[dict[str, Any]]:
-    """Return the vectors of all releases: what several wrote alike is one, with their names."""
+    """Return the vectors of all releases; equal vectors are one, with the releases' names."""
     found: dict[str, dict[str, Any]] = {}
     for release, jars in releases.items():
         for vector in written(jars):
@@ -52,7 +53,7 @@ def merged(releases: dict[str, Path]) -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the file, the same bytes each time."""
+    """Write the file; its bytes are reproducible."""
     pairs = [one.partition("=") for one in arguments]
     releases = {release: Path(jars) for release, _, jars in pairs}
     if not releases or not all(one.is_dir() for one in releases.values()):

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 # The rooms that run on kernels.
 TESTS = ("tests/kernels", "tests/records", "tests/columnar", "tests/codec", "tests/capture")
 MARKS = "not kafka and not cluster"
-# In a few seconds each of them would be caught that is caught at all.
+# A lie that is caught at all is caught within a few seconds.
 GUARD_ROUNDS = 20_000
 _PROOF = """
 import sys, flexwire
@@ -39,7 +39,7 @@ print(found)
 
 
 def main() -> int:
-    """Try the wheel on each interpreter; 1 where a test fails."""
+    """Try the wheel on each interpreter; return 1 if a test fails."""
     parser = argparse.ArgumentParser(prog="python -m tools.try_wheel", description=__doc__)
     parser.add_argument("--python", nargs="+", default=[sys.executable])
     parser.add_argument("--tests", nargs="+", default=TESTS)
@@ -79,7 +79,7 @@ def _environment(python: str, place: Path, packages: Sequence[str]) -> Path:
 
 def _passes(python: Path, given: argparse.Namespace) -> bool:
     environment = {one: os.environ[one] for one in os.environ if one != "PYTHONPATH"}
-    # Half an hour of tests, where a run of all others ends after 20 minutes.
+    # Half an hour of tests; any other run ends after 20 minutes.
     environment |= {"PYTHONDONTWRITEBYTECODE": "1", "FLEXWIRE_TEST_MINUTES": "120"}
 
     def run(*arguments: str) -> int:
@@ -88,7 +88,7 @@ def _passes(python: Path, given: argparse.Namespace) -> bool:
 
     sys.stdout.write(f"== {python}\n")
     sys.stdout.flush()
-    # Not where the sources are, which an interpreter would find first.
+    # Outside the source directory, which an interpreter would find first.
     proof = subprocess.run([python, "-c", _PROOF], cwd=python.parent, env=environment, check=False)
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", given.marks, *given.tests)
     codes = [proof.returncode, run(*tests)]

@@ -1,10 +1,11 @@
-"""Tests the codecs of other projects with the package of vectors, and keeps what was found.
+"""Tests the codecs of other projects with the package of vectors, and keeps the results.
 
     python -m tools.vectors_codecs [NAME...]
 
-It builds the package, brings each codec below `.build/codecs`, runs its program of
-`examples/codecs`, and writes `tests/vectors/codecs.json`, from which docs/codecs.md is made. Where
-a toolchain is missing, the codec keeps the row that it has. With names, only these are tested.
+It builds the package, installs each codec below `.build/codecs`, runs its program of
+`examples/codecs`, and writes `tests/vectors/codecs.json`, from which docs/codecs.md is made. If a
+toolchain is missing, the codec keeps its present row. If names are given, only these codecs are
+tested.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 EXAMPLES = ROOT / "examples" / "codecs"
 BUILT = ROOT / ".build" / "codecs"
 KEPT = ROOT / "tests" / "vectors" / "codecs.json"
-# A codec that loops without end costs the whole limit, at each of its cases.
+# A codec with an endless loop costs the whole limit in each of its cases.
 LIMITS = CodecLimits(case_seconds=2, starts=5000)
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A library with a program that answers the runner, and how to bring both."""
+    """A library with a program that answers the runner, and how to install both."""
 
     language: str
     library: str
@@ -53,7 +54,7 @@ def _tool(name: str) -> str:
 
 
 def _java() -> list[str]:
-    from tools.broker import jars  # noqa: PLC0415 - only where Java is asked for
+    from tools.broker import jars  # noqa: PLC0415 - only if Java is requested
 
     options = ["-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars(RELEASE)}/*"]
     return ["java", *options, str(EXAMPLES / "java" / "Codec.java")]
@@ -72,18 +73,18 @@ def _go() -> list[str]:
 
 
 def _rust() -> list[str]:
-    # Beside the sources, cargo would write a lock with the registry's address.
+    # Beside the sources, cargo would write a lock file with the registry's address.
     place = BUILT / "rust"
     shutil.copytree(EXAMPLES / "rust", place, dirs_exist_ok=True)
     subprocess.run([_tool("cargo"), "build", "--release", "--quiet"], cwd=place, check=True)
-    # Without, each refusal has a backtrace, which takes longer than the rest.
+    # Without this, each refusal has a backtrace, which takes longer than everything else.
     return ["env", "RUST_BACKTRACE=0", str(place / "target" / "release" / "codec")]
 
 
 def _javascript() -> list[str]:
     place = BUILT / "javascript"
     shutil.copytree(EXAMPLES / "javascript", place, dirs_exist_ok=True)
-    # The library asks for a newer Node.js than its codecs need.
+    # The library requires a newer Node.js than its codecs need.
     quiet = ["--silent", "--ignore-scripts", "--omit=optional"]
     subprocess.run([_tool("npm"), "ci", *quiet], cwd=place, check=True)
     return [_tool("node"), str(place / "codec.mjs")]
@@ -143,7 +144,7 @@ def tested(codec: Codec, package: Path) -> dict[str, Any]:
 
 
 def kinds(results: CodecResults) -> list[dict[str, Any]]:
-    """Return the deviations and remarks of a run, summed up by kind of case and by outcome."""
+    """Return the deviations and remarks of a run, counted by kind of case and by outcome."""
     found: Counter[tuple[str, Outcome, str]] = Counter()
     first: dict[tuple[str, Outcome, str], Verdict] = {}
     for verdict in (*results.deviations, *results.remarks):
@@ -164,7 +165,7 @@ def kinds(results: CodecResults) -> list[dict[str, Any]]:
 
 
 def _kind(verdict: Verdict) -> str:
-    """Return the kind of a case: of ``Fetch…/13/hostile/cut-0`` it is ``hostile/cut``."""
+    """Return the kind of a case: for ``Fetch…/13/hostile/cut-0`` it is ``hostile/cut``."""
     _, _, last = verdict.vector.case.partition("/")
     name = last.partition("/")[2] or "records"
     stem, _, turn = name.rpartition("-")
@@ -172,14 +173,14 @@ def _kind(verdict: Verdict) -> str:
 
 
 def _fault(verdict: Verdict) -> str:
-    """Return what happened to the codec itself, without what it printed; nothing otherwise."""
+    """Return what happened to the codec itself, without its output; otherwise nothing."""
     words = verdict.reason.partition(";")[0]
     is_fault = words.startswith(("it ended", "it was ended", "no answer"))
     return words if verdict.outcome is Outcome.FAILED and is_fault else ""
 
 
 def main(names: list[str]) -> None:
-    """Test the codecs and write what was found."""
+    """Test the codecs and write the results."""
     unknown = [name for name in names if name not in CODECS]
     if unknown:
         sys.exit(f"error: no codec {unknown[0]}; there are {', '.join(CODECS)}")

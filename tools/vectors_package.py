@@ -3,12 +3,12 @@
     python -m tools.vectors_package DIRECTORY
 
 flexwire proposes cases from the specs of the catalog (`tools/vectors_proposals.py`), and
-`tools/java/Judge.java` says on the jars of `RELEASE` what Apache Kafka makes of each. If Kafka does
-not read a valid case to its last byte, or writes other bytes, the build stops. Java 17 or newer and
-Maven are needed. The same specs and jars give the same bytes.
+`tools/java/Judge.java` records with the jars of `RELEASE` how Apache Kafka treats each case. If
+Kafka does not read a valid case to its last byte, or writes other bytes, the build stops. Java 17
+or newer and Maven are needed. The same specs and jars give the same bytes.
 
-The repository keeps the manifest of the whole package and a package of a few messages, with which
-the tests build without Java. ``--keep`` writes both anew.
+The repository has the manifest of the whole package and a package of a few messages, with which the
+tests build without Java. ``--keep`` writes both anew.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ FEW = (
 )
 """The messages of the package in the repository: some of each type, with records among them."""
 FEW_BATCHES = ("magic-0-lz4", "magic-1-gzip", "magic-2-none-headers")
-"""The sorts of record batches that it has."""
+"""The kinds of record batches in it."""
 README = Path(__file__).parent / "vectors_readme.md"
 NOTICE = """flexwire-vectors
 
@@ -88,7 +88,7 @@ class Contradiction(Exception):  # noqa: N818 - it reads as what it is
 
 
 def kafka_judge(jars: Path) -> Judge:
-    """Return what asks the classes of a directory of jars."""
+    """Return a function that asks the classes of a directory of jars."""
 
     def judge(questions: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         names = sorted(str(one) for one in jars.glob("kafka*.jar"))
@@ -114,11 +114,11 @@ def build(
     names: tuple[str, ...] = (),
     sorts: tuple[str, ...] = (),
 ) -> dict[str, bytes]:
-    """Return the files of the package by name, of all messages or of those named.
+    """Return the files of the package by name, for all messages or the named ones.
 
-    ``sorts`` are the sorts of record batches, all of them if there is none.
+    ``sorts`` are the kinds of record batches; all if none is given.
 
-    Raises `Contradiction` where Apache Kafka does not confirm a valid case.
+    Raises `Contradiction` if Apache Kafka does not confirm a valid case.
     """
     messages = [*proposals(RELEASE, names)]
     groups = {
@@ -158,7 +158,7 @@ def build(
 
 
 def judged(proposal: Proposal, answer: dict[str, Any]) -> Vector:
-    """Return the vector of a case and of what Apache Kafka makes of it."""
+    """Return the vector of a case and of Apache Kafka's result."""
     vector = Vector(
         case=proposal.case,
         expected=Expected.REFUSE,
@@ -176,10 +176,10 @@ def judged(proposal: Proposal, answer: dict[str, Any]) -> Vector:
     written = answer.get("written", UNSET)
     is_whole = answer["read"] == len(proposal.data)
     is_same = written in {UNSET, vector.hex}
-    # Kafka does not write the highest tag, and reads it.
+    # Kafka does not write the highest tag, but reads it.
     if proposal.damage is None and not (is_whole and (is_same or written is None)):
         raise Contradiction(f"{proposal.case}: Kafka reads or writes other bytes: {answer}")
-    # Kafka does not write record batches anew, so nothing confirms a damaged one.
+    # Kafka does not rewrite record batches, so nothing confirms a damaged one.
     is_valid = is_whole and is_same and (proposal.damage is None or "written" in answer)
     known = answer.get("known")
     back = answer.get("back")

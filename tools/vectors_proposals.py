@@ -1,8 +1,8 @@
 """The cases of the vector package, as flexwire proposes them from a release's specs.
 
-A case has a name and bytes. What the bytes mean is not proposed: Apache Kafka's own classes say it
-(`tools/java/Judge.java`). The name is made of the message, the version and the kind, and decides
-the bytes together with the spec. So a name keeps its bytes until the spec changes.
+A case has a name and bytes. flexwire does not propose what the bytes mean: Apache Kafka's own
+classes decide that (`tools/java/Judge.java`). The name consists of the message, the version and the
+kind; together with the spec it decides the bytes. So a name keeps its bytes until the spec changes.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ RANDOM = 2
 HOSTILE = 2
 """Messages with each kind of damage, for each version."""
 _OF_EACH = 6
-"""Record batches of each magic, compression and other kind: the shortest."""
+"""The shortest record batches of each magic, compression and other kind."""
 _SEED_BITS = 31
 
 
 class Proposal(NamedTuple):
-    """A case: its name, its bytes, and facts about it that need no judge, in the order of a line.
+    """A case: its name, its bytes, and facts that need no judge, in the order of a line.
 
     ``damage`` is None for a valid case.
     """
@@ -72,7 +72,7 @@ class Proposal(NamedTuple):
 
 
 def proposals(release: str, names: tuple[str, ...] = ()) -> Iterator[Proposal]:
-    """Yield the cases of a release's messages, all or those named, without their headers.
+    """Yield the cases of a release's messages, all or the named ones, without their headers.
 
     They are sorted by message and version. No two cases of a version have the same bytes.
     """
@@ -116,7 +116,7 @@ def _seed(stem: str, turn: int) -> int:
 def header_proposals(release: str, names: tuple[str, ...] = ()) -> Iterator[Proposal]:
     """Yield the header of each version of each request and response: ``Fetch…/13/header``.
 
-    The header version is flexwire's proposal, and the judge says its own (`headerVersion`).
+    flexwire proposes the header version, and the judge names its own (`headerVersion`).
     """
     for name in names or catalog().names():
         entry = catalog().entry(name)
@@ -139,10 +139,10 @@ def header_proposals(release: str, names: tuple[str, ...] = ()) -> Iterator[Prop
 def record_proposals(sorts: tuple[str, ...] = ()) -> Iterator[Proposal]:
     """Yield record batches and message sets that Kafka's Java wrote, and damaged ones.
 
-    All sorts, or those that are named, such as ``magic-2-zstd-headers``.
+    All kinds, or the named ones, such as ``magic-2-zstd-headers``.
 
-    They are a choice of `BATCHES`: the shortest of each magic, compression, type of timestamp, and
-    of transactions, control batches and batches with record headers.
+    They are selected from `BATCHES`: the shortest of each magic, compression and timestamp type,
+    and of transactions, control batches and batches with record headers.
     """
     found: dict[str, list[str]] = {}
     with gzip.open(BATCHES, "rt", encoding="ascii") as lines:
@@ -173,7 +173,7 @@ def _sort_of(vector: dict[str, Any]) -> str:
 
 
 def _damaged_batches(data: bytes) -> Iterator[tuple[str, bytes, str]]:
-    """Yield damages of the first batch. All but the first five have a checksum that fits."""
+    """Yield damages of the first batch. All except the first five have a correct checksum."""
     batch = next(iter(decode_batches(data)))
     last = batch.size - 1
     yield "cut", data[:-1], "the last byte is missing"
@@ -209,7 +209,7 @@ def _put(data: bytes, at: int, new: bytes) -> bytes:
 
 
 def _sealed(data: bytes, batch: RecordBatch) -> bytes:
-    """Return the data with the checksum that fits its first batch."""
+    """Return the data with a correct checksum for its first batch."""
     if batch.magic == RECORD_BATCH:
         crc = google_crc32c.value(data[CRC_START : batch.size])
     else:

@@ -1,4 +1,4 @@
-"""A wheel of data files, the same bytes each time."""
+"""A wheel of data files with reproducible bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 DIRECTORY = Path(__file__).parent
 '''
-# What a zip can say at the earliest.
+# The earliest time that a zip can hold.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o644 << 16
 
@@ -59,7 +59,7 @@ def wheel(files: Mapping[str, bytes], version: str) -> bytes:
         for name, data in held.items():
             entry = zipfile.ZipInfo(name, _DATE)
             entry.external_attr = _MODE
-            # What is compressed already is stored.
+            # Compressed data is stored as it is.
             packed = zipfile.ZIP_STORED if name.endswith(".gz") else zipfile.ZIP_DEFLATED
             archive.writestr(entry, data, packed)
     return made.getvalue()

@@ -100,7 +100,7 @@ def test_a_conversation_is_listed_with_its_client_topics_error_and_waiting() -> 
     assert (row.waiting, row.oldest) == (1, ("Metadata", 4_000_000))
     sent = sum(len(framed(payload)) for direction, payload in said if direction == "request")
     assert row.request_bytes == sent
-    # It is listed only when something reads as Kafka, which the reader finds out.
+    # A connection is listed only if the reader recognizes something as Kafka.
     assert list(table) == []
     row.is_kafka = True
     assert list(table) == [row]
@@ -128,7 +128,7 @@ def test_a_client_instance_is_known_whoever_names_it() -> None:
 
 
 def listed_rows(table: ActivityTable) -> list[ConnectionActivity]:
-    """The connections of a table whose frames nobody has judged."""
+    """The connections of a table that no reader has classified yet."""
     row = table.find(CONNECTION)
     assert row is not None
     row.is_kafka = True
@@ -169,7 +169,7 @@ def test_a_connection_s_end_is_listed_and_then_forgotten() -> None:
         assert (row.is_open, row.closed_by, row.is_reset) == (False, *expected)
         reader.table.forget_closed()
         assert list(reader) == []
-        # The last acknowledgement of it begins no other.
+        # The last acknowledgement of a connection does not begin another connection.
         reader.push(tcp(CLIENT, 1001 + len(ping)))
         assert len(reader.table) == 0
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-# The body of a request without fields: its tagged fields, of which there are none.
+# The body of a request without fields: an empty section of tagged fields.
 NOTHING = b"\0"
 
 
@@ -51,7 +51,7 @@ def test_growth_in_any_parts_gives_the_same_list(name: str, tmp_path: Path) -> N
         place = tmp_path / f"{name}-{attempt}"
         place.mkdir()
         reader, captures = ActivityReader(), GrowingCaptures([place])
-        # A tap begins a file when the one before has ended.
+        # A tap begins a new file when the previous one has ended.
         for file in files:
             raw = file.read_bytes()
             cuts = sorted(chance.randrange(len(raw) + 1) for _ in range(chance.randrange(8)))

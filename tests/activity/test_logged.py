@@ -48,7 +48,7 @@ def grow(source: RequestLogActivity) -> None:
 
 @pytest.fixture
 def follow() -> Iterator[Follow]:
-    """Sources of logs that grow, which are closed in the end."""
+    """Sources of growing logs, closed at the end."""
     with ExitStack() as stack:
 
         def begin(*paths: Path) -> RequestLogActivity:
@@ -96,7 +96,7 @@ def test_sums_are_those_of_the_lines(release: str) -> None:
 
 
 def test_text_has_the_clients_and_topics_of_json() -> None:
-    # Both releases were asked the same by the same clients.
+    # The same clients asked both releases the same questions.
     topics = {"orders", "payments"}
     for release in RELEASES:
         rows = list(at_once(PLACE / f"{release}.log").table)
@@ -146,7 +146,7 @@ def test_a_log_that_grows_gives_what_a_whole_one_gives(
 ) -> None:
     data = (PLACE / f"{release}.log").read_bytes()
     expected = forms(at_once(PLACE / f"{release}.log"))
-    # A seed that is new would make a failure one that cannot be repeated.
+    # A new seed would make failures that cannot be repeated.
     random_numbers = random.Random(release)
     for _ in range(3):
         log = tmp_path / "kafka-request.log"
@@ -182,7 +182,7 @@ def test_a_renamed_log_is_read_to_its_end_and_once(tmp_path: Path, follow: Follo
     log.write_bytes(numbered(1, 4))
     grow(source)
     assert sum(row.requests for row in source.table) == len(list(source.table)) == 5
-    # A gzip'd log that comes later is one that was read.
+    # A gzip'd log that appears later was already read.
     (tmp_path / "kafka-request.log.2026-11-22-20.gz").write_bytes(gzip.compress(old.read_bytes()))
     whole = follow(tmp_path)
     grow(whole)

@@ -1,4 +1,4 @@
-"""`flexwire who` as a person and a program meet it."""
+"""`flexwire who` as a person and a program use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.capture.request_lines import PLACE
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Tests that run in the background ignore Ctrl-C, and so would a process of theirs.
+# Background tests ignore Ctrl-C, and their child processes would too.
 HEARS_CTRL_C = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -113,7 +113,7 @@ def test_a_terminal_shows_the_list_until_it_is_stopped(tmp_path: Path) -> None:
         while data := os.read(terminal, 1 << 16):
             shown += data.decode(errors="replace")
     except OSError:
-        pass  # the terminal is gone with its process
+        pass  # the terminal ends with its process
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "client-4" in text

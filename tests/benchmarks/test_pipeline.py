@@ -19,7 +19,7 @@ from flexwire.codec import message
 from flexwire.records import decode_batches
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-# The process leaves one of its own running, and both say how long they computed.
+# The process leaves a child process running, and both report their CPU time.
 COMPUTING = """
 import os, time
 if os.fork():
@@ -50,7 +50,7 @@ def ran(*command: str) -> Any:
 
 
 def records_in(one: CapturedMessage) -> int:
-    """How many records a message carries, whose offsets follow each other from batch to batch."""
+    """The number of records in a message; their offsets continue from batch to batch."""
     body: Any = message(one.name).decode(one.body, one.version)
     if one.name == "ProduceRequest":
         parts = [part for topic in body.topic_data for part in topic.partition_data]

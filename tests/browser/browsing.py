@@ -1,7 +1,7 @@
-"""A page in a real browser, looked at by axe, whose rules are those of the WCAG.
+"""A page in a real browser, checked by axe against the rules of the WCAG.
 
-The browser is the machine's own Chromium, Chrome or Edge; axe is a script that comes with a package
-of `tests/browser/requirements.lock`.
+The browser is the machine's own Chromium, Chrome or Edge. axe is a script in a package of
+`tests/browser/requirements.lock`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 MOST_SECONDS = 120
 _TOLD = re.compile(r'<script type="application/json" id="axe-told">(.*?)</script>', re.DOTALL)
-# Both run before the page is written; the findings of axe become a part of it.
+# Both scripts run before the page is written, and axe's findings become part of the page.
 _ASK = """
 axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
   const told = document.createElement("script");
@@ -51,7 +51,7 @@ SCREENS = [Screen(width, dark) for width in (1280, 500) for dark in (False, True
 
 
 def browser() -> str:
-    """The browser of this machine; the test fails where it has none."""
+    """The browser of this machine; the test fails if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.fail(f"no browser: install one of {', '.join(NAMES)}")
@@ -62,7 +62,7 @@ def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
     """The result of axe for a page: violations, the number of passed rules, and the width."""
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
-    # Next to the page, so that the files that it loads are found.
+    # Write the page next to the files that it loads.
     asked = page.with_name(f"asked-{page.name}")
     asked.write_text(
         text.replace("</body>", f"<script>{axe}</script><script>{_ASK}</script></body>"), "utf-8"

@@ -1,6 +1,6 @@
-"""Report and guide in a real browser: nothing that axe refuses, wide and narrow, light and dark.
+"""Report and guide in a real browser: axe finds no violation, wide and narrow, light and dark.
 
-`make browser` runs these; they need a browser, and axe.
+`make browser` runs these tests; they need a browser and axe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Report and guide in a real browser: no name that a stranger chose runs a script."""
+"""Report and guide in a real browser: no hostile name runs a script."""
 
 from __future__ import annotations
 

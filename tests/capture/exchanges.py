@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Step = tuple["Direction", bytes]
 """Bytes that one end sends at once."""
 
-# A request and its response, as bytes of the streams; either may be missing.
+# A request and its response, as bytes of the two streams; either may be missing.
 _Exchange = tuple[bytes | None, bytes | None]
 _TOPICS = [("orders", uuid.UUID(int=0xABCDEF)), ("größe", uuid.UUID(int=0xFEDCBA))]
 _NAMELESS = uuid.UUID(int=0x123456)
@@ -37,7 +37,7 @@ _METADATA_TAIL = bytes.fromhex("00000000010000")  # as librdkafka 2.16 writes it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """How connections talk: how much, how deep requests are pipelined, and shares from 0 to 1."""
+    """How connections behave: amounts, the depth of pipelining, and shares from 0 to 1."""
 
     exchanges: int = 12
     depth: int = 4
@@ -66,7 +66,7 @@ def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:
 
 
 def _pipelined(source: random.Random, exchanges: list[_Exchange], depth: int) -> list[Step]:
-    """Requests, of which up to ``depth`` wait, and their responses in the order of the requests."""
+    """Requests, up to ``depth`` of them pending, and their responses in order."""
     steps: list[Step] = []
     waiting: list[bytes] = []
     for asked, answer in exchanges:
@@ -87,7 +87,7 @@ def _hidden(source: random.Random, talk: Talk) -> list[Step]:
 
     steps: list[Step] = [("request", record(22, 512)), ("response", record(22, 900))]
     for _ in range(talk.exchanges):
-        # Writes of a few bytes leave a record's end in a segment of its own.
+        # Short writes put a record's end into a segment of its own.
         steps.append(("request", record(23, source.choice([20, 90, 300, 1460]))))
         sizes = source.choice([[40], [700], [2000, 30], [9000]])
         steps.append(("response", b"".join(record(23, size) for size in sizes)))
@@ -117,7 +117,7 @@ def _other(source: random.Random) -> list[Step]:
 
 @cache
 def _apis() -> list[tuple[str, str, int]]:
-    """Every request, its response, and each version that both have."""
+    """Every request with its response, and each version that both have."""
     found = []
     for key in catalog().api_keys():
         pair = [
@@ -134,7 +134,7 @@ def _nested(name: str, struct_name: str, /, **values: Any) -> Any:
 
 
 def batch(source: random.Random, records: int, size: int = 40) -> bytes:
-    """A record batch or message set of any magic and compression."""
+    """A record batch or message set of any magic and compression type."""
     magic = source.choice([2, 2, 2, 2, 1, 0])
     kinds = [one for one in Compression if magic == 2 or one is not Compression.ZSTD]
     said = [
@@ -169,7 +169,7 @@ class _Said:
         return self._pair(asked, self._api_versions(), 3)
 
     def authentication(self) -> list[Step]:
-        """SASL's exchange, none of which is pipelined."""
+        """A SASL exchange, which is never pipelined."""
         version = self._source.choice([0, 1])
         handshake = made("SaslHandshakeRequest", mechanism="PLAIN")
         exchanges: list[_Exchange] = [self._pair(handshake, made("SaslHandshakeResponse"), version)]
@@ -208,7 +208,7 @@ class _Said:
             answer = random_message(message(answer_name), version, seed + 1)
             return self._pair(asked, answer, version)
         except FlexwireError:
-            # Its random values cannot be written together.
+            # These random values cannot be written together.
             return self.heartbeat()
 
     # The everyday traffic of a cluster.
@@ -251,7 +251,7 @@ class _Said:
         topic = {"topic": name} if version < 13 else {"topic_id": topic_id}
         records = self._batches()
         if cut:
-            # A full response ends in the middle of a batch.
+            # A full response ends within a batch.
             records += self._batches()[:cut]
         parts = [_nested("FetchResponse", "PartitionData", partition_index=1, records=records)]
         found = _nested("FetchResponse", "FetchableTopicResponse", **topic, partitions=parts)
@@ -293,7 +293,7 @@ class _Said:
         return self._pair(made("HeartbeatRequest", **tags), made("HeartbeatResponse", **tags), 4)
 
     def damaged(self) -> _Exchange:
-        """Each end's frame has its length right, and some bytes of the body wrong."""
+        """Each end's frame has the right length, and some wrong bytes in its body."""
         pair = self._source.choice(_USUAL)(self)
         return self._damaged(pair[0]), self._damaged(pair[1])
 
@@ -310,7 +310,7 @@ class _Said:
         return framed(bytes(body))
 
     def lenient(self) -> _Exchange:
-        """The spec has no bytes after the body, but Kafka's Java ignores them."""
+        """The spec has no bytes after the body, but Kafka's Java ignores such bytes."""
         asked, answer = self.heartbeat()
         tail = bytes(self._source.randrange(1, 4))
         return framed((asked or b"")[4:] + tail), framed((answer or b"")[4:] + tail)
@@ -349,7 +349,7 @@ class _Said:
         return framed(b""), None
 
     def garbage(self) -> _Exchange:
-        """Bytes between frames, after which the next frame must be found again."""
+        """Bytes between frames; after them the reader must find the next frame again."""
         return self._source.choice([(b"\xff" * 50, None), (None, self._source.randbytes(60))])
 
     def not_records(self) -> _Exchange:

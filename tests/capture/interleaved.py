@@ -1,9 +1,9 @@
 """Random captures of concurrent connections, whose segments interleave as in real traffic.
 
 A connection sends messages (`tests.capture.exchanges`), and TCP cuts its streams into segments. The
-network and the capture lose, repeat and reorder packets. Files hold the rest. All of it follows
-from a seed and a `Shape`. Packets and files have a source of chance each: shapes that differ in
-their files alone hold the same packets.
+network and the capture lose, repeat and reorder packets. Files hold the packets that are left. A
+seed and a `Shape` determine everything. Packets and files have separate random sources, so shapes
+that differ only in their files hold the same packets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OTHER: dict[Direction, Direction] = {"request": "response", "response": "reques
 _COMMENT, _RESOLUTION, _NAME_RESOLUTION = 1, 9, 4
 _NANOSECONDS = 9
 _MACS = bytes(range(12))
-# The bytes before an IPv4 and an IPv6 packet, by link type.
+# The bytes before an IPv4 or IPv6 packet, by link type.
 _LINKS = {
     0: (b"\x02\0\0\0", b"\x1e\0\0\0"),
     1: (_MACS + b"\x08\x00", _MACS + b"\x86\xdd"),
@@ -58,33 +58,33 @@ class Shape:
     # The network.
     ip: tuple[int, ...] = (4,)
     segment: tuple[int, int] = (200, 1448)  # payload bytes, at most, of each connection from to
-    joined: float = 0.5  # frames that wait for the next, to share a segment
-    acks: float = 0.3  # segments that are acknowledged by a packet of its own
+    joined: float = 0.5  # frames that wait for the next one, to share a segment
+    acks: float = 0.3  # segments that have an acknowledgement packet of their own
     options: float = 0.0  # connections whose packets carry TCP options
-    reuse: float = 0.0  # connections on the ports of an earlier one
+    reuse: float = 0.0  # connections that reuse the ports of an earlier one
     reset: float = 0.0
     unended: float = 0.0  # connections that continue after the capture
-    begun: float = 0.0  # connections that began before it
+    begun: float = 0.0  # connections that began before the capture
     # The events that happened to packets on the way to the capture.
     loss: float = 0.0
-    body_loss: float = 0.0  # packets that carry bytes of frames' bodies alone
-    body_cut: float = 0.0  # packets cut off where only bytes of bodies follow
+    body_loss: float = 0.0  # packets that carry only bytes of frames' bodies
+    body_cut: float = 0.0  # packets cut off at a point that only body bytes follow
     repeats: float = 0.0
     retransmissions: float = 0.0  # with boundaries of their own
     reorder: float = 0.0
-    window: int = 8  # places that a packet may be late
-    noise: float = 0.0  # packets of other protocols, and broken ones
+    window: int = 8  # how many places late a packet may be
+    noise: float = 0.0  # packets of other protocols, and malformed packets
     same_time: float = 0.0
-    backwards: float = 0.0  # packets whose time is before that of the packet before
+    backwards: float = 0.0  # packets whose time is before that of the previous packet
     # The files.
     links: tuple[int, ...] = (101,)
     formats: tuple[str, ...] = ("pcapng",)
     files: int = 1
-    taps: int = 1  # each has files of its own; every packet is in those of one
-    hosts: int = 0  # the same, for connections that are in the files of two hosts
+    taps: int = 1  # each has files of its own; every packet is in the files of exactly one
+    hosts: int = 0  # the same for connections that are in the files of two hosts
     shared: float = 0.0  # such connections
     unseen: float = 0.0  # packets that a host misses
-    skew: int = 0  # microseconds, at most, that a host's clock is ahead
+    skew: int = 0  # microseconds that a host's clock is ahead, at most
     snaplen: int = 0
     marks: bool = False  # comments of flexwire's own captures
     false_marks: float = 0.0
@@ -114,9 +114,9 @@ EVERYTHING = Shape(
 ONE_CONNECTION = Shape(
     connections=1, talk=Talk(exchanges=150, depth=10, large=0.1), segment=(1448, 1448), files=3
 )
-# Times that go back, and two captures at once of which each has a part of every connection.
+# Times that go back, and two simultaneous captures that each have a part of every connection.
 UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
-# Captures of three hosts at once, of connections between them and with others.
+# Captures of three hosts at once, with connections between them and with other hosts.
 HOSTS = Shape(
     connections=10, talk=Talk(large=0.05, sasl=0.2, hidden=0.3), segment=(500, 4000), hosts=3,
     shared=0.6, unseen=0.002, skew=30_000, files=3, same_time=0.3, backwards=0.02, compressed=0.2,
@@ -141,7 +141,7 @@ OVERLAPPING = ("UNORDERED", "HOSTS")
 
 
 def write_capture(directory: Path, seed: int, shape: Shape) -> list[Path]:
-    """Write the capture that the seed and the shape say; its files, in order."""
+    """Write the capture of this seed and shape; return its files, in order."""
     directory.mkdir(parents=True, exist_ok=True)
     packets = captured_packets(seed, shape)
     files = _Files(random.Random(f"files {seed}"), shape)
@@ -155,7 +155,7 @@ def write_capture(directory: Path, seed: int, shape: Shape) -> list[Path]:
 
 @dataclass(slots=True)
 class Packet:
-    """A packet, and where the capture has it from; ``begins``: a frame begins with its payload."""
+    """A packet and the capture point that saw it; ``begins``: its payload begins a frame."""
 
     lane: int
     sends: Direction
@@ -167,8 +167,8 @@ class Packet:
     begins: bool = False
     stream: tuple[int, str] = (0, "")
     options: bytes = b""
-    plain_from: int = 0  # from there on the payload has bytes of frames' bodies alone
-    kept: int | None = None  # this many bytes of the payload are in the capture
+    plain_from: int = 0  # from this offset on the payload has only bytes of frames' bodies
+    kept: int | None = None  # the capture has this many bytes of the payload
     raw: bytes = b""  # packets that are not TCP segments, unchanged
     time_us: int = 0
 
@@ -187,7 +187,7 @@ class Packet:
 
 
 def _with_options(packet: bytes, options: bytes) -> bytes:
-    """The same with options of TCP; the checksums become wrong, as where cards compute them."""
+    """The same with TCP options; the checksums become wrong, as with offloading cards."""
     if not options:
         return packet
     changed = bytearray(packet)
@@ -228,7 +228,7 @@ def captured_packets(seed: int, shape: Shape) -> list[Packet]:
 
 
 def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) -> Iterator[Packet]:
-    """The same packets without some bytes of bodies: the times and the heads of frames stay."""
+    """The same packets without some body bytes; times and frame headers are unchanged."""
     for packet in packets:
         size = len(packet.payload)
         if size and not packet.plain_from and source.random() < shape.body_loss:
@@ -239,7 +239,7 @@ def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) 
 
 
 def _ends(source: random.Random, shape: Shape, number: int) -> tuple[SocketAddress, SocketAddress]:
-    """A client and a broker; as text the one or the other is the higher."""
+    """A client and a broker; either may come first when both are sorted as text."""
     hosts = ["10.0.0.9", "10.2.0.7"] if source.choice(shape.ip) == 4 else ["fd00::9", "fd00::7"]
     source.shuffle(hosts)
     return endpoints((hosts[0], 40000 + number), (hosts[1], 9092 + number % 3))
@@ -261,7 +261,7 @@ class _Wire:
             "request": (ends[0], ends[1]),
             "response": (ends[1], ends[0]),
         }
-        # Some are so near the end of the numbers that they begin anew.
+        # Some sequence numbers are so high that they wrap around.
         self._next: dict[Direction, int] = {
             way: source.choice([source.getrandbits(32), 2**32 - source.randrange(2000)])
             for way in self._ends
@@ -280,7 +280,7 @@ class _Wire:
         self._handshake()
         for way, data in steps:
             if way == "response":
-                # Its request was sent before it.
+                # Its request was sent earlier.
                 self._flush("request")
             at = len(self._stream[way]) + len(self._waits[way])
             self._begin[way].add(at)
@@ -331,7 +331,7 @@ class _Wire:
                 self._again(way)
 
     def _again(self, way: Direction) -> None:
-        """Bytes of before once more, with other boundaries; one byte is a keep-alive."""
+        """Earlier bytes once more, with other boundaries; a single byte is a keep-alive."""
         stream, source = self._stream[way], self._source
         start = max(0, len(stream) - source.randrange(1, 2 * self._size + 1))
         part = bytes(stream[start : start + source.randrange(1, 2 * self._size + 1)])
@@ -370,8 +370,7 @@ class _Wire:
 
 
 def head_size(way: Direction, data: bytes) -> int:
-    """The number of bytes of a frame's length, of its header, and of the field that decides whether
-    a response is expected."""
+    """The sizes of a frame's length, of its header, and of the field that asks for a response."""
     if way == "response":
         return RESPONSE_HEAD
     try:
@@ -381,8 +380,7 @@ def head_size(way: Direction, data: bytes) -> int:
 
 
 def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[Packet]:
-    """The packets of all lanes in turns, a few of each, so that all lanes continue at the same
-    time."""
+    """The packets of all lanes, a few from each in turn, so that all lanes progress together."""
     waiting = [deque(lane) for lane in lanes]
     while any(waiting):
         (lane,) = source.choices(waiting, [len(one) for one in waiting])
@@ -391,7 +389,7 @@ def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[P
 
 
 def _mangled(source: random.Random, shape: Shape, sent: list[Packet]) -> list[Packet]:
-    """The captured part of it, and its order."""
+    """The captured part of the packets, in their order."""
     kept: list[tuple[float, int, Packet]] = []
     for place, packet in enumerate(sent):
         if source.random() < shape.noise:
@@ -431,7 +429,7 @@ class _Files:
         self._source, self._shape = source, shape
 
     def parts(self, packets: list[Packet]) -> Iterator[tuple[int, list[Packet]]]:
-        """Each tap's packets, in the parts that its files have."""
+        """Each tap's packets, divided among its files."""
         taps: list[list[Packet]] = [[] for _ in range(self._shape.taps)]
         if self._shape.hosts:
             taps = self._hosts(packets)
@@ -462,7 +460,7 @@ class _Files:
         return seen
 
     def file(self, packets: list[Packet]) -> tuple[bytes, str]:
-        """The content of a file, and how its name ends."""
+        """The content of a file, and the suffix of its name."""
         kind = self._source.choice(self._shape.formats)
         order = self._source.choice("<>")
         parts = list(
@@ -510,7 +508,7 @@ class _Files:
         return section(order) + b"".join(described)
 
     def _mark(self, packet: Packet, told: set[tuple[int, str]], order: str) -> bytes:
-        """The comment on the first packet of a stream in this file that begins with a frame."""
+        """The comment on a stream's first packet in this file that begins with a frame."""
         is_first = packet.begins and packet.stream not in told
         is_false = bool(packet.payload) and self._source.random() < self._shape.false_marks
         if not self._shape.marks or not (is_first or is_false):

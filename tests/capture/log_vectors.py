@@ -15,7 +15,7 @@ BASE = "00000000000000000000"
 
 @cache
 def vectors() -> dict[str, dict[str, Any]]:
-    """Everything there is, by path."""
+    """All files, by path."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(_VECTORS.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -28,7 +28,7 @@ def data_of(path: str) -> bytes:
 
 
 def write(root: Path, path: str, data: bytes | None = None) -> Path:
-    """Write a file where it was, with other content where that is given."""
+    """Write a file at its place, with other content if that is given."""
     made = root / path
     made.parent.mkdir(parents=True, exist_ok=True)
     made.write_bytes(data_of(path) if data is None else data)

@@ -1,4 +1,4 @@
-"""Logs made from single batches, with the broker's other files, and read back as rows."""
+"""Logs made from single batches, with the broker's other files, and read again as rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def plain(first: int, count: int, timestamp: int = TIME, value: bytes = b"") -> 
 
 
 def random_log(seed: int, segments: int = 3, batches: int = 40) -> list[MadeSegment]:
-    """Segments of batches of random sizes, with gaps between offsets and times that go back."""
+    """Segments of batches of random sizes, with offset gaps and timestamps that go back."""
     chance = random.Random(seed)
     made, offset = [], 0
     for _ in range(segments):
@@ -92,7 +92,7 @@ def write_log(directory: Path, segments: Iterable[MadeSegment]) -> Path:
 
 
 def all_records(segments: Iterable[MadeSegment]) -> list[Record]:
-    """Every record that is not a control record, by the reference."""
+    """Every record that is not a control record, as the reference reads it."""
     return [
         record
         for segment in segments
@@ -107,7 +107,7 @@ def read_offsets(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> l
 
 
 def read_all(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> list[int | BatchDamage]:
-    """The offsets of all records in the order of reading, and the damage."""
+    """The offsets of all records in reading order, and the damage."""
     found: list[int | BatchDamage] = []
     for task in plan(paths, LogQuery(**query)):
         for piece in task:

@@ -1,4 +1,4 @@
-"""The log of a cluster's metadata made record by record, and snapshots of it."""
+"""The log of a cluster's metadata, made record by record, and its snapshots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLACE = "AAAAAAAAAAAAAAAAAAAAOA"
 
 
 def value(name: str, version: int = 0, /, **fields: Any) -> bytes:
-    """The value of a record, its message in Kafka's JSON form."""
+    """The value of a record: its message in Kafka's JSON form."""
     body = message(name).from_json(fields, version).encode(version)
     return bytes([1, TYPES[name], version]) + body
 
@@ -47,7 +47,7 @@ def batch(
 
 
 def elected(offset: int, *voters: int, time: int = TIME, epoch: int = 1) -> bytes:
-    """The batch with which a leader begins."""
+    """The batch that a new leader writes first."""
     ids = [{"voterId": one} for one in voters]
     change = control(
         LEADER_CHANGE, "LeaderChangeMessage", leaderId=voters[0], voters=ids, grantingVoters=ids
@@ -56,7 +56,7 @@ def elected(offset: int, *voters: int, time: int = TIME, epoch: int = 1) -> byte
 
 
 def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
-    """The record of the quorum's version, and the records of its voters if there are any."""
+    """The record with the quorum's version, and the records of its voters if there are any."""
     said = []
     if version is not None:
         said.append(control(VERSION, "KRaftVersionRecord", kRaftVersion=version))
@@ -75,8 +75,7 @@ def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
 
 
 def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> bytes:
-    """A log from offset 0 on: a leader's election, and a batch for each part, one second after
-    another."""
+    """A log from offset 0: a leader election, then a batch for each part, one second apart."""
     made, offset = elected(0, *voters, time=time), 1
     for number, values in enumerate(parts, 1):
         made += batch(offset, values, time=time + 1000 * number)
@@ -87,7 +86,7 @@ def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> 
 def snapshot(
     values: list[bytes], *, time: int = TIME, controls: Sequence[tuple[bytes, bytes]] = ()
 ) -> bytes:
-    """The content of a snapshot, whose offsets begin at 0; ``controls`` as `quorum` gives them."""
+    """The content of a snapshot, whose offsets begin at 0; `quorum` makes ``controls``."""
     header = control(HEADER, "SnapshotHeaderRecord", lastContainedLogTimestamp=time)
     made, first = batch(0, [header, *controls], is_control=True), 1 + len(controls)
     if values:
@@ -97,7 +96,7 @@ def snapshot(
 
 
 def write(root: Path, files: dict[str, bytes]) -> Path:
-    """Write files, a segment by its base offset, a snapshot by offset and epoch: "0", "5-1"."""
+    """Write files: a segment by its base offset, a snapshot by offset and epoch: "0", "5-1"."""
     there = root / DIRECTORY
     there.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():

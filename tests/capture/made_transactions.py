@@ -1,4 +1,4 @@
-"""Logs in which transactions overlap and end in every way, and a small cleaner to judge by."""
+"""Logs with overlapping transactions that end in every way, and a small cleaner for comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.capture.made_logs import ABORT, COMMIT, TIME, MadeSegment
 
 @dataclass
 class MadeTransactions:
-    """A log in which transactions overlap, and how each of them ended."""
+    """A log with overlapping transactions, and how each transaction ended."""
 
     segments: list[MadeSegment]
     written: list[tuple[int, int | None, list[Record]]]
@@ -32,7 +32,7 @@ class MadeTransactions:
 
 
 def random_transactions(seed: int) -> MadeTransactions:
-    """Make segments of three producers' transactions and plain batches, of few keys."""
+    """Make segments with transactions of three producers and plain batches, with few keys."""
     chance = random.Random(seed)
     made = MadeTransactions([], [], {})
     offset, began = 0, dict[int, int]()
@@ -64,7 +64,7 @@ def random_transactions(seed: int) -> MadeTransactions:
 
 
 def cleaned(made: MadeTransactions) -> tuple[int, int]:
-    """Return how many records a small cleaner looks at, and how many a later one replaces."""
+    """Return how many records a small cleaner examines, and how many a later record replaces."""
     kept = [
         record
         for first, producer, records in made.written

@@ -1,7 +1,7 @@
-"""Reads packets that end against a page that nobody may touch, into columns that do.
+"""Reads packets that end at a protected page into columns that end at one too.
 
-``python -m tests.capture.packets_guard ROUNDS [--lie input|rows]``: with a lie the kernel is told
-that there are more bytes or rows than there are, which proves that the pages guard the memory.
+``python -m tests.capture.packets_guard ROUNDS [--lie input|rows]``: with ``--lie`` the kernel is
+told that there are more bytes or rows than exist. The crash proves that the protected pages work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROWS = 2
 PCAP_HEAD, SECTION_HEAD = 24, 28
 SAMPLES, LONGEST = 800, 10_000
-# Bytes of the lie about the input.
+# The number of extra bytes that the lie declares.
 MORE = 64
 
 
@@ -42,7 +42,7 @@ class Memory:
 
 
 def samples(source: random.Random) -> list[tuple[Head, bytes]]:
-    """Return what follows the heads of sound captures, and what their heads say."""
+    """Return the bytes after the headers of valid captures, and what the headers say."""
     found = []
     for _ in range(SAMPLES):
         data = made_capture(source)
@@ -70,7 +70,7 @@ def read(scan: PacketScan, window: Any, head: Head) -> None:
 
 
 def main(rounds: int, lie: str | None) -> None:
-    """Read damaged packets; the kernel must stop where they end, and where the rows do."""
+    """Read damaged packets; the kernel must stop at the end of its input and of its rows."""
     source = random.Random(rounds)
     bodies = samples(source)
     data, times = Guarded(), Guarded()

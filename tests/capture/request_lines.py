@@ -15,7 +15,7 @@ from flexwire.storage.file_search import list_files
 if TYPE_CHECKING:
     from flexwire.logs.request_log.requests import Item
 
-# Lines of real brokers, a few of each API, with the layout that Kafka comes with.
+# Lines of real brokers, a few for each API, in Kafka's default layout.
 PLACE = Path(__file__).parents[1] / "vectors" / "request_logs"
 JSON_RELEASES = ("2.8.2", "3.9.2", "4.4.0")
 RELEASES = ("2.7.2", *JSON_RELEASES)
@@ -27,7 +27,7 @@ def real_lines(release: str) -> tuple[bytes, ...]:
 
 
 def read(path: Path, zone: str = "UTC", size: int = 1 << 30) -> list[Item]:
-    """The content of the lines of a file, read in pieces."""
+    """The content of a file's lines, read in pieces."""
     (source,) = list_files([path], lambda _: True, "")
     file = log_file(source, 0)
     assert file is not None
@@ -41,7 +41,7 @@ def read(path: Path, zone: str = "UTC", size: int = 1 << 30) -> list[Item]:
 
 
 def line(**changes: Any) -> bytes:
-    """A line that a broker of 4.4 might write, with some fields otherwise."""
+    """A line that a broker of 4.4 might write, with some fields changed."""
     said: dict[str, Any] = {
         "isForwarded": False,
         "requestHeader": {

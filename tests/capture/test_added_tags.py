@@ -1,4 +1,4 @@
-"""Each capture file of a tap that adds header tags names these tags, and all its other facts."""
+"""Each capture file of a tap that adds header tags names these tags and all its other facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In ordinary files, the beginning of a block is guessed right from any byte."""
+"""In ordinary files, the reader finds the beginning of a block from any byte."""
 
 from __future__ import annotations
 

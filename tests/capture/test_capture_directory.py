@@ -30,7 +30,7 @@ SMALL = 200  # each request begins a file
 
 
 def send(connection: TappedConnection, first: int, last: int) -> list[int]:
-    """Send requests with these correlation ids; those that failed."""
+    """Send requests with these correlation ids; return the ids of those that failed."""
     lost = []
     for number in range(first, last):
         try:
@@ -101,7 +101,7 @@ def test_writers_share_a_directory(tmp_path: Path, turns: list[int]) -> None:
         assert correlation_ids(writer.paths) == expected
     names = Counter(path for writer in writers for path in writer.paths)
     assert set(names.values()) == {1}
-    # Read together from the directory, they are three captures.
+    # Together the files of the directory are three captures.
     assert sorted(correlation_ids(sorted(names))) == list(range(len(turns)))
 
 
@@ -147,7 +147,7 @@ def test_every_frame_is_in_a_file_or_counted_whatever_is_deleted(
     with PcapngWriter(out, max_bytes=max_bytes) as writer:
         connection = writer.open_connection(CLIENT, SERVER)
         assert send(connection, 0, 4) == []
-        # Files that were finished are their owner's to delete.
+        # The owner may delete finished files.
         finished = sum(len(frames([path])) for path in writer.paths[:-1])
         remove(out)
         assert send(connection, 4, 8) == []

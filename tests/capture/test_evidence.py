@@ -1,4 +1,4 @@
-"""Which connections are Kafka: by their content, and never by chance."""
+"""Which connections are Kafka: their content decides, and chance never does."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def answered(name: str, version: int, correlation_id: int = 1) -> bytes:
 
 
 def connection(segments: Iterable[Segment], brokers: BrokerEnds = NONE) -> CapturedConnection:
-    """The one connection of these segments."""
+    """The only connection of these segments."""
     assembler = FrameAssembler(brokers=brokers)
     for segment in segments:
         assembler.push(segment)
@@ -92,7 +92,7 @@ def sent(
             b"",
             "MetadataRequest v12 decodes, and MetadataRequest v12 before it",
         ),
-        # A body that does not decode, and the broker's own answer.
+        # A body that does not decode, and the broker's response to it.
         (
             asked("MetadataRequest", 12)[:-1] + b"\xff",
             answered("MetadataResponse", 12),
@@ -117,7 +117,7 @@ def test_a_negotiation_in_a_version_nobody_knows_yet_is_kafka() -> None:
 
     assert sent(newer("c")).evidence == "ApiVersionsRequest v99, newer than any released"
     assert not sent(newer("")).is_kafka
-    # No other request is sent without knowing that the broker has its version.
+    # A client sends no other request before it knows that the broker has the version.
     metadata = asked("MetadataRequest", 12)
     assert not sent(metadata[:6] + struct.pack(">h", 999) + metadata[8:]).is_kafka
 
@@ -185,12 +185,12 @@ def test_what_begins_as_kafka_looks_like_nothing_else() -> None:
     for name in ("ApiVersionsRequest", "MetadataRequest", "ProduceRequest", "FetchRequest"):
         entry: Any = message(name).entry
         assert looks_like(asked(name, entry.versions.highest)) is None
-    # As long as ZooKeeper's first request, and with the beginning of it.
+    # As long as ZooKeeper's first request, and with the same first bytes.
     assert looks_like(asked("ProduceRequest", 0, 1 << 16, "a" * 24)) is None
 
 
 def _zookeeper(count: int) -> tuple[bytes, bytes]:
-    """A session of ZooKeeper: its transaction ids read as Produce in every released version."""
+    """A ZooKeeper session: its transaction ids read as Produce in every released version."""
     requests, responses = NOT_KAFKA["ZooKeeper"], b""
     for xid in range(1, count):
         path = b"/brokers/ids/%d" % xid
@@ -203,14 +203,14 @@ def _zookeeper(count: int) -> tuple[bytes, bytes]:
 def test_headers_alone_prove_nothing(brokers: BrokerEnds) -> None:
     zeros = framed(bytes(20)) * 3, framed(bytes(8)) * 3
     keep_alive = b"".join(framed(struct.pack(">iiqi", 0, n, 0, 0)) for n in range(1, 9)), b""
-    # The same again, and a moment in it that reads as acks and a timeout.
+    # The same again, at a moment that reads as acks and a timeout.
     repeated = framed(struct.pack(">iiqi", 0, 7, 1_700_000, 0)) * 3, b""
     for streams in (_zookeeper(40), zeros, keep_alive, repeated):
         assert not sent(*streams, brokers=brokers).reads_as_kafka
 
 
 def test_of_whole_frames_the_bodies_must_be_kafkas_too() -> None:
-    # A protocol with Kafka's very header, and answers with its correlation ids.
+    # A protocol with exactly Kafka's header, which answers with Kafka's correlation ids.
     def call(number: int) -> bytes:
         return framed(struct.pack(">hhih", 3, 12, number, 4) + b"name" + b"\0\xff\xff body")
 
@@ -222,7 +222,7 @@ def test_of_whole_frames_the_bodies_must_be_kafkas_too() -> None:
 
 
 def test_bytes_between_frames_are_not_read_as_frames() -> None:
-    # From the middle of a connection on: the length of a short frame, read as an api key.
+    # From the middle of a connection on: the length of a short frame reads as an api key.
     short = framed(b"\xd8\x89\0\0\0\1\x5f") + framed(b"\xbc") * 8
     assert short[:4] == struct.pack(">hh", 0, 7)
     for opened in (True, False):
@@ -240,7 +240,7 @@ def _length_prefixed(noise: random.Random, size: int) -> bytes:
 
 
 def _small_fields(noise: random.Random, size: int) -> bytes:
-    """Frames of small int16 with text between: as near to a request header as chance comes."""
+    """Frames of small int16 values and text: as close to a request header as chance can come."""
 
     def one() -> bytes:
         kind, version = noise.randrange(100), noise.randrange(20)
@@ -284,7 +284,7 @@ def test_any_bytes_are_judged(request_: bytes, response: bytes, opened: bool) ->
 def test_a_header_like_kafkas_needs_a_body_like_kafkas() -> None:
     noise = random.Random(3)
     decoded = sum(sent(_small_fields(noise, 200)).is_kafka for _ in range(200))
-    # Every frame has a header as Kafka's, and every third one is of a released version.
+    # Every frame has a header like Kafka's, and every third frame has a released version.
     assert decoded == 0
 
 
@@ -293,12 +293,12 @@ def _from(source: str, destination: str) -> Segment:
 
 
 def test_given_ends_decide_who_the_client_is() -> None:
-    # The broker has the higher port, and all that was captured is bytes that say nothing.
+    # The broker has the higher port, and the captured bytes show nothing.
     low, high = "10.0.0.9:1024", "10.0.0.1:60000"
     assert BrokerEnds.parse([60000], []).client(_from(low, high)) == low
     assert BrokerEnds.parse([60000], []).client(_from(high, low)) == low
     assert BrokerEnds.parse([], [high]).client(_from(high, low)) == low
-    # Between two brokers, or two other ends, the connection itself shows it.
+    # Between two brokers, or two other ends, the connection itself shows that it is Kafka.
     assert BrokerEnds.parse([60000], [low]).client(_from(high, low)) is None
     assert BrokerEnds.parse([9092], []).client(_from(high, low)) is None
     quiet = connection([tcp(SERVER, 5000, b"\xff" * 20)], BrokerEnds.parse([], [CLIENT]))

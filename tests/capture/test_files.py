@@ -1,4 +1,4 @@
-"""Capture files of every kind are read, and hostile ones end in an error that tells where."""
+"""Capture files of every kind are read, and errors in hostile files name the place."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_every_prefix_gives_what_is_before_the_cut_and_tells_where(
         assert isinstance(last, UnreadableBytes)
         assert "the file ends after" in last.reason
         assert last.offset <= size
-    # Only a cut between blocks leaves no trace: behind the header, each packet, and the interface.
+    # A cut leaves no trace only between blocks: after the header, each packet, and the interface.
     assert quiet == (3 if data[:4] != PCAPNG[:4] else 4)
 
 
@@ -225,7 +225,7 @@ HUGE = struct.pack("<I", 0xFFFFFFFC)
         (struct.pack("<II", 6, 0), "a block of 0 bytes"),
         (struct.pack("<II", 6, 13), "a block of 13 bytes"),
         (struct.pack("<I", 6) + HUGE + bytes(50), "a block of 4294967292 bytes"),
-        # An unknown block may be long, and is passed over; here the file is too short for it.
+        # An unknown block may be long and is skipped; here the file is too short for it.
         (struct.pack("<I", 99) + HUGE + bytes(50), "of 4294967280 bytes"),
         (struct.pack("<II", 6, MAX_BLOCK_BYTES) + bytes(50), "of 16777204 bytes"),
         (block(99, b"abcd")[:-4] + b"\x00\x00\x00\x00", "ends with the length 0"),

@@ -1,4 +1,4 @@
-"""A capture describes which frames it has, and other comments are not mistaken for this."""
+"""A capture describes which frames it has, and other comments are not read as that description."""
 
 from __future__ import annotations
 

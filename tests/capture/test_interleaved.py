@@ -1,4 +1,4 @@
-"""The random captures of tests: the same for a seed, interleaved, and with the promised content."""
+"""The random captures of tests: reproducible, interleaved, and with the promised content."""
 
 from __future__ import annotations
 

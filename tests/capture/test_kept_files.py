@@ -1,4 +1,4 @@
-"""Of one writer's files no more stay than was asked for, and those that stay are whole."""
+"""No more files of a writer stay than requested, and each of them is whole."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_stays_is_within_the_limit_and_the_rest_is_counted(
             assert keep_files is None or len(there) <= keep_files
             size_there = sum(one.stat().st_size for one in there)
             assert keep_bytes is None or size_there <= keep_bytes
-            # One file made room, and not more than that.
+            # Only one file was removed.
             if writer.kept.removed and keep_files is None and keep_bytes is not None:
                 assert size_there > keep_bytes - 3_000
     removed = writer.kept.removed
@@ -54,7 +54,7 @@ def test_what_stays_is_within_the_limit_and_the_rest_is_counted(
     assert all(one.error is None for one in kept)
     assert len(kept) + sum(one.frames for one in removed) == sent
     assert writer.lost_frames == 0
-    # The oldest went, and nothing without a reason.
+    # The oldest file was removed, and no file without a reason.
     assert [one.path for one in removed] == sorted(one.path for one in removed)
     assert all(one.path < writer.paths[0] for one in removed)
     assert removed == [] or keep_bytes or keep_files
@@ -76,7 +76,7 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
     with PcapngWriter(tmp_path, keep=KeepLimit(max_files=1)) as writer:
         connection = writer.open_connection(CLIENT, SERVER)
         moved = writer.paths[0]
-        # An operator took it away, and another tap has its name.
+        # An operator removed it, and another tap has its name.
         moved.rename(tmp_path / "taken.pcapng")
         moved.write_bytes(b"of another tap")
         writer.rotate()

@@ -77,7 +77,7 @@ def test_the_segment_is_found_on_every_link(
 
 @pytest.mark.parametrize("body", [V4, V6], ids=["IPv4", "IPv6"])
 def test_every_prefix_is_a_segment_with_bytes_missing_or_told(body: bytes) -> None:
-    # Window, checksum and urgent pointer end a TCP header, and nothing here needs them.
+    # Window, checksum and urgent pointer end a TCP header; these tests do not need them.
     needed = len(body) - 5 - 6
     for size in range(needed):
         with pytest.raises(UnreadablePacketError, match=f"cut off after {size} of {len(body)}"):
@@ -93,7 +93,7 @@ def test_ipv4_options_are_passed_over() -> None:
 
 
 def with_extensions(*headers: tuple[int, bytes]) -> bytes:
-    """V6 with extension headers put in: each its number, and its bytes behind the next number."""
+    """IPv6 with extension headers: each one's number, and its bytes after the next number."""
     kinds = [kind for kind, _ in headers] + [6]
     chain = b"".join(
         bytes([following]) + rest for (_, rest), following in zip(headers, kinds[1:], strict=True)
@@ -155,7 +155,7 @@ def test_other_packets_are_counted_by_what_they_are(
 
 @pytest.mark.parametrize("body", [V4, V6], ids=["IPv4", "IPv6"])
 def test_a_length_of_0_means_the_packet_as_captured(body: bytes) -> None:
-    # Cards that cut a stream into packets on their own hand over longer ones, without a length.
+    # Network cards that split a stream themselves deliver longer packets, without a length.
     at = 2 if body is V4 else 4
     unsized = body[:at] + bytes(2) + body[at + 2 :] + b" world"
     assert read_segment(captured(unsized)).payload == b"hello world"

@@ -1,4 +1,4 @@
-"""Offset and time indexes: whole, damaged, and at odds with their log."""
+"""Offset and time indexes: whole, damaged, and inconsistent with their log."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_offset_index_at_odds_with_its_log(
             [(1700000020000, 20), (1700000020001, 20)],
             ["timestamp 1700000020001, but the batch that ends with 20 has 1700000020000"],
         ),
-        # The descending entry is not compared, and those after it are.
+        # The descending entry is not compared; later entries are.
         (
             [(1700000039000, 39), (1700000020000, 20), (1700000100001, 40)],
             ["timestamp 1700000020000 after", "offset 20 after 39", "timestamp 1700000100001, but"],

@@ -1,4 +1,4 @@
-"""Reading a log piece by piece: whole batches, incomplete ones, and batches after damage."""
+"""Reading a log piece by piece: whole batches, incomplete batches, and batches after damage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made(tmp_path: Path) -> Made:
 
 
 class Made:
-    """Walks over bytes as over a log."""
+    """Reads bytes as a log, batch by batch."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -144,7 +144,7 @@ def test_likely_places_are_tried_so_often_and_no_more(
     damaged = data[:738] + b"\xff" * 20 + bait + data[738:]
     [damage] = made.damages(damaged)
     assert damage.size == 20 + len(bait)
-    # The limit is that of the whole walk.
+    # The limit applies to the whole reading.
     first, second = made.damages(damaged + damaged)
     assert (first.size, second.size) == (20 + len(bait), 20 + len(bait))
     monkeypatch.setattr(search, limit, 5 if limit == "_MOST_TRIES" else 5 * 61)

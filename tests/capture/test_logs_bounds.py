@@ -1,4 +1,4 @@
-"""Offsets and times: no more than is asked for is given, and no less."""
+"""Offsets and times: the result has exactly what was requested."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_segments_and_ranges_that_cannot_hold_what_is_wanted_are_not_read(tmp_pa
     middle = made[2].base + 30
     assert read_bytes(offsets=Bounds(middle, middle)) < whole / 30
     assert read_bytes(offsets=Bounds(high=made[1].base - 1)) == len(made[0].data)
-    # The last segment of a log may continue after its index.
+    # The last segment of a log may continue after its index ends.
     late = made[2].latest + 1000
     assert read_bytes(timestamps=Bounds(low=late)) == len(made[3].data)
     assert read_bytes(offsets=Bounds(5, 4)) == 0

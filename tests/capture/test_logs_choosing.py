@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-# As the JSON form of Kafka has an id.
+# An id as Kafka's JSON form writes it.
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAABw"
 
 
 def write_replica(
     root: Path, broker: int, epochs: Sequence[int], removed: Collection[int] = ()
 ) -> None:
-    """Write a log of one record an offset, each of the epoch that is given."""
+    """Write a log with one record for each offset, each with the given epoch."""
     segment = MadeSegment(0)
     for at, epoch in enumerate(epochs):
         if at not in removed:
@@ -89,14 +89,14 @@ def lead(leader: int, isr: list[int]) -> dict[str, Any]:
 
 
 CASES: dict[str, tuple[list[dict[str, Any] | bytes], str]] = {
-    # The leader's is read though another is longer, and though another has the same epoch.
+    # The leader's log is read although another is longer, and another has the same epoch.
     "leader": ([lead(3, [1, 3])], "broker-3"),
-    # Without the leader's log the longest of the ISR.
+    # Without the leader's log the longest log of the ISR is read.
     "isr": ([lead(4, [2, 3, 4])], "broker-2"),
     "none leads": ([lead(-1, [3])], "broker-3"),
-    # None of the ISR is at hand.
+    # No log of the ISR is available.
     "elsewhere": ([lead(4, [4])], "broker-1"),
-    # A change that says nothing of the leader or of the ISR.
+    # A change that names neither a leader nor an ISR.
     "unchanged": ([lead(3, [3]), {"isr": [3, 2]}, {}], "broker-3"),
     "aborted": (
         [
@@ -126,7 +126,7 @@ def test_the_metadata_decides(case: str, tmp_path: Path) -> None:
         write_replica(tmp_path, broker, [0] * length)
     write_metadata(tmp_path, 2, *changes)
     assert chosen(tmp_path) == expected
-    # In any order, and also where only the directories of the partition are named.
+    # In any order, and also if only the directories of the partition are named.
     for order in permutations((1, 2, 3)):
         places = [tmp_path / f"broker-{one}" / "orders-0" for one in order]
         assert chosen(tmp_path, *places) == expected
@@ -135,7 +135,7 @@ def test_the_metadata_decides(case: str, tmp_path: Path) -> None:
 def test_metadata_that_is_older_than_the_logs_decides_nothing(tmp_path: Path) -> None:
     write_replica(tmp_path, 1, [0] * 8)
     write_replica(tmp_path, 2, [0, 0, 0, 2, 2])
-    # It knows of one change of leader, and a log has records of two.
+    # It knows of one leader change, and a log has records of two.
     write_metadata(tmp_path, 1, lead(1, [1]))
     assert chosen(tmp_path) == "broker-2"
 
@@ -164,8 +164,8 @@ def histories(drawn: random.Random) -> dict[int, list[int]]:
         logs[leader] += [epoch] * drawn.randint(0, 6)
         for follower in {1, 2, 3} - {leader}:
             if drawn.random() < 0.6:
-                # It removes records that the leader lacks, and copies the leader's records as far
-                # as it comes.
+                # The follower removes records that the leader lacks, and copies as many of the
+                # leader's records as it can.
                 common = alike(logs[follower], logs[leader])
                 copied = drawn.randint(common, len(logs[leader]))
                 logs[follower] = logs[leader][:copied]
@@ -185,7 +185,7 @@ def test_the_first_difference_is_where_epochs_differ(
     drawn = random.Random(seed)
     logs = histories(drawn)
     for broker, epochs in logs.items():
-        # Compaction removed some, others in each.
+        # Compaction removed some records, different ones in each log.
         removed = {at for at in range(len(epochs)) if drawn.random() < 0.2}
         write_replica(tmp_path, broker, epochs, removed=removed)
         logs[broker] = [-1 if at in removed else one for at, one in enumerate(epochs)]

@@ -1,4 +1,4 @@
-"""The columns that are made of those of records: texts of record headers, types of timestamps."""
+"""The columns computed from record columns: texts of record headers, types of timestamps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
 
 
 def rows_of(name: str, source: str, values: list[object], skipped: int) -> list[object]:
-    """Return a column of some values after others that are skipped."""
+    """Return a column of some values, with skipped values before them."""
     rows = LogRows(pa.schema([(name, KAFKA_COLUMNS[name])]))
     assert rows.read == (source,)
     column = pa.array(values, RECORD_COLUMNS[source])

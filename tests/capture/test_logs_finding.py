@@ -42,7 +42,7 @@ def test_what_is_about_to_be_deleted_or_was_not_finished_is_not_read(tmp_path: P
 def test_a_swap_file_replaces_the_segments_in_its_range(tmp_path: Path) -> None:
     for base in (0, 10, 20, 30):
         made(base, 10).write(tmp_path / "a-0")
-    # A compaction of the first two segments, after which only the ends are left.
+    # A compaction of the first two segments, which leaves only the ends.
     swap = MadeSegment(0)
     swap.add(plain(3, 1))
     swap.add(plain(19, 1))
@@ -74,7 +74,7 @@ def test_of_several_replicas_the_one_that_ends_last_is_read_or_all(tmp_path: Pat
         str(tmp_path / "broker1" / "a-1"),
         str(tmp_path / "broker2" / "a-0"),
     ]
-    # If two have the same end, the one that begins first.
+    # If two have the same end, the one that begins first is used.
     made(0, 12).write(tmp_path / "broker3" / "a-0")
     assert read_offsets(tmp_path) == [*range(12), 5]
 
@@ -99,7 +99,7 @@ def test_a_tier_is_read_and_goes_on_where_the_broker_s_log_begins(tmp_path: Path
     (tmp_path / "scratch").rmdir()
     assert read_offsets(tmp_path / "tier") == list(range(30))
     made(15, 20).write(tmp_path / "broker" / "a-0")
-    # Both have offsets 15 to 29, which are read once.
+    # Both have offsets 15 to 29, which are read only once.
     assert read_offsets(tmp_path / "tier", tmp_path / "broker") == list(range(35))
     assert read_offsets(tmp_path / "broker") == list(range(15, 35))
 
@@ -121,7 +121,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
     made(30, 5).write(tmp_path / "broker2" / "a-0")
     assert read_offsets(tmp_path) == [*range(13, 35), *range(5)]
     (tmp_path / "broker2" / "a-0" / f"{30:020}.log").unlink()
-    # Each replica has its own.
+    # Each replica has its own value.
     pieces = [one for task in plan([tmp_path], LogQuery(replicas="all")) for one in task]
     lows = [one.offsets.low for one in pieces if one.partition.partition == 0]
     assert lows == [13, 13, 0, 0, 0]

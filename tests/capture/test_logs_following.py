@@ -22,7 +22,7 @@ Offsets = dict[Partition, int]
 
 
 class Growing:
-    """A log that grows by a batch, or a part of one, and is written anew each time."""
+    """A log that grows by a batch or a part of a batch, and is rewritten each time."""
 
     def __init__(self, root: Path, partition: Partition, seed: int) -> None:
         self.directory = root / str(partition)
@@ -40,7 +40,7 @@ class Growing:
         whole = bytes(self.segment.data)
         next_one = MadeSegment(0)
         next_one.add(plain(self.offset, 1))
-        # A broker is writing the next batch, or set space aside.
+        # A broker is writing the next batch, or has preallocated space.
         torn = next_one.data[: self.chance.randrange(len(next_one.data))]
         self.segment.data += bytes(self.chance.choice([b"", torn, bytes(100)]))
         self.segment.write(self.directory)
@@ -78,7 +78,7 @@ def test_each_record_is_read_once_whenever_it_is_looked_and_begun_anew(
 
     def step() -> bool:
         nonlocal offsets
-        # A process that was started again knows the offsets alone.
+        # A restarted process knows only the offsets.
         end = follower(tmp_path).latest(offsets, most)
         rows = read(follower(tmp_path), offsets, end)
         planned.append((offsets, end, rows))
@@ -95,7 +95,7 @@ def test_each_record_is_read_once_whenever_it_is_looked_and_begun_anew(
     while not step():
         pass
     assert found == {A: list(range(logs[0].offset)), B: list(range(logs[1].offset))}
-    # A query that is killed between its plan and its commit asks for the same offsets again.
+    # A query that is killed between its plan and its commit requests the same offsets again.
     for start, end, rows in planned[:: 1 + len(planned) // 20]:
         assert read(follower(tmp_path), start, end) == rows
 

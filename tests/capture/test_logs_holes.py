@@ -1,4 +1,4 @@
-"""Holes of logs, found by headers piece by piece, are the offsets that no record has."""
+"""Gaps of logs, found by headers piece by piece, are the offsets that no record has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def records(offsets: list[int]) -> list[Record]:
 def damaged(drawn: random.Random, share: float) -> tuple[list[MadeSegment], set[int], set[int]]:
     """A log from which records were removed as compaction does.
 
-    Also its offsets, and the offsets that may be reported as missing: all of a batch that lacks a
+    Also its offsets, and those that may be reported as missing: all offsets of a batch that lacks a
     record.
     """
     made, at, there, doubtful = [], 0, set[int](), set[int]()
@@ -67,12 +67,13 @@ def test_holes_are_what_is_missing(
 ) -> None:
     made, there, doubtful = damaged(random.Random(seed), share)
     write_log(tmp_path / "a-0", made)
-    # A piece is read in several goes, of a batch or two each.
+    # A piece is read in several steps of one or two batches.
     monkeypatch.setattr(log_records, "_ROOM", 150)
     found = {holes(tmp_path / "a-0", size) for size in (1, 300, 1 << 20)}
     assert len(found) == 1
     [one] = found
-    # All below the first and from the end on is there, and no more could be said of batches.
+    # All offsets below the first and from the end on are present; the batches show no more than
+    # that.
     missing = {*range(one.log_end)} - there
     assert missing <= {*range(one.first, one.end)}
     assert one.log_end >= max(there, default=-1) + 1
@@ -110,7 +111,7 @@ def test_message_sets_prove_nothing_that_is_not_so(
     segment.add(records([3, 4]))
     write_log(tmp_path / "a-0", [segment])
     found = holes(tmp_path / "a-0", 1 << 20)
-    # A wrapper does not say how many messages it has, so that some may be missing.
+    # A wrapper does not say how many messages it has, so some may be missing.
     assert found == (Holes(5, 0, 5) if compression == "none" else Holes(0, 3, 5))
 
 

@@ -1,4 +1,4 @@
-"""Reading logs in columns: the same records as by the reference, wherever they are cut."""
+"""Reading logs in columns: the same records as the reference, wherever the log is cut."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_an_index_that_is_wrong_is_not_believed(tmp_path: Path, wrong: str) -> N
         starting, ending = ({("a", 0): one} for one in (low, high))
         found = read_offsets(directory, starting=starting, ending=ending)
         assert found == [one for one in expected if low <= one < high]
-        # Which of two logs ends last.
+        # The log that ends last.
         assert read_offsets(tmp_path) == expected
 
 
@@ -175,7 +175,7 @@ def test_damage_is_an_error_with_its_place_or_counted(
     assert str(damaged["_corrupt_record"]).startswith(f"{made}, byte 738: ")
     assert damaged["topic"] == name[:-2]
     assert damaged["offset"] is damaged["value"] is damaged["timestampType"] is None
-    # One batch of ten records is lost, of 42.
+    # One batch of ten records is lost, out of 42.
     assert len(rows) == 33
 
 

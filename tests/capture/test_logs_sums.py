@@ -1,4 +1,4 @@
-"""Sums made while logs are read are those of their records."""
+"""Sums made while logs are read equal those of their records."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_sums_are_those_of_the_records(
         sums_of_kernel = counting.counted if by_kernel else None
         for batch in read_piece(piece, counting.read, sums=sums_of_kernel):
             assert isinstance(batch, pa.RecordBatch)
-            # Message sets of magic 0 and 1 are for objects.
+            # Objects read message sets of magic 0 and 1.
             assert not by_kernel or piece.partition.topic.startswith("old-")
             counting.add(batch)
         taken = counting.take(piece)

@@ -1,5 +1,4 @@
-"""``read_committed``: the records that a consumer sees, from indexes and snapshots or from the log
-alone."""
+"""``read_committed``: the records that a consumer sees, from index files or from the log alone."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ def test_what_a_broker_wrote_is_read_as_a_consumer_would(tmp_path: Path) -> None
 
 
 class Written:
-    """A log with transactions of some producers, and which of its records a consumer sees."""
+    """A log with transactions of some producers, and the records that a consumer receives."""
 
     def __init__(self, seed: int, segments: int = 4) -> None:
         chance = random.Random(seed)

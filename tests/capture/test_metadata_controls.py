@@ -1,5 +1,4 @@
-"""The facts of control records about the quorum are returned in order, and missing facts are not
-guessed."""
+"""The facts of control records about the quorum are in order; missing facts are not guessed."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def test_versions_and_voters_in_order(tmp_path: Path) -> None:
     ]
     assert said(tmp_path) == everything
     assert said(tmp_path, end=6) == everything[:3]
-    # A batch counts as a whole, as Kafka writes both at once.
+    # A batch counts as a whole, because Kafka writes both records at once.
     assert said(tmp_path, end=5) == everything[:1]
     assert said(tmp_path, start=5) == everything[3:]
 
@@ -86,7 +85,7 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
         found = said(tmp_path / place)
         assert not any(one.error for one in found)
         voters = [one.voters for one in found if one.kind == "KRAFT_VOTERS"]
-        # Each snapshot has it, and so does the first leader.
+        # Each snapshot has it, and the first leader writes it.
         assert len(voters) == snapshots + 1
         [one] = {*voters}
         assert one is not None

@@ -1,4 +1,4 @@
-"""Exactly the part of a cluster's metadata that its snapshots and its log cover is known."""
+"""The reader knows exactly the part of a cluster's metadata that its snapshots and log cover."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_a_broker_removes_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_state_is_known_where_nothing_is_missing(tmp_path: Path) -> None:
-    """Segments 10-14 and 18-19 with a gap, snapshots in, at the end of, and after them."""
+    """Segments 10-14 and 18-19 with a gap; snapshots in, at the end of, and after them."""
     files = {
         "10": batch(10, [NOTHING] * 5),
         "18": batch(18, [NOTHING] * 2),
@@ -129,14 +129,14 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
     lacking = whole[:begin] + whole[begin + end :]
     found = covered(write(tmp_path / "lacking", {"0": b"", "3-1": lacking}))
     assert found.snapshots[0].problem == "it does not end with a snapshot's footer"
-    # The log before it has another epoch: this was another leader's.
+    # The log before it has another epoch, from another leader.
     found = covered(write(tmp_path / "other", {"0": log([NOTHING] * 5), "3-2": whole}))
     assert "epoch 1 there" in (found.snapshots[0].problem or "")
     assert found.base(3) == StateBase(None, 0, 3)
 
 
 def test_a_time_is_before_the_first_later_record(tmp_path: Path) -> None:
-    """The election at 0, then one record a second; the snapshot at 3 is of the second second."""
+    """The election at 0, then one record a second; the snapshot at 3 has second two."""
     data = log([NOTHING], [NOTHING], [NOTHING])
     whole = write(tmp_path, {"0": data, "3-1": snapshot([], time=TIME + 2000)})
     for milliseconds, offset in ((-1, 0), (0, 1), (999, 1), (1000, 2), (2500, 3), (9000, 4)):

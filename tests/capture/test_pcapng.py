@@ -89,7 +89,7 @@ def test_what_is_written_reads_back(
                 (size, at) for to, way, size, at in sent if (to, way) == (number, direction)
             ]
             mine = [one for one in of(found, direction) if f":{50000 + number}>" in one.connection]
-            # A reader takes two empty frames in a row for damage.
+            # A reader interprets two consecutive empty frames as damage.
             if any(a[0] == b[0] == 0 for a, b in pairwise(expected)):
                 continue
             assert [one.error for one in mine] == [None] * len(mine)
@@ -149,7 +149,7 @@ def test_each_file_alone_gives_exactly_its_part_of_the_frames(
         assert {one.connection for one in found} <= {"10.0.0.9:2000>10.0.0.1:40000"}
         assert [one.error for one in found] == [None] * len(found)
         assert [(one.direction, one.payload) for one in found] == sent.get(path, [])
-    # And with a file between them lost, the frames of the others are still theirs.
+    # If a file between them is lost, the frames of the other files are still found.
     without = [path for number, path in enumerate(writer.paths) if number % 3 != 1]
     whole = [(one.direction, one.payload) for one in frames(without) if one.error is None]
     for direction in ("request", "response"):
@@ -180,7 +180,7 @@ def test_of_bytes_that_are_no_frames_no_file_says_that_they_are(
             connection.send("request", data)
     assert len(writer.paths) > 1
     said = [one for one in segments(writer.paths) if one.payload and one.begins]
-    # The first of them might have been a frame; that it is none is the reader's to say.
+    # The first of them might have been a frame; only the reader can decide that it is not one.
     assert [one.payload for one in said] == [first]
 
 
@@ -280,7 +280,7 @@ def test_a_failed_write_leaves_a_file_that_reads_and_a_gap_that_is_told(
         connection.close()
     found = frames(writer.paths)
     assert [(one.size, one.error is None) for one in found] == [(18, True), (18, False), (18, True)]
-    # After the gap the file again shows where a frame begins, whatever the frame looks like.
+    # After the gap the file shows again where a frame begins, whatever the frame's content.
     assert [one.begins for one in segments(writer.paths) if one.payload] == ["request"] * 2
 
 
@@ -311,7 +311,7 @@ def test_an_independent_reader_agrees(tmp_path: Path) -> None:
         if data[0] >> 4 == 4:
             assert word_sum(data[:20]) == 0
             packet.sum = 0
-            # dpkt computes a checksum that is 0 when it packs.
+            # dpkt computes a checksum of 0 when it packs.
             assert dpkt.ip.IP(bytes(packet)).data.sum == written
         else:
             assert dpkt.ip6.IP6(bytes(packet)).data.sum == written
@@ -360,7 +360,7 @@ def test_packets_of_one_frame_are_written_together(
         connection.send("request", request(200, 3 * SEGMENT_BYTES))
         assert len(written) == 2
         connection.send("request", request(201, 100 * SEGMENT_BYTES))
-        # A long one in parts, or it would be in memory twice.
+        # A long block is written in parts, because a copy would double the memory.
         assert max(written) < 50 * SEGMENT_BYTES
     found = frames(writer.paths)
     assert [one.error for one in found] == [None] * 202

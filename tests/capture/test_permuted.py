@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import CapturedFrame
 
 NONE = BrokerEnds()
-# Fewer places than a gap waits.
+# Fewer places than the reader waits at a gap.
 WINDOWS = (2, 5, 15, REORDER_SEGMENTS // 2)
 
 
@@ -68,7 +68,7 @@ def sent(source: random.Random, exchanges: int, first: int, *, closes: bool = Tr
 
 
 def permuted(source: random.Random, segments: list[Segment], window: float) -> list[Segment]:
-    """The same, each segment up to this many places late, with times in the new order."""
+    """The same, with each segment up to this many places late and times in the new order."""
     places = [place + source.uniform(0, window) for place in range(len(segments))]
     order = sorted(range(len(segments)), key=places.__getitem__)
     return [
@@ -80,7 +80,7 @@ def permuted(source: random.Random, segments: list[Segment], window: float) -> l
 def assert_whole(
     captured: list[Segment], expected: dict[str, Sent], seed: int
 ) -> dict[str, list[CapturedFrame]]:
-    """See that both ways of reading find these connections, and every byte in a whole frame."""
+    """Check that both ways of reading find these connections, with every byte in a whole frame."""
     frames, connections = assembled(captured)
     in_columns, also = by_columns(random.Random(seed), captured, NONE)
     assert sorted(connections.values(), key=lambda one: one.connection) == also
@@ -117,7 +117,7 @@ def test_where_ports_are_used_again_the_first_numbers_decide(exchanges: int, win
         source = random.Random(seed)
         both = [sent(source, exchanges, first) for first in (0, 100)]
         captured = permuted(source, both[0].segments + both[1].segments, window)
-        # As text or by their first segment, either may be called the first.
+        # Sorted as text or by the first segment, either end may come first.
         names = [CONNECTION, f"{CONNECTION}#2"]
         is_later = captured.index(
             next(one for one in captured if is_of(one, both[1]))
@@ -127,7 +127,7 @@ def test_where_ports_are_used_again_the_first_numbers_decide(exchanges: int, win
 
 
 def is_of(segment: Segment, made: Sent) -> bool:
-    """Return whether a segment is one of a connection's, whose numbers are near to these alone."""
+    """Return whether a segment belongs to a connection with sequence numbers near these."""
     first = next(one for one in made.segments if one.source == segment.source)
     return (segment.sequence - first.sequence) % MODULUS < NEAR_BYTES
 

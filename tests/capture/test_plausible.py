@@ -1,4 +1,4 @@
-"""Which bytes count as the beginning of a frame, and which do not."""
+"""Which bytes count as the beginning of a frame."""
 
 from __future__ import annotations
 

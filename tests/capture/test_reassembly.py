@@ -1,4 +1,4 @@
-"""Frames come out of segments however the network and the capture mangled them."""
+"""The reader finds the frames, however the network and the capture changed the segments."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ WINDOW = 8
 def conversations(draw: st.DrawFn) -> tuple[bytes, bytes, list[Segment], list[Segment]]:
     """Both streams of a connection, its handshake, and data segments as a capture may show them.
 
-    The segments are cut anywhere, and some come twice or with other boundaries. Each is at most
-    `WINDOW` places away from its place in the sent order.
+    The segments are cut anywhere, and some are repeated or have other boundaries. Each segment is
+    at most `WINDOW` places away from its place in the sent order.
     """
     sizes = draw(SIZES)
     streams = {
@@ -50,7 +50,7 @@ def conversations(draw: st.DrawFn) -> tuple[bytes, bytes, list[Segment], list[Se
         SERVER: b"".join(response(n, size) for n, size in enumerate(sizes)),
     }
     first = {CLIENT: draw(SEQUENCES), SERVER: draw(SEQUENCES)}
-    # The acknowledgments of each side: none, so every gap may still be filled.
+    # The acknowledgements of each side: none, so every gap may still be filled.
     known = {CLIENT: first[SERVER] + 1, SERVER: first[CLIENT] + 1}
     sent: list[Segment] = []
     for side, stream in streams.items():
@@ -112,7 +112,7 @@ def test_every_byte_is_in_exactly_one_frame_whatever_is_lost(
         found = of(frames, direction)
         assert sum(one.size for one in found) == len(stream)
         whole = [one.payload for one in found if one.error is None]
-        # All returned frames are real frames, in the order in which they were sent.
+        # All returned frames are real frames, in the sent order.
         rest = iter(payloads(stream))
         assert all(payload in rest for payload in whole)
 
@@ -170,7 +170,7 @@ def test_both_directions_have_one_key_and_other_connections_another() -> None:
 def test_a_port_used_again_is_another_connection() -> None:
     one = [*handshake(), tcp(CLIENT, 1000, request(1)), tcp(SERVER, 5000, response(1)[:6])]
     two = [*handshake(70_000, 80_000), tcp(CLIENT, 70_001, request(2))]
-    # The first may continue beside the second, so its end comes last.
+    # The first may continue during the second, so its end comes last.
     frames = sorted(assemble(one + two), key=lambda one: one.connection)
     assert [(f.connection, f.direction, f.index, f.error) for f in frames] == [
         (CONNECTION, "request", 0, None),
@@ -207,7 +207,7 @@ def ends(frames: list[CapturedFrame]) -> list[tuple[str, str, str | None]]:
 
 
 def test_without_a_handshake_the_one_who_asks_is_the_client() -> None:
-    # The ports are the wrong way round on purpose: the answer tells more than they do.
+    # The ports are reversed on purpose: the response shows more than the ports do.
     answered = [tcp(SERVER, 500, request(77)), tcp(CLIENT, 900, response(77))]
     expected = [(f"{SERVER}>{CLIENT}", "request", None), (f"{SERVER}>{CLIENT}", "response", None)]
     assert ends(assemble(answered)) == expected
@@ -289,7 +289,7 @@ def test_what_waits_behind_a_gap_is_bounded() -> None:
         assert pushed <= MAX_PENDING_BYTES
         frames = assembler.push(tcp(CLIENT, 2000 + pushed, b"\xff" * 60_000))
         pushed += 60_000
-        # The gap becomes a frame with an error when something follows that is one.
+        # The gap becomes a frame with an error when a real frame follows.
         if pushed > MAX_PENDING_BYTES:
             frames = assembler.push(tcp(CLIENT, 2000 + pushed, request(5)))
     assert [one.error is None for one in frames] == [False, True]

@@ -234,7 +234,7 @@ def test_of_a_line_that_is_cut_anywhere_the_header_is_kept_or_it_is_counted(
     after_header = text.index(b'"request":')
     for at in range(0, len(text), 41):
         found = read(written(tmp_path / "log", b"[x] Completed request:", text[:at]))
-        # The line before it has no time.
+        # The previous line has no time.
         assert found[0] == BadLine("the line has no time")
         if b"Completed request:" not in text[:at]:
             assert len(found) == 1
@@ -335,8 +335,8 @@ def test_a_refusal_is_read_once_wherever_its_two_lines_are_cut(
         found = [
             i for one in pieces for i in RequestLogReader(Zone("UTC")).read(read_lines(one)) if i
         ]
-        # A refusal is returned with the piece in which it begins, before the first lines of the
-        # next piece.
+        # A refusal is returned with the piece that it begins in, before the first lines of the next
+        # piece.
         assert sorted(found, key=_offset) == sorted(whole, key=_offset)
 
 
@@ -369,7 +369,7 @@ def test_a_refusal_is_not_looked_for_without_end(tmp_path: Path) -> None:
     ids=["times", "ends", "refusals", "listeners"],
 )
 def test_no_line_takes_longer_than_its_length(text: bytes, tmp_path: Path) -> None:
-    # Patterns that try every place again would take hours.
+    # Regular expressions that retry every position would take hours.
     start = b"[2026-11-22 19:00:00,000] INFO Loading (kafka.log.LogManager)"
     # The first bytes of a file show its kind.
     lines = (text, start) if len(text) < 1 << 18 else (start, text)

@@ -70,7 +70,7 @@ def test_a_file_with_the_comment_reads_as_without(tmp_path: Path) -> None:
     for path in (tmp_path / "a").iterdir():
         with open_capture(str(path)) as (file, _):
             assert share_in(file) == 0.5
-            # Nothing was taken out of it.
+            # Nothing was removed from it.
             assert len(list(packets_of(str(path), file))) > 0
 
 

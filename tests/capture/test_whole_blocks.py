@@ -1,4 +1,4 @@
-"""How far a file that grows is whole: up to the last block that is all there, and no byte more."""
+"""A growing file is whole up to its last complete block, and no byte further."""
 
 from __future__ import annotations
 

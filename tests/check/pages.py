@@ -1,8 +1,8 @@
-"""The examples on the rules' pages, as specs, and where they say that something is flagged.
+"""The examples on the rules' pages, as specs, with the places of their findings.
 
-An example is one spec, or several specs, each after a comment with its file's name. It may also be
-fields alone, which are then put into a request with versions 0 to 3 that is flexible from 1 on. A
-"^" is under the flagged place.
+An example is one spec, or several specs that each follow a comment with their file's name. It may
+also have only fields, which are then put into a request with versions 0 to 3 that is flexible from
+version 1 on. A "^" marks the flagged place.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def example(page: str, title: str) -> Example | None:
 
 
 def findings(files: Mapping[str, str | bytes], config: Config | None = None) -> tuple[Finding, ...]:
-    """Lint files of one directory; several of them are all that it has."""
+    """Lint files of one directory; if there are several, the directory has no others."""
     sources = [
         SpecFile(name, name, "", text.encode() if isinstance(text, str) else text, len(files) > 1)
         for name, text in files.items()

@@ -1,7 +1,7 @@
 """Kafka's released spec files, without prose, comments and spaces.
 
-Write them anew from a directory of releases (``<release>/<module>/*.json``) with
-``python -m tests.check.released DIRECTORY``.
+Rewrite them from a directory of releases (``<release>/<module>/*.json``) with ``python -m
+tests.check.released DIRECTORY``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ABOUT = re.compile(r',"about":"(?:[^"\\]|\\.)*"|"about":"(?:[^"\\]|\\.)*",')
 
 @dataclass(frozen=True)
 class Released:
-    """One text of a file, and the module that it is in by release."""
+    """One text of a file, and its module in each release."""
 
     name: str
     text: str
@@ -36,7 +36,10 @@ def released() -> list[Released]:
 
 @cache
 def by_directory() -> dict[tuple[str, str], dict[str, str]]:
-    """Return the files by release and module. Every caller has the same ones, to read."""
+    """Return the files by release and module.
+
+    All callers share the same files and only read them.
+    """
     found: dict[tuple[str, str], dict[str, str]] = {}
     for one in released():
         for release, module in one.releases.items():
@@ -45,7 +48,7 @@ def by_directory() -> dict[tuple[str, str], dict[str, str]]:
 
 
 def facts(text: str) -> str:
-    """Remove the prose from a spec.
+    """Remove descriptions from a spec.
 
     >>> facts('// No.\\n{ "name": "a // b", "about": "The \\\\"x\\\\".", "tag": 1 }')
     '{"name":"a // b","tag":1}'

@@ -1,5 +1,4 @@
-"""A field of a version that is not valid yet is reported; a field of a removed version only on
-request."""
+"""A field of a version that is not yet valid is reported; of a removed version only on request."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ PEDANTIC = Config(rules_named(ALL))
 
 
 def leaves(fields: list[Spec], path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """The way to every field that has no fields itself."""
+    """The path to every field without fields of its own."""
     for place, one in enumerate(fields):
         if "fields" in one:
             yield from leaves(one["fields"], (*path, place))

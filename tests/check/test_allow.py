@@ -1,4 +1,4 @@
-"""Comments allow a finding in a line, and are findings themselves if they allow nothing."""
+"""Comments allow a finding in a line, and a comment that allows nothing is a finding."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_of_two_for_the_same_one_is_unused() -> None:
 def test_a_rule_that_is_not_asked_for_is_not_missed() -> None:
     unused = f"// flexwire: allow ABOUT_MISSING x\n{ALLOW}\n{FIELD}"
     assert told(unused) == []
-    # But where it is, and there is an "about", it is.
+    # But if it is there with an "about", it is one.
     with_about = unused.replace('"A"', '"A", "about": "B."')
     assert told(with_about, Config(rules_named("ALL"))) == [("ALLOW_UNUSED", 2)]
     ignored = ((frozenset({"ABOUT_MISSING"}), "Foo.json"),)

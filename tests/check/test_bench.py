@@ -21,7 +21,7 @@ from flexwire.specs.cost.vectors import read_vectors
 if TYPE_CHECKING:
     from pathlib import Path
 
-# A change shaped as KIP-1313's: a new version whose header is another one.
+# A change like KIP-1313's: a new version with another header.
 OLD = """{
   "apiKey": 47, "type": "request", "name": "OffsetDeleteRequest", "listeners": ["broker"],
   "validVersions": "0", "flexibleVersions": "none", "headerVersions": {"0+": "1"},
@@ -75,7 +75,7 @@ def test_a_released_version_that_changes_breaks(sides: tuple[str, str], tmp_path
     assert "**It breaks something" in done.stdout
     assert "Version 0, which exists already:" in done.stdout
     assert "VERSION\\_FLEXIBILITY\\_CHANGED" in done.stdout
-    # The releases of the catalog have version 0 too.
+    # The releases of the catalog also have version 0.
     newest = compare_specs(sides[0], str(tmp_path / "changed")).releases[-1]
     assert newest.release == catalog().final_releases[-1]
     assert newest.findings
@@ -106,7 +106,7 @@ def test_lint_shows_what_the_change_brings(sides: tuple[str, str], tmp_path: Pat
     comparison = compare_specs(sides[0], wrong)
     assert comparison.lint is not None
     assert {finding.rule for finding in comparison.lint} >= {"HEADER_VERSIONS_INCOMPLETE"}
-    # Findings that the old specs also have are counted: the request has no response here.
+    # Findings that the old specs also have are only counted: the request has no response here.
     assert comparison.lint_as_before == 1
 
 
@@ -168,7 +168,7 @@ def test_each_release_beside_the_next_one_names_every_version_that_is_new() -> N
             releases = catalog().entry(name).releases
             if old in releases and new in releases:
                 fresh = {*releases[new]} - {*releases[old]}
-                # A version has the one before it to be compared with, unless it is the first.
+                # A version is compared with the previous one, unless it is the first.
                 fresh -= {releases[new].lowest}
                 assert fresh == {version for who, version in named if who == name}, (name, new)
         assert to_markdown(comparison).startswith(f"## release:{new}")

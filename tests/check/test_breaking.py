@@ -1,4 +1,4 @@
-"""Each breaking-change rule on a change that breaks and on its mended twin, and Kafka's history."""
+"""Each breaking-change rule on a breaking change and on its corrected twin, and Kafka's history."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def found(old: str, new: str) -> list[BreakingChange]:
     return find_changes(edition(old), edition(new), breaking_rules().values())
 
 
-# By rule: the replaced text and its replacement, the place, the versions, and then the fix.
+# By rule: the replaced text and its replacement, the place, the versions, and the fix.
 CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, str]]]] = {
     "FIELD_REMOVED": (
         (ID, ""),
@@ -304,7 +304,7 @@ def test_a_change_that_breaks_is_told_where_it_stands(rule: str) -> None:
     assert old in OLD
     changed = OLD.replace(old, new, 1)
     if rule == "TAG_REUSED":
-        # The field that had the tag must lose it, or the spec would not be valid.
+        # The field that had the tag must lose the tag; otherwise the spec would not be valid.
         changed = changed.replace('"tag": 1,\n', '"tag": 2,\n')
     told = [one for one in found(OLD, changed) if one.rule.id == rule]
     assert [(one.position.line, one.position.column) for one in told] == [place]
@@ -366,8 +366,8 @@ def test_every_released_message_is_compatible_with_itself() -> None:
         assert find_changes(one, one, rules) == []
 
 
-# Checked by hand, each against the two releases' specs: versions whose layout changed silently from
-# one release to the next. QuotaRecord changed its name with it.
+# Checked by hand against the specs of both releases: versions whose layout changed silently from
+# one release to the next. QuotaRecord changed its name too.
 SILENT = """
 ConfigRecord ConsumerGroupCurrentMemberAssignmentValue ConsumerGroupDescribeResponse
 ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse ConsumerGroupMemberMetadataValue
@@ -389,21 +389,21 @@ def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
 ) -> None:
     for one, other in changed(before, after):
         told = find_changes(one, other, WIRE)
-        # Of a message as a whole nothing breaks between releases.
+        # No rule about whole messages finds a break between releases.
         assert all(change.versions for change in told)
         versions = {version for change in told for version in change.versions}
         assert versions == {new for old, new in both(one, other) if differ(one, old, other, new)}
 
 
 def changed(before: str, after: str) -> Iterator[tuple[Edition, Edition]]:
-    """The messages that both releases have, and have otherwise; the rest is the law above."""
+    """The messages that both releases have with different specs; the law above covers the rest."""
     for one, other in match_messages(released(before), released(after)):
         if other and (one.spec, one.by_version) != (other.spec, other.by_version):
             yield one, other
 
 
 def both(one: Edition, other: Edition) -> list[tuple[int, int]]:
-    """The versions that both have; a coordinator's key is of version 0 since it has an api key."""
+    """The versions that both have; a coordinator's key has version 0 since it has an api key."""
     if (same := continued(one.spec, other.spec)) is not None:
         return [same]
     return [(version, version) for version in one.spec.valid_versions & other.spec.valid_versions]
@@ -418,9 +418,9 @@ def layout(one: Edition, version: int) -> Any:
 
 
 def is_read_alike(old: Any, new: Any) -> bool:
-    """Return whether both layouts have the same bytes, whatever the names of fields."""
+    """Return whether both layouts have the same bytes, whatever the field names."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
-        # Records are bytes, and some were declared so.
+        # Records are bytes, and some fields were declared as bytes.
         return str(old).replace("RECORDS", "BYTES") == str(new).replace("RECORDS", "BYTES")
     if not isinstance(old[0], tuple):
         return all(map(is_read_alike, old, new))
@@ -433,7 +433,7 @@ def is_read_alike(old: Any, new: Any) -> bool:
             is_read_alike(kind, new_kind)
             for (_, kind), (_, new_kind) in zip(inline, new_inline, strict=True)
         )
-        # Tagged fields may come, and never go.
+        # Tagged fields may be added, but never removed.
         and all(
             tag in tags and tags[tag][0] == name.casefold() and is_read_alike(kind, tags[tag][1])
             for tag, name, kind in tagged

@@ -168,5 +168,5 @@ def test_kip_636_breaks_no_byte_of_any_released_version() -> None:
             breaking_rules().values(),
         )
     }
-    # A null is left out only where it is the default, and so it becomes that.
+    # A null is left out only if it is the default, so it becomes the default.
     assert told == {("DEFAULT_CHANGED", "ErrorMessage")}

@@ -1,4 +1,4 @@
-"""Comparing any specs ends in time, with the right findings."""
+"""Comparing any specs ends in time with the right findings."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_release_s_versions_may_each_have_a_layout() -> None:
 
 
 def test_versions_that_nobody_has_are_not_told_of() -> None:
-    # A message through all its releases may have had versions with others between them.
+    # In the history of a message, versions may have had other versions between them.
     spec = parse_spec(OLD.replace('"validVersions": "0"', '"validVersions": "0-9"'))
     valid = Versions.parse_set("1-2,5,8-9")
     old = Edition(replace(spec, valid_versions=valid))
@@ -97,7 +97,7 @@ def test_versions_that_nobody_has_are_not_told_of() -> None:
 
 
 def doubling(levels: int, innermost: str) -> str:
-    """A message whose structures each hold the next one twice."""
+    """A message in which each structure holds the next one twice."""
     structs = [
         {
             "name": f"S{level}",

@@ -1,6 +1,6 @@
-"""Names decide nothing on the wire: a field that only changed its name breaks JSON, not bytes.
+"""Names do not affect the wire: a renamed field breaks JSON, not bytes.
 
-Whichever versions have the new name, and whether the old one lives on in the others or not.
+The result does not depend on which versions have the new name, or whether others keep the old one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 @cache
 def newest() -> list[MessageSpec]:
-    """Every message that a release has, as its newest one lays out its newest version."""
+    """Every message of a release, with its newest version laid out as that release does."""
     entries = [catalog().entry(name) for name in catalog().names()]
     return [
         replace(entry.spec(versions.highest), valid_versions=versions)
@@ -42,13 +42,13 @@ SEVERAL = newest()
 
 
 def split(one: FieldSpec, last: int) -> tuple[FieldSpec, ...]:
-    """Return a field another name up to a version; what stood there is told of in both."""
+    """Give a field another name up to a version; both names are reported."""
     whole = replace(one, fields=tuple(part for inner in one.fields for part in split(inner, last)))
     early, late = one.versions & Versions(0, last), one.versions & Versions(last + 1, HIGHEST)
     if one.tag is not None or not early:
         return (whole,)
     named = replace(whole, name=f"{one.name}Legacy", versions=early)
-    # Whoever mentions a structure again may leave out its fields.
+    # A second mention of a structure may leave out its fields.
     return (named, replace(one, versions=late, fields=())) if late else (named,)
 
 
@@ -113,7 +113,7 @@ def test_one_field_of_many_is_renamed_in_the_versions_that_name_it_otherwise(
 
 
 def test_a_name_that_the_version_has_elsewhere_is_no_new_name() -> None:
-    # Both specs have both names in the version, so that the fields changed places.
+    # Both specs have both names in the version, so the fields changed places.
     spec = next(one for one in SEVERAL if len(_same_kind(one)) > 1)
     first, second = _same_kind(spec)[:2]
 

@@ -1,5 +1,4 @@
-"""Only the given specs are compared: a message counts as removed if the given input should have
-it."""
+"""Only the given specs are compared: a message is removed if the input should contain it."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def test_a_module_against_a_release_lacks_its_own_messages_only() -> None:
         names = [name for name, one in MESSAGES.items() if one.place.directory == module]
         for directory in ("", "common/message", module):
             given = {name: at(MESSAGES[name], InputKind.TREE, directory) for name in names}
-            # If the directories are named as in the release, the input is the whole release.
+            # If the directories have the names of a release, the input is the whole release.
             others = MESSAGES.keys() - names if directory == module else set()
             assert gone(MESSAGES, given) == others
             for name in names if len(names) > 1 else ():
@@ -99,7 +98,7 @@ def told(*arguments: str) -> str:
 
 
 OLD = "a/One a/Two b/Three b/Four c/deep/Five"
-# What the new side has, what of it is named, what of the old is, and what is gone.
+# All of the new side, its named part, the named part of the old side, and the removed messages.
 CASES = [
     ("a/One", "a/One.json", "", ""),
     ("a/One", "a/One.json", "a", ""),
@@ -114,7 +113,7 @@ CASES = [
     ("One Three", "", "", "Four Two"),
     ("a/One b/Four", "a b", "", "Three Two"),
     ("a/One b/Four", "a b", "a b c", "Three Two"),
-    # The whole release, in which one directory no longer exists.
+    # The whole release, in which one directory is missing.
     ("a/One a/Two", "", "", "Five Four Three"),
     ("x/y/a/One x/y/a/Two", "", "", "Five Four Three"),
     ("x/y/a/One x/y/a/Two", "x/y", "", "Five Four Three"),
@@ -194,12 +193,12 @@ def test_a_directory_of_jars_has_the_modules_that_its_jars_are_named_for(
     assert told("new/kafka-clients-4.4.0.jar", "--against", "old") == "Two"
     assert told("new", "--against", "old/kafka-clients-4.3.1.jar") == "Two"
     Path("new/kafka-storage-4.4.0.jar").unlink()
-    # A directory is all that there is.
+    # The directory is the whole input.
     assert told("new", "--against", "old") == "Four Three Two"
 
 
 def test_records_have_their_api_keys_in_their_own_module() -> None:
-    # Coordinators count their record types from 0, each for itself.
+    # Each coordinator counts its record types from 0.
     (key, *_) = [one for one in MESSAGES.values() if one.spec.type is MessageType.METADATA]
     for kind in MessageType:
         one = replace(key.spec, type=kind, name="OldOne")

@@ -1,5 +1,4 @@
-"""Ignorable fields, restored and unstable versions: in Kafka's history, and in a user's own
-specs."""
+"""Ignorable fields, restored versions and unstable versions, in Kafka's specs and a user's."""
 
 from __future__ import annotations
 
@@ -56,8 +55,8 @@ def compared(
     return compare(old, new, {}, rules, Config(rules, "legacy"), unstable=unstable)
 
 
-# Each was looked at by hand. The broker of 2.7 sets the field for Fetch 11 and later only; 4.0.1
-# brought JoinGroup 0 and 1 back as 3.9 had them (KAFKA-19444).
+# Each of these was checked by hand. The broker of 2.7 sets the field for Fetch 11 and later only;
+# 4.0.1 brought JoinGroup 0 and 1 back as 3.9 had them (KAFKA-19444).
 KNOWN = {
     ("IGNORABLE_REMOVED", "FetchResponse.json"): ("2.6.3", "2.7.2"),
     ("VERSION_RESTORED", "JoinGroupRequest.json"): ("4.0.0", "4.0.2"),
@@ -75,9 +74,9 @@ def found_in(report: Report) -> Found:
 
 @cache
 def apis_of(release: str) -> dict[str, dict[str, Edition]]:
-    """Return the messages by what is compared alone: a request with its response, or one message.
+    """Return the messages that are compared together: a request with its response, or one message.
 
-    A request says of its response which versions are unstable.
+    A request says which versions of its response are unstable.
     """
     found: dict[str, dict[str, Edition]] = defaultdict(dict)
     for name, one in written(release).items():
@@ -88,14 +87,14 @@ def apis_of(release: str) -> dict[str, dict[str, Edition]]:
 
 @cache
 def text_of(release: str, api: str) -> tuple[tuple[str, str], ...]:
-    """Return the module and the text of each file of an API, which are all that is compared."""
+    """Return the module and the text of each file of an API; only these are compared."""
     files = by_directory()
     sources = [Path(one.spec.source) for one in apis_of(release).get(api, {}).values()]
     return tuple((one.parent.name, files[release, one.parent.name][one.name]) for one in sources)
 
 
 def found_by_api(before: str, after: str, known: dict[Any, Found]) -> Found:
-    """Compare each API of two releases alone; of the same two texts what is ``known`` already."""
+    """Compare each API of two releases by itself; ``known`` has earlier results."""
     found: Found = frozenset()
     for api, messages in apis_of(before).items():
         key = api, text_of(before, api), text_of(after, api)
@@ -115,7 +114,8 @@ def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others() -> No
         for one in found:
             seen[one].add((before, after))
         if (before, after) in whole:
-            # Releases compared as a whole, as a user does it, have the findings of their messages.
+            # Releases compared as a whole, as a user compares them, have the findings of their
+            # messages.
             assert found_in(compared(written(before), written(after))) == found
     order = RELEASES.index
     assert seen == {
@@ -123,7 +123,7 @@ def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others() -> No
             (before, after)
             for before, after in combinations(RELEASES, 2)
             if order(before) <= order(last) and order(after) >= order(first)
-            # Versions that 4.0.0 lacked are restored only compared with 4.0.0.
+            # Versions that 4.0.0 lacked count as restored only in a comparison with 4.0.0.
             if what[0] == "IGNORABLE_REMOVED" or before == last
         }
         for what, (last, first) in KNOWN.items()
@@ -165,7 +165,7 @@ WHOLE = [*pairwise(RELEASES)][-2:]
 def test_what_is_left_out_is_counted_and_is_of_an_unstable_version(before: str, after: str) -> None:
     old, new, rules = written(before), written(after), frozenset(breaking_rules())
     if (before, after) not in WHOLE:
-        # Of other APIs nothing can be left out.
+        # For other APIs nothing can be left out.
         apis = {one.spec.api_key for one in old.values() if one.spec.latest_version_unstable}
         old, new = (
             {name: one for name, one in side.items() if one.spec.api_key in apis}
@@ -228,7 +228,7 @@ def test_a_change_of_an_unstable_version_is_counted_and_one_below_it_is_reported
     )
     status, text = run("--unstable")
     assert (status, text.count("FIELD_TYPE_CHANGED"), "left out" in text) == (100, 2, False)
-    # The old side decides what is unstable: a flag that is added with the change excuses nothing.
+    # The old side decides what is unstable: a flag that the change adds excuses nothing.
     Path("old", "PingRequest.json").write_text(REQUEST.replace("true", "false"), encoding="utf-8")
     status, text = run()
     assert status == 100
@@ -296,6 +296,6 @@ def test_what_lint_flags_in_responses_is_what_their_lowest_version_cannot_hold()
                 for low, high in zip(pair.old_members, pair.new_members, strict=True)
                 if not low.is_there and high.is_there and not low.field.ignorable
             }
-    # Fields that only a range of versions between had.
+    # Fields that only an intermediate range of versions had.
     assert expected <= flagged
     assert flagged - expected == {("MetadataResponse", "ClusterAuthorizedOperations")}

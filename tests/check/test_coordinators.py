@@ -1,4 +1,4 @@
-"""The records of coordinators, whose keys and values are of types of their own since Kafka 4.1."""
+"""The records of coordinators, whose keys and values have their own types since Kafka 4.1."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lint(*specs: dict[str, Any]) -> list[str]:
     ("specs", "rules"),
     [
         ((KEY, VALUE), []),
-        # The value has as many versions as it wants.
+        # The value may have any number of versions.
         ((KEY, VALUE | {"validVersions": "0-4"}), []),
         ((KEY | {"validVersions": "0-1"}, VALUE), ["COORDINATOR_KEY_VERSIONED"]),
         ((KEY | {"validVersions": "2"}, VALUE), ["COORDINATOR_KEY_VERSIONED"]),
@@ -45,7 +45,7 @@ def lint(*specs: dict[str, Any]) -> list[str]:
         ((KEY, VALUE, OTHER_KEY | {"apiKey": 4}, OTHER_VALUE | {"apiKey": 4}), []),
         ((KEY, VALUE, OTHER_KEY), ["API_KEY_REPEATED"]),
         ((KEY, VALUE, OTHER_VALUE), ["API_KEY_REPEATED"]),
-        # Api keys of other types are others.
+        # Equal api keys of other types are different keys.
         ((KEY, VALUE, KEY | {"name": "FooRecord", "type": "metadata"}), []),
         ((KEY, VALUE, KEY | {"name": "Foo", "type": "data"}), []),
         ((KEY, OTHER_VALUE | {"apiKey": 4}), ["PARTNER_MISSING", "PARTNER_MISSING"]),
@@ -68,7 +68,7 @@ def told(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def data(versions: str, **facts: Any) -> dict[str, Any]:
-    """A key or a value as they were before they had types of their own."""
+    """A key or a value from before they had their own types."""
     spec = KEY | {"type": "data", "validVersions": versions} | facts
     return {key: value for key, value in spec.items() if key != "apiKey"}
 
@@ -83,7 +83,7 @@ def test_a_key_s_version_is_now_its_api_key(number: int) -> None:
 
 
 def test_keys_are_compared_as_the_record_that_they_are() -> None:
-    # Version 1 of the old spec is compared, with the field that it added.
+    # Version 1 of the old spec is compared, including the field that it added.
     later = [{"name": "At", "type": "int64", "versions": "1+"}]
     old = data("0-1", fields=KEY["fields"] + later)
     assert told(old, KEY | {"apiKey": 0}) == [

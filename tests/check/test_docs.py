@@ -91,7 +91,7 @@ def test_the_commands_of_the_examples_do_what_the_page_says(tmp_path: Path) -> N
             for command in commands
         ]
 
-    # For the last command, findings are not a failure.
+    # For the last command, a finding is not a failure.
     assert exits() == [0, 0, 0, 0]
     spec.write_text(good.replace('"0+"', '"0"').replace('"0",', '"1",', 1), encoding="utf-8")
     assert exits() == [100, 100, 100, 0]

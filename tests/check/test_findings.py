@@ -1,4 +1,4 @@
-"""One run reports all findings, and a consequence of a finding is not reported as another one."""
+"""One run reports all findings, but not the consequences of a finding."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_all_findings_are_told_in_the_order_of_the_text() -> None:
     ]
 
 
-# A value that cannot be read is reported once, without the consequences of any way of reading it.
+# A value that cannot be read is reported once, without any consequences.
 ALONE = [
     (spec(field(tag=0, taggedVersions="x")), "VERSIONS_INVALID"),
     (spec(field(tag=0, taggedVersions=[])), "VALUE_INVALID"),
@@ -110,7 +110,7 @@ ALONE = [
 
 @pytest.mark.parametrize(("text", "rule"), ALONE)
 def test_what_cannot_be_read_is_told_once_and_alone(text: str, rule: str) -> None:
-    # An empty common structure is a matter of its own.
+    # An empty common structure is a finding of its own.
     assert [one for one in told(text) if one != "STRUCT_WITHOUT_FIELDS"] == [rule]
 
 
@@ -246,7 +246,7 @@ def test_a_mode_has_its_own_grammar(text: str, mode: Mode, rules: list[str]) -> 
     assert told(text, mode) == rules
 
 
-# One file each, or two: the findings about the directory.
+# One or two files: the findings about the directory.
 REQUEST = {"type": "request", "name": "ARequest", "apiKey": 1}
 RESPONSE = {"type": "response", "name": "AResponse", "apiKey": 1}
 

@@ -58,11 +58,11 @@ def test_text_fits_the_terminal(width: int) -> None:
     long = " ".join(["word"] * 50)
     found = (Finding("F.json", 1, 500, "TAG_SKIPPED", long, "x" * 499 + "y" + "x" * 499, 500),)
     lines = formats.to_text(report_of(found, ("F.json",)), width).splitlines()
-    # The last line is the summary, and has no line that could be longer than it says.
+    # The last line is the summary, and no line is longer than it says.
     assert all(len(line) <= width for line in lines[:-1])
     excerpt, mark = lines[-4:-2]
     assert excerpt[mark.index("^")] == "y"
-    # Without a terminal, a finding is one line, and the excerpt still fits into one.
+    # Without a terminal, a finding is one line, and its excerpt fits into that line.
     lines = formats.to_text(report_of(found, ("F.json",))).splitlines()
     assert lines[0] == str(found[0])
     assert len(lines[1]) <= 100
@@ -148,7 +148,7 @@ def test_sarif_keeps_the_rules_of_its_schema() -> None:
         place = location["physicalLocation"]
         assert place["region"]["startLine"] >= 1
         assert place["region"]["startColumn"] >= 1
-        # RFC 3986: no spaces, and before a colon only a scheme.
+        # RFC 3986: no spaces, and only a scheme before a colon.
         uri = place["artifactLocation"]["uri"]
         assert re.fullmatch(r"(file:///)?[A-Za-z0-9._~/%-]+", uri)
 

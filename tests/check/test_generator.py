@@ -17,28 +17,28 @@ CASES = [
     .read_text(encoding="utf-8")
     .splitlines()
 ]
-# Whatever Kafka's generator says of one file alone.
+# Everything that Kafka's generator reports about a single file.
 VERDICT = frozenset(
     rule.id
     for rule in rules().values()
     if rule.category in {Category.SYNTAX, Category.GENERATOR} and rule.directory is None
 )
 DECIDED = {
-    # Generators from 4.0 on accept it: it is how a release marks a removed message.
+    # Generators from 4.0 on accept it: a release marks a removed message in this way.
     ("valid-none", "GEN-FAIL"),
-    # VERSIONS_BACKWARDS reports it in any place; Kafka's generator checks only this one.
+    # VERSIONS_BACKWARDS reports it anywhere; Kafka's generator checks only this place.
     ("validVersions=3-1", "GEN-FAIL"),
-    # The generator writes Java of them that does not compile, or fails when it runs.
+    # For these the generator writes Java that does not compile, or it fails when it runs.
     ("def int8='0x-5'", "OK"),
     ("def uuid='00000000-0000-0000-0000-000000000001'", "OK"),
 }
-# Each is there twice, with nullableVersions and without, and both outcomes are those of the
-# same one of the two: facts and MessageDataGeneratorTest say which is which.
+# Each is there twice, with nullableVersions and without. Both outcomes belong to the same one of
+# the two; the facts and MessageDataGeneratorTest say which one.
 MIXED_UP = {
     "def string='null'": '"nullableVersions"',
     "def []int8='null'": '"versions": "0+", "default": "null"}',
 }
-# Reported in addition, where the generator does not check.
+# Also reported, although the generator does not check it.
 BESIDES = {
     "structarr-nofields": {"STRUCT_WITHOUT_FIELDS"},
     "def Foo='{}'": {"STRUCT_WITHOUT_FIELDS"},
@@ -72,8 +72,8 @@ def test_what_else_is_told_is_known(case: dict[str, str]) -> None:
     assert found == BESIDES.get(case["case"], set())
 
 
-# The generator's 46 errors, in the order of its code, and the rule that tells of each; then those
-# that came with the types of coordinators' records, in Kafka 4.1.
+# The generator's 46 errors, in the order of its code, with the rule for each. Errors that came with
+# the types of coordinators' records in Kafka 4.1 follow.
 ERRORS = """
 1 KEY_UNKNOWN
 2 TEXT_AFTER_SPEC
@@ -141,7 +141,8 @@ def test_every_error_of_the_generator_has_its_rule() -> None:
         for rule in rules().values()
         if rule.category in {Category.SYNTAX, Category.GENERATOR}
     }
-    # The generator of Kafka 4.5 has errors about header versions, which that of 2024 did not know.
+    # The generator of Kafka 4.5 has errors about header versions, which the generator of 2024
+    # lacked.
     own = {rule for rule in own if not rule.startswith("HEADER_VERSION")}
     # Exceptions of Jackson and Java that come before the generator's own checks.
     assert own - named == {"TEXT_NOT_JSON", "VALUE_INVALID", "VERSIONS_INVALID"}

@@ -1,7 +1,7 @@
 """`.pre-commit-hooks.yaml` names hooks that run, pass and fail.
 
-No parser of YAML is among what tests need: the file is flat, its lists are JSON too, and this holds
-it to that. pre-commit itself has validated and run it by hand.
+Tests do without a YAML parser: the file is flat, its lists are also JSON, and this test checks
+that. pre-commit itself has validated and run it by hand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GOOD = (
 
 
 def hooks(text: str) -> list[dict[str, Any]]:
-    """Read a list of mappings from keys to words, booleans and lists, each on its line."""
+    """Read a list of mappings from keys to words, booleans and lists, with one key on each line."""
     found: list[dict[str, Any]] = []
     for line in text.splitlines():
         if line.startswith("#") or not line:
@@ -36,7 +36,7 @@ def hooks(text: str) -> list[dict[str, Any]]:
         if match[1] == "- ":
             found.append({})
         value = match[3]
-        # What is plain to YAML: nothing in it may mean something else.
+        # YAML's plain scalars: none of them may have another meaning.
         assert value[0] in "[tf" or not re.search(r"""[#{}&*!|>'"%@`]|: """, value), line
         is_json = value[0] == "[" or value in {"true", "false"}
         found[-1][match[2]] = json.loads(value) if is_json else value
@@ -53,7 +53,7 @@ def test_the_hooks_are_these_and_have_what_pre_commit_asks_for() -> None:
         assert one["language"] == "python"
         assert re.search(one["files"], "specs/FooRequest.json")
         assert not re.search(one["files"], "specs/FooRequest.json.md")
-        # Whole sets, and also where specs are only gone.
+        # Whole sets, also if specs are only removed.
         assert (one["pass_filenames"], one["always_run"]) == (False, True)
 
 

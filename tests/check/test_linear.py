@@ -1,4 +1,4 @@
-"""Twice the spec is twice the work, for every rule: calls are counted, and no clock is asked."""
+"""A spec of twice the size takes twice the work, for every rule: the test counts calls."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def source(shape: str, count: int) -> SpecFile:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Count the calls of functions, those of methods written in C among them."""
+    """Count the function calls, including those of methods written in C."""
     count = 0
 
     def seen(_: FrameType, event: str, __: object) -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 DIRECTORIES = by_directory()
 RELEASES = sorted({release for release, _ in DIRECTORIES}, key=release_order)
-# Specs that Kafka's generator of 2024 refuses, but the generators of their releases did not.
+# Specs that Kafka's generator of 2024 refuses, but the generators of their releases accepted.
 BEFORE_STRICT = release_order("3.0.0")
 OF_ITS_TIME = {
     "3.5.2": {("FetchRequest.json", "VERSIONS_MISSING")},

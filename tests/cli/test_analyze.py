@@ -42,7 +42,7 @@ def test_a_broker_that_is_not_an_address_is_a_usage_error(
 
 
 def test_an_option_of_the_command_has_the_default_that_it_has_in_python() -> None:
-    # `--tables` is `format` in Python; `--format` is the form of the command's output.
+    # Python calls `--tables` `format`; `--format` is the form of the command's output.
     told = {
         "format" if one.name == "tables" else one.name: one.default
         for one in command.params

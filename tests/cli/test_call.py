@@ -141,7 +141,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     with served(sends(raw)) as address:
         run("call", str(address), "ListGroups", "-V", "4", "--explain")
     assert run.code == 1
-    # The part that could be read is printed.
+    # The decoded part is printed.
     assert json.loads(run.out) == {
         "throttleTimeMs": 0,
         "errorCode": 0,
@@ -149,7 +149,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     }
     assert "groups[0].groupId" in run.err
     assert "ListGroupsResponse v4 at groups[0]" in run.err
-    # Nor is a token shown that does not decode.
+    # A token that does not decode is not shown either.
     with served(sends(frame(bytes.fromhex("0000000100") + b"s3cret"))) as address:
         run("call", str(address), "SaslAuthenticate", "-V", "2", "--explain")
     assert run.code == 1
@@ -322,7 +322,7 @@ def test_a_secured_broker_is_reached_by_a_properties_file(
 
 
 class TwiceTagged(Answers):
-    """Answers with the last tag section twice, as librdkafka's mock writes Metadata."""
+    """Responds with the last tag section twice, as librdkafka's mock writes Metadata."""
 
     def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
         answer = super().__call__(request, payload)
@@ -399,7 +399,7 @@ def test_a_version_that_the_broker_does_not_offer_is_not_sent_unless_one_insists
 @pytest.mark.slow
 def test_a_broker_that_does_not_say_what_it_offers_is_sent_what_was_asked_for(run: Run) -> None:
     with answering(Answers(ApiVersions=None)) as (address, answers):
-        # So long it waits for the answer that does not come, and then for the one that does.
+        # The command waits this long for the answer that does not come, then for the one that does.
         assert run("call", address, "ListGroups", "-V", "0", "--timeout", "3").code == 0
         assert answers.names() == ["ApiVersions", "ListGroups"]
 

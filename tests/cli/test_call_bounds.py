@@ -1,4 +1,4 @@
-"""A hostile broker decides neither how long `flexwire call` computes, nor how much it holds."""
+"""A hostile broker controls neither the computing time of `flexwire call` nor its memory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
-    # Hypothesis has a callback at each collection of garbage. The exception of the timer in it is
-    # lost and reported; the timer then raises again.
+    # Hypothesis has a callback at each garbage collection. The timer's exception in it is lost and
+    # reported; the timer then raises it again.
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in. <function gc_cumulative_time"
         ":pytest.PytestUnraisableExceptionWarning"
@@ -95,7 +95,7 @@ def test_whatever_computes_for_ever_is_ended() -> None:
 
 
 class Swallows:
-    """Its finalizer takes time, and Python drops exceptions in a finalizer."""
+    """The finalizer takes time, and Python drops exceptions in finalizers."""
 
     def __init__(self, compute: Callable[[], None]) -> None:
         self.compute = compute
@@ -106,7 +106,7 @@ class Swallows:
 
 @pytest.fixture
 def dropped(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Python's reports of exceptions that it drops."""
+    """Python's reports of dropped exceptions."""
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
     return told

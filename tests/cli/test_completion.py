@@ -1,5 +1,4 @@
-"""Shells complete names that a person would have to look up, and examples in --help are
-commands."""
+"""Shells complete names that a person would look up, and examples in --help are commands."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def test_each_shell_has_its_script(shell: str) -> None:
 
 
 def _context(name: str, command: click.Command, **settings: Any) -> click.Context:
-    # A command keeps the help option of the first context that it is asked in.
+    # A command keeps the help option of the first context that requests it.
     return click.Context(command, info_name=name, **{**app.context_settings, **settings})
 
 

@@ -160,7 +160,7 @@ def test_what_is_no_dump_gives_no_bytes(text: str) -> None:
         "00" * 60 + "zz",
         "0x00" * 60 + "g",
         '""  ' * 60 + "x",
-        # In more than one step for each character this would take hours.
+        # With more than one step for each character this would take hours.
         '""' + " " * 1_000_000 + "x",
         "0000" + " " * 1_000_000 + "\n0010 x",
         "/* " * 1_000_000 + "{0x00, z}",
@@ -173,7 +173,7 @@ def test_what_is_nearly_a_dump_is_seen_to_be_none_at_once(text: str) -> None:
     try:
         assert read_dump(text) is None
     except DumpError as error:
-        assert "line 2" in str(error)  # noqa: PT017 - refused or none, both are right
+        assert "line 2" in str(error)  # noqa: PT017 - an error or None: both are right
 
 
 @pytest.mark.parametrize("offset", ["20000010", "ffffffffffffffff"])

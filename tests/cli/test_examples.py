@@ -1,4 +1,4 @@
-"""The examples in --help do what a reader expects."""
+"""The examples in --help have the results that a reader expects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SPARK = "starts Spark; tests/spark and tests/demo run it"
 BROKER = "needs a broker; tests/net and `make kafka` run it"
-# The first words of examples that are not run here, and why.
+# The first words of examples that are not run here, with the reasons.
 WITHOUT = {
     "analyze": SPARK,
     "answers": SPARK,
@@ -45,7 +45,7 @@ WITHOUT = {
     "view": "needs a terminal; tests/cli/view/test_screen.py shows its screen",
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
-# The result is the requested answer: `specs` has two of all messages, and one more.
+# The result is the requested answer: `specs` has two entries for each message, plus one.
 FINDINGS = {
     "flexwire schema lint specs",
     "flexwire schema breaking specs --against release:4.0",
@@ -71,7 +71,7 @@ RUN = [one for name, shown in examples().items() if name not in WITHOUT for one 
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with what the examples name."""
+    """Return a directory with the files that the examples name."""
     room = tmp_path_factory.mktemp("examples")
     (room / "captures").mkdir()
     traffic = Traffic(room / "captures")

@@ -1,7 +1,7 @@
 """Every output format of a command is valid: its own parser reads it through a pipe.
 
 A file or a pipe is data: another program reads it. Control characters are escaped if the format
-keeps the meaning (JSON), or if a terminal reads the output. A new command, or a new format of one,
+allows it (JSON), or if a terminal reads the output. A new command, or a new format of a command,
 has a case here.
 """
 
@@ -64,19 +64,19 @@ VALUES = ["-1", "=1+1", 'say "hi", now', "a\r\nb", "a\rb", "\n", "", " x "]
 VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
 
-# The rows above have only the first of the columns that a person is shown.
+# The rows above have only the first of the columns that a person sees.
 TOLD = replace(TALKERS, shown=("client_id",))
 
 
 def piped(*arguments: str, encoding: str = "utf-8") -> tuple[int, bytes]:
-    """Run a command as a shell does, its standard output a pipe: its exit code, and all of that."""
+    """Run a command as a shell does, its output a pipe; return its exit code and output."""
     reading, writing = os.pipe()
     errors = io.BytesIO()
     streams = (
         os.fdopen(writing, "w", encoding=encoding),
         io.TextIOWrapper(errors, "utf-8", write_through=True),
     )
-    # A pipe has a limited size, so it is read at the same time.
+    # A pipe has a limited size, so another thread reads at the same time.
     with ThreadPoolExecutor(1) as pool:
         reader = pool.submit(whole, reading)
         with streams[0], pytest.MonkeyPatch.context() as patched:
@@ -93,12 +93,13 @@ def piped(*arguments: str, encoding: str = "utf-8") -> tuple[int, bytes]:
 
 
 def whole(descriptor: int) -> bytes:
-    """Return all that comes through a pipe."""
+    """Return everything that a pipe delivers."""
     with os.fdopen(descriptor, "rb") as file:
         return file.read()
 
 
-# How each format is read. Each returns the content, and raises an error if the format is wrong.
+# How each format is read. Each function returns the content, and raises an error if the format is
+# wrong.
 def of_json(data: bytes) -> Any:
     return json.loads(data.decode(), parse_constant=refuse)
 
@@ -154,7 +155,7 @@ def of_text(data: bytes) -> str:
 
 
 class Nested(HTMLParser):
-    """A page whose elements all end, in the order of their beginnings."""
+    """A page whose elements are all closed, in the right order."""
 
     EMPTY = frozenset({"meta", "link", "br", "hr", "img", "input", "col", "wbr"})
 
@@ -224,7 +225,7 @@ def hostile_capture(place: Path) -> Path:
 
 
 def room(place: Path) -> dict[str, list[str]]:
-    """Return the arguments of each command, over hostile names and contents below a directory."""
+    """Return the arguments of each command for hostile names and contents below a directory."""
     usual = command_lines(place)
     specs = _specs(place / f"{IN_A_PATH}é specs")
     text = IN_UTF8.encode()
@@ -273,7 +274,7 @@ def room(place: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def surroundings(command: str) -> Iterator[dict[str, str]]:
-    """Replace the answers of Spark, of a broker or of the network for a command."""
+    """Replace what Spark, a broker or the network returns to a command."""
     counts = TlsCounts(partly=Counter({SOME: 1}), unopened=Counter({SOME: 1}))
     counts.damaged.append(UnreadableBytes(SOME, 0, SOME))
     opened = OpenedCaptures((Path(IN_A_PATH),), counts)
@@ -334,7 +335,7 @@ def formats() -> Iterator[tuple[str, str]]:
                     yield name, str(getattr(choice, "value", choice))
 
 
-# Ways of a command that print in a manner of their own.
+# Ways in which a command prints in its own manner.
 MORE = [("decode --lines", "json"), ("decode --frame", "json"), ("decode --frame", "text")]
 MORE += [("explain --frame", "json"), ("explain --frame", "text")]
 MORE += [("call --apis", "json"), ("call --apis", "text")]
@@ -376,7 +377,7 @@ def test_csv_in_a_pipe_is_that_of_the_file_with_every_value(tmp_path: Path) -> N
 
 
 class Terminal(io.BytesIO):
-    """A stream that says that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -415,7 +416,7 @@ def test_what_names_its_encoding_is_utf_8_whatever_the_locale(
         line = [*room(tmp_path)[command], "--format", output]
         expected = piped(*line)
         assert piped(*line, encoding=encoding) == expected
-    # In a URI a path is ASCII.
+    # A path in a URI is ASCII.
     assert output == "sarif" or not expected[1].isascii()
 
 

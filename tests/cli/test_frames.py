@@ -1,4 +1,4 @@
-"""decode and explain take whole frames: with a length or none, paired, by line, of a capture."""
+"""decode and explain read whole frames: with or without a length, paired, in lines, in captures."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_capture_shows_no_password(run: Run, tmp_path: Path) -> None:
     sent = [
         request_payload(17, 1, handshake),
         request_payload(36, 2, token),
-        # One that does not decode.
+        # A line that does not decode.
         request_payload(36, 2, token)[:-4],
     ]
     path, at, packets = tmp_path / "capture.pcap", 1000, []
@@ -262,7 +262,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
         "MetadataRequest v12 at topics[1].name"
     )
     assert (ran.code, told in ran.err) == (1, True)
-    # It is a request beyond doubt.
+    # It is certainly a request.
     assert "read as a request" not in ran.err
     if command == "decode":
         form = json.loads(ran.out)
@@ -274,7 +274,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
         first = f"request: the first {len(whole)} of {len(payload)} bytes of a frame;"
         assert ran.out.startswith(first)
         assert "(not decoded)" in ran.out
-    # Without the length nobody knows how much is missing.
+    # Without the length nobody knows how many bytes are missing.
     bare = run(command, "--frame", whole.hex())
     assert "its length is not there to say how many bytes are missing" in bare.err
     assert "they end in MetadataRequest v12 at topics[1].name" in bare.err
@@ -358,7 +358,7 @@ def test_what_group_members_exchange_is_explained(run: Run, protocol: str) -> No
 
 
 def test_every_byte_of_a_nested_message_is_explained_once() -> None:
-    """Offsets within the group's bytes are those of the frame."""
+    """Offsets within the group's bytes are offsets in the frame."""
     for version in range(6):
         member = _versioned("ConsumerProtocolSubscription", 1, topics=["a", "b"])
         form = {"groupId": "g", "protocols": [{"name": "range", "metadata": member}]}

@@ -1,4 +1,4 @@
-"""The manual page has every option of every command, and roff reads it."""
+"""The manual page has every option of every command, and roff can read it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flexwire.cli.app import app, manual_page
 from tools.pages.files import ROOT
 from tools.pages.manual import PAGE
 
-# The requests that the page is made of; any other is a line of text that began with a dot.
+# The roff requests that the page uses; any other is a line of text that begins with a dot.
 REQUESTS = {"TH", "SH", "SS", "PP", "TP", "B", "nf", "fi", "br", "nh", "ad"}
 
 

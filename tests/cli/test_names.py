@@ -1,4 +1,4 @@
-"""A name with a slip in it, wherever a command takes one, is answered with the nearest."""
+"""If a name has a typing error, every command suggests the nearest name."""
 
 from __future__ import annotations
 
@@ -103,15 +103,16 @@ def test_every_name_that_a_command_takes_is_tried_with_a_slip() -> None:
         if _takes_a_name(parameter)
     }
     known = {
-        # Releases that are judged are found by the same function, after Spark or a broker was.
+        # The function that finds judged releases is the same; it runs after Spark or a broker
+        # answered.
         ("analyze", "releases"), ("analyze", "captured_release"), ("call", "release"),
-        # Those of a release that is imported.
+        # The names of a release that is imported.
         ("schema import", "release"),
-        # As for lint, from the same function.
+        # The same function as for lint.
         ("schema breaking", "use"), ("schema breaking", "leave_out"),
-        # Any pattern of the names of cases, and any program.
+        # Any pattern for case names, and any program.
         ("vectors check", "cases"), ("vectors check", "codec"),
-        # Any text that a capture may have.
+        # Any text that a capture may contain.
         ("who", "filters"),
     }  # fmt: skip
     assert taken - known == set(SLIPS)

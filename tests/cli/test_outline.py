@@ -67,7 +67,7 @@ def test_a_frame_has_its_header_before_its_message() -> None:
         "header version 2",
         "MetadataRequest version 12",
     ]
-    # Both begin one further in than their titles.
+    # Both begin one level deeper than their titles.
     assert "  requestApiKey: 3" in lines
     assert "  topics: []" in lines
 

@@ -125,7 +125,7 @@ def test_offsets_within_a_wrapper(run: Run, root: Path, magic: int) -> None:
 def test_times(run: Run, root: Path, times: str, offsets: list[int]) -> None:
     rows = run.rows(root / ORDERS, "--deep", "--time", times)
     assert [row["offset"] for row in of(rows, "record")] == offsets
-    # A batch without such a record is not shown either.
+    # A batch without such a record is not shown.
     for batch in of(rows, "batch"):
         assert any(batch["baseOffset"] <= one <= batch["lastOffset"] for one in offsets)
 
@@ -133,7 +133,7 @@ def test_times(run: Run, root: Path, times: str, offsets: list[int]) -> None:
 def test_times_by_the_headers_of_batches(run: Run, root: Path) -> None:
     rows = run.rows(root / ORDERS, "--time", "2023-11-14T22:13:35/2023-11-14T22:13:39")
     assert [row["baseOffset"] for row in of(rows, "batch")] == [11]
-    # Between the producer's time and the broker's, which is that of the records.
+    # Between the producer's time and the broker's time; the records have the broker's.
     appended = run.rows(root / f"append-0/{BASE}.log", "--time", "/1795252746181")
     assert [row["baseOffset"] for row in of(appended, "batch")] == [0, 1]
     assert of(run.rows(root / f"append-0/{BASE}.log", "--time", "/1795252746165"), "batch") == []
@@ -306,7 +306,7 @@ def test_the_options_name_all_there_is() -> None:
     assert len(set(NOTATIONS)) == len(NOTATIONS)
 
 
-# Damage, and how it ends.
+# Damage, and where it ends.
 
 
 def flip(data: bytearray) -> bytearray:
@@ -351,7 +351,7 @@ def test_indexes_beside_a_log_are_compared_with_it(run: Run, root: Path) -> None
     log = root / f"index-offset-0/{BASE}.log"
     [finding] = of(run.rows(log), "finding")
     assert finding["file"] == str(log.with_suffix(".index"))
-    # Asked for by name, it is compared there, and once.
+    # If it is requested by name, it is compared there, and only once.
     assert len(of(run.rows(log, log.with_suffix(".index")), "finding")) == 1
     assert of(run.rows(log, "--offsets", "0-5"), "finding") == []
 
@@ -398,7 +398,7 @@ def test_a_batch_beyond_its_bound_is_a_finding(run: Run, tmp_path: Path) -> None
     assert "the records inflate beyond 1048576 bytes" in told["reason"]
     read = run.rows(log, "--deep", "--batch-mib", 3)
     assert (len(of(read, "record")), of(read, "finding")) == (1, [])
-    # A wrapper in KIP-82's own format has the same bound.
+    # A wrapper in KIP-82's format has the same bound.
     log = write(tmp_path, f"old-0/{BASE}.log", new_wrapper(new_message(bytes(1 << 21))))
     [told] = of(run.rows(log, "--dialect", "kip-82", "--batch-mib", 1), "finding")
     assert "inflate beyond 1048576 bytes" in told["reason"]

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 LOGS = [path for path in vectors() if path.endswith((".log", ".checkpoint"))]
 INDEXES = [path for path in vectors() if path.endswith("index")]
 SNAPSHOTS = [path for path in vectors() if path.endswith(".snapshot")]
-# Kafka's tool stops, or reads an unknown magic as 2: see test_records_dump_damage.
+# Kafka's tool stops, or reads an unknown magic as 2; see test_records_dump_damage.
 UNREADABLE = {"magic-0", "length-0", "zeros-0", "index-position-0", "cut-header-0"}
 WHOLE = [path for path in vectors() if path.split("/", maxsplit=1)[0] not in UNREADABLE]
 
@@ -47,7 +47,7 @@ _BATCH_FIELDS = (
     "crc",
     "isValid",
 )
-# Facts that a message set does not show before its records are read.
+# Facts that a message set shows only after its records are read.
 _UNTOLD = ("baseOffset", "count")
 
 
@@ -110,7 +110,7 @@ def is_message(value: Any) -> bool:
     return isinstance(value, dict) and "message" in value
 
 
-# The tool's own lines, written anew from the rows.
+# The tool's lines, rewritten from the rows.
 
 
 @each("path", [path for path in LOGS if path in WHOLE])
@@ -133,10 +133,10 @@ BEGINNINGS = ("Log starting offset", "Snapshot end offset", "KRaft bootstrap sna
 
 
 def in_order(line: str) -> str:
-    """Write the JSON in a line of the tool anew, so that spaces and order do not matter."""
+    """Rewrite the JSON in a line of the tool, so that spaces and order do not matter."""
     # For the state of share groups, the tool of 4.0 prints the version as the type.
     line = re.sub(r'( payload: \{)"type"(:.*"snapshotEpoch")', r'\1"version"\2', line)
-    # The crc of every message within a wrapper is checked, but not shown.
+    # The crc of every message within a wrapper is checked but not shown.
     line = re.sub(r"^(\|.*) isValid: true crc: \d+\}", r"\1", line)
     return _TOOL_JSON.sub(lambda match: plain(json.loads(match[0])), line)
 
@@ -155,7 +155,7 @@ def tool_lines(row: Row, found: list[Row]) -> list[str]:
 
 
 def later_tool(row: Row, found: list[Row]) -> list[str]:
-    """Write the same as the tool of 4.3: transactions also as JSON, and a new leader's message."""
+    """Write the same as the tool of 4.3: transactions also as JSON, with a new leader's message."""
     control = row.get("control", {})
     if control.get("name") == "LEADER_CHANGE":
         [line] = tool_lines(row, found)
@@ -240,7 +240,7 @@ def told(value: Any) -> str | None:
         return plain({"type": str(value["type"]), "data": data})
     for member in data.get("members", ()):
         for field in ("subscription", "assignment"):
-            # The tool does not tell which version it read there.
+            # The tool does not say which version it read there.
             member[field] = member[field]["data"] if is_message(member[field]) else member[field]
     return plain({"version": str(value["version"]), "data": data})
 
@@ -298,7 +298,7 @@ def partition_text(data: Row) -> str:
     return f"{one['id']}:{one['name']}-{one['partition']}"
 
 
-# Indexes and snapshots of producers.
+# Indexes and producer snapshots.
 
 
 @each("path", [path for path in INDEXES if path in WHOLE])
@@ -315,7 +315,7 @@ def test_an_index_gives_the_lines_of_kafkas_tool(root: Path, path: str) -> None:
 
 @each("path", [path for path in INDEXES if path in WHOLE])
 def test_there_is_a_finding_where_kafkas_tool_complains(root: Path, path: str) -> None:
-    # The tool does not tell of half an entry.
+    # The tool does not report half an entry.
     expected = vectors()[path]["complained"] or path == "index-cut-0/00000000000000000000.index"
     assert bool(of(dumped(root, path), "finding")) is bool(expected)
 

@@ -62,7 +62,7 @@ def test_every_record_of_an_internal_topic_is_the_message_of_its_type(root: Path
                     seen.add((topic, content["message"]))
     topics = {one.topic for one in InternalTopic} - {InternalTopic.REMOTE_LOG.topic}
     assert {topic for topic, _ in seen} == topics
-    # Groups of every kind that 4.4 has were there: classic ones, consumers', share and streams.
+    # The broker had groups of every kind that 4.4 has: classic, consumer, share and streams.
     for kind in ("Group", "ConsumerGroup", "ShareGroup", "StreamsGroup"):
         assert ("__consumer_offsets", f"{kind}MetadataValue") in seen
 

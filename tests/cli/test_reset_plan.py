@@ -1,4 +1,4 @@
-"""A plan for Kafka's own tool has every known offset, and counts the rows that are left out."""
+"""A plan for Kafka's own tool has every known offset and counts the rows that it leaves out."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_row_is_a_line_or_counted(rows: list[dict[str, Any]]) -> None:
     ]
     assert plan.pending == sum(bool(one["pending"]) for one in rows)
     assert plan.unwritable == sum("\n" in one["group"] for one in sure)
-    # Kafka's tool cuts the text at newlines, and reads each line alone.
+    # Kafka's tool splits the text at newlines, and reads each line separately.
     lines = plan.text.split("\n")
     assert lines.pop() == ""
     read = [next(csv.reader([line.replace("\r", "\0")], strict=True)) for line in lines]
@@ -89,7 +89,7 @@ def test_the_command_writes_it_and_counts(monkeypatch: pytest.MonkeyPatch, tmp_p
     rows = [known("=1+1"), known("b", None), known("c") | {"pending": 1}]
     ran = run(monkeypatch, rows, "group_offsets", "--reset-plan", str(file))
     assert ran.exit_code == 0, ran.output
-    # No guard against formulas: a tool reads it.
+    # No protection against formulas: only a tool reads the file.
     assert file.read_text() == '"=1+1","orders",0,5\n'
     assert "1 offset of 1 group." in ran.output
     assert "Left out: 1 not known, 1 with a transaction pending, 0 of groups" in ran.output

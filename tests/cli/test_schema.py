@@ -137,7 +137,7 @@ def test_errors_lists_codes_by_name_and_number() -> None:
         *["6", "NOT_LEADER_OR_FOLLOWER", "2.4", "retriable"],
         *["NOT_LEADER_FOR_PARTITION", "before", "2.6"],
     ]
-    # If some codes are requested, their meanings are printed in lines of 80 columns.
+    # If specific codes are requested, their meanings are printed in lines of 80 columns.
     assert " ".join(line.strip() for line in former[1:-2]) == MEANINGS["NOT_LEADER_OR_FOLLOWER"]
     meant = [line for line in told("schema", "errors", "_").splitlines() if line[:6].isspace()]
     assert max(map(len, meant)) <= 80

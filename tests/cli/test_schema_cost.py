@@ -155,7 +155,7 @@ def test_long_tables_are_cut_off_unless_all_is_asked_for(tmp_path: Path) -> None
     whole = run("--vectors", path, *ENCODINGS, "--all").output
     assert "…" not in whole
     assert whole.count("\nFetchResponse  ") == 14
-    # The total is that of all, shown or not.
+    # The total includes rows that are not shown.
     (total,) = {line for text in (short, whole) for line in text.splitlines() if "total " in line}
     assert total.split()[1] == "20"
 
@@ -171,7 +171,7 @@ def test_specs_are_compared_with_specs(capture: Path, tmp_path: Path) -> None:
     command = (capture, "--specs", tmp_path / "HeartbeatResponse.json")
     told = json.loads(run(*command, "--against", "release:4.4.0", "--format", "json").output)
     (row,) = told["messages"]
-    # Messages at the newest version before are at the newest one now.
+    # Messages that had the newest version before have the newest version now.
     assert (row["oldVersion"], row["newVersion"], row["saved"]["total"]) == (4, 5, 12)
     assert row["dropped"] == {}
     assert [one["reason"] for one in told["uncompared"] if one["what"] == "HeartbeatRequest 4"] == [

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# Something that exists at a path and is not a file.
+# Something at a path that is not a file.
 NO_FILES = [lambda path: path.symlink_to("elsewhere"), lambda path: path.mkdir(), os.mkfifo]
 
 
@@ -211,7 +211,7 @@ def test_a_link_a_directory_or_a_pipe_beside_the_pages_stays(
     beside = tmp_path / "site" / "message" / "beside.html"
     beside.parent.mkdir(parents=True)
     make(beside)
-    # Its target may be a page.
+    # A page may be the target.
     for _ in range(2):
         docs(tmp_path / "specs", "--out", tmp_path / "site")
         shutil.copy(tmp_path / "site" / "index.html", beside.with_name("elsewhere"))
@@ -237,7 +237,7 @@ def test_pages_have_names_that_any_system_takes_and_keeps_apart(tmp_path: Path) 
 def test_without_jinja2_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A process that wrote a guide has its templates.
+    # A process that wrote a guide has its templates loaded.
     _environment.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(FlexwireError, match="pip install"):

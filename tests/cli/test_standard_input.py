@@ -99,7 +99,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(autouse=True)
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Nothing that was kept of standard input is left."""
+    """Nothing is kept of standard input."""
     place = tmp_path / "private"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -190,7 +190,7 @@ def test_a_catalog_and_tagged_errors_and_a_guide_of_a_spec(run: Ran, tmp_path: P
 
 def test_segments(run: Ran, tmp_path: Path) -> None:
     write_all(tmp_path)
-    # Alone, because an index beside a log is compared with the log.
+    # Alone, because a log is compared with an index beside it.
     path = (tmp_path / "orders-none-0" / f"{BASE}.log").rename(tmp_path / f"{BASE}.log")
     code, out, _ = run("records", "dump", path, "--deep", "--format", "json")
     told = run("records", "dump", "-", "--deep", "--format", "json", stdin=path.read_bytes())

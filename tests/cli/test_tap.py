@@ -1,4 +1,4 @@
-"""`flexwire tap` under TLS: its options become contexts, and its messages are useful."""
+"""`flexwire tap` with TLS: its options become contexts, and its messages are useful."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_command_without_options_runs_the_tap_that_python_has_by_default(
     assert config(**told(monkeypatch, tmp_path)) == config()
 
 
-# A value of an option, as the user gives it and as the field has it.
+# The value of an option, as the user writes it and as the field stores it.
 VALUES: dict[str, tuple[str | None, Any]] = {
     "advertised_host": ("tap.example", "tap.example"),
     "keep_addresses": (None, True),
@@ -136,7 +136,7 @@ def test_a_password_comes_from_a_file_or_the_environment(
     assert two.listen is not None
     assert two.upstream is not None
     assert (two.listen.password, two.upstream.password) == ("one", "two")
-    # A password alone says nothing of TLS.
+    # A password alone does not request TLS.
     assert given(monkeypatch, tmp_path).upstream is None
 
 

@@ -1,7 +1,7 @@
-"""Whatever a command prints, no terminal obeys a character of it that came from elsewhere.
+"""Whatever a command prints, no foreign character controls the terminal.
 
-Hostile texts are planted wherever a command takes a text or reads one, and each command runs as it
-does from a shell. Not one of the characters may reach standard output or standard error.
+The tests plant hostile text in every input of a command, and run each command as a shell does. None
+of the characters may reach standard output or standard error.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ OBEYED = [
     for char in map(chr, range(sys.maxunicode + 1))
     if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
 ]
-# One of each kind, where the whole list would only be long.
+# One name of each kind, because the whole list would only be long.
 SOME = "a\x00\x07\x1b[2J\r\x7f\x85\x9b31m\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202e\u2066\u2069"
-# The beginning of a line that does not look like flexwire's own, for a reader and for GitHub's
+# The beginning of a line that does not look like flexwire's own, to a reader or to GitHub's
 # runners.
 FORGED = "::error::forged"
 SOME += f"\ufeff\U000e0041\n{FORGED}\n"
 IN_UTF8 = "".join(char for char in OBEYED if unicodedata.category(char) != "Cs")
-# Bytes that are not text are surrogates in Python's arguments and paths.
+# Python's arguments and paths hold bytes that are not text as surrogates.
 IN_A_PATH = SOME.replace("\x00", "") + "\udcff"
 
 
@@ -75,7 +75,7 @@ class _Run:
 
     def __init__(self, arguments: tuple[str, ...], patch: pytest.MonkeyPatch) -> None:
         out, err = io.BytesIO(), io.BytesIO()
-        # A stream that nobody holds any more closes its bytes, which are read here.
+        # An unreferenced stream closes its bytes, which are read here.
         streams = [io.TextIOWrapper(one, "utf-8", write_through=True) for one in (out, err)]
         with patch.context() as patched:
             patched.setattr(sys, "argv", ["flexwire", *arguments])
@@ -166,7 +166,7 @@ def test_errors_of_encode_show_what_they_got(
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log in a directory of a hostile name, its last batch damaged."""
+    """A log with a damaged last batch, in a directory with a hostile name."""
     text = IN_UTF8.encode()
     record = Record(0, 0, text, text, [(text, text), (b"b", b"\x1b\xff")])
     batch = flexwire.records.encode_batch([record])
@@ -183,7 +183,7 @@ def test_records_dump_shows_paths_keys_values_and_headers(
     chosen = ("--deep",) if convention is None else ("--headers", convention)
     run = _Run(("records", "dump", str(log), *chosen), monkeypatch)
     assert "\\u202e" in run.out
-    # The name of a path begins no line of its own.
+    # The name of a path does not begin a line of its own.
     assert not any(line.startswith("-0") for line in run.out.splitlines())
     run = _Run(("records", "dump", str(log), "--format", "json", *chosen), monkeypatch)
     rows = [json.loads(line) for line in run.out.splitlines()]
@@ -233,7 +233,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
         return TapStatistics()
 
     monkeypatch.setattr("flexwire.tap.tap.run_tap", run_tap)
-    # With a handler there already, nothing would be set up.
+    # If a handler exists already, nothing is set up.
     monkeypatch.setattr(logging.root, "handlers", [])
     level = logging.root.level
     out = str(tmp_path / f"{IN_A_PATH}\nout")
@@ -245,7 +245,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
 
 
 def _specs(place: Path) -> Path:
-    """Specs whose every text is hostile, in a directory and a file of such a name."""
+    """Specs with hostile texts only, in a directory and a file with such names."""
     place.mkdir()
     spec: dict[str, Any] = {
         "apiKey": 0,
@@ -265,7 +265,7 @@ def _specs(place: Path) -> Path:
         f"{IN_A_PATH}Request": spec,
     }
     for name, one in written.items():
-        # With escapes they are valid texts of a spec; without escapes they are not JSON.
+        # With escapes they are valid texts of a spec; without escapes they are invalid JSON.
         text = json.dumps(one) if name != "RawRequest" else f"// {SOME}\n{json.dumps(one)}"
         (place / f"{name}.json").write_text(text, encoding="utf-8")
     return place

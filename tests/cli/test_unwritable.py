@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.own_process
 
-# Every command that writes files, except those that need Spark. OUT may not be written to, nor may
-# the directories in HALF.
+# Every command that writes files, except those that need Spark. OUT and the directories in HALF are
+# not writable.
 WRITING = [
     "schema docs SPECS --out OUT",
     "schema docs SPECS --out OUT/new",
@@ -41,7 +41,7 @@ WRITING = [
     "tap --upstream 127.0.0.1:1 --listen 127.0.0.1:0 --out OUT/new",
     "tap --upstream 127.0.0.1:1 --listen ssl://127.0.0.1:0 --throwaway-ca OUT --out ELSEWHERE",
 ]
-# Commands that write nothing work although nothing is writable: inputs, directory, home.
+# Commands that write nothing work although nothing is writable: input, directory, home.
 READING = [
     "schema resolve MetadataRequest --version 0",
     "schema errors 3",
@@ -92,7 +92,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     home = tmp_path / "home"
     home.mkdir()
     (found["OUT"] / "empty").mkdir()
-    # It is in OUT, so that an error names OUT wherever it happens.
+    # The file is in OUT, so that an error always names OUT.
     found["HALF"] = found["OUT"] / "half"
     inner = [found["HALF"] / name for name in ("api", "metadata")]
     for directory in inner:

@@ -1,4 +1,4 @@
-"""``-q`` removes notes, ``-v`` adds log lines; each only in its own run."""
+"""``-q`` removes notes, ``-v`` adds log lines; each affects only its own run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_LENGTH = ["MetadataRequest", "00000004ffffffff", "-V", "4"]
 
 @pytest.fixture
 def told() -> Iterator[None]:
-    """A command that notes and logs, among the others while a test runs."""
+    """A command that notes and logs, added to the others while a test runs."""
 
     def tell() -> None:
         note("a note")
@@ -53,7 +53,7 @@ def test_it_says_less_or_more_wherever_the_option_stands(before: bool) -> None: 
     assert "flexwire.test: an event" in err
     assert f"flexwire.cli.terminal: flexwire {__version__}, Python 3" in err
     assert "a detail\\u001b[2J" in err
-    # The next run is as the first was.
+    # The next run behaves like the first one.
     assert run() == ("not quiet\n", "a note\n")
     assert logging.getLogger().handlers == handlers
     assert logging.getLogger("flexwire").level == logging.NOTSET

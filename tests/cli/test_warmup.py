@@ -1,4 +1,4 @@
-"""warmup says which kernels there are, and keeps Spark's classes or says why it does not."""
+"""warmup says which kernels exist, and keeps Spark's classes or says why it does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def warmup(*options: str) -> str:
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prevent making an archive."""
+    """Prevent the writing of an archive."""
     monkeypatch.setattr(archive, "make_archive", lambda _: Path("kept"))
 
 

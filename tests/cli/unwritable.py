@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The capabilities with which root passes over modes, by their numbers in capability.h.
+# The capabilities that let root ignore file modes, by their numbers in capability.h.
 _PASSES_MODES = (1 << 1) | (1 << 2)
 _VERSION_3 = 0x20080522
 _HEAD, _DATA = struct.Struct("=Ii"), struct.Struct("=6I")

@@ -1,7 +1,8 @@
-"""One list of boundaries, to which every executor is held by name, each in its own room's tests.
+"""One list of boundary cases; each room tests its executors against it by name.
 
-A case is a field of one type, at one version, in one place (inline, an element, tagged), and what
-is at, below or above an end of the type. What it is on the wire is said here, by no executor.
+A case is a field of one type, at one version, in one place (inline, an element, tagged), with
+values at, below and above each limit of the type. The expected bytes are written here; no executor
+computes them.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ INTEGERS = {
     "uint32": ">I",
     "int64": ">q",
 }
-# Lengths at each end of the range of each size of the prefix, and the longest of a string.
+# Lengths at both limits of each prefix size, and the longest length of a string.
 LENGTHS = [0, 1, 125, 126, 127, 128, 129, 16382, 16383, 16384, 32766, 32767]
 LONGEST_STRING = 32767
-# Counts of elements that are slow to make: enough for the prefix of a count to grow.
+# Counts of elements that are slow to make: enough for a longer prefix of the count.
 COUNTS = [one for one in LENGTHS if one <= 16383]
 NAN = struct.pack(">Q", 0x7FF8_0000_0000_0000)
 
@@ -47,7 +48,7 @@ def ends_of(kind: str) -> tuple[int, int]:
 
 
 def integers(kind: str) -> tuple[list[Any], list[Any]]:
-    """Return values that an integer type has and others that it has not."""
+    """Return values that an integer type has, and others that it lacks."""
     low, high = ends_of(kind)
     around = high - low + 1
     sound = sorted({low, low + 1, *(one for one in (-1, 0, 1) if low <= one), high - 1, high})
@@ -58,7 +59,7 @@ def integers(kind: str) -> tuple[list[Any], list[Any]]:
 
 
 def strings() -> tuple[list[Any], list[Any]]:
-    """Return strings of every length at an end, in characters of one to four bytes, and others."""
+    """Return strings at every length limit, in characters of one to four bytes, and others."""
     sound = ["x" * length for length in LENGTHS]
     sound += ["\0", "ß" * 63, "ß" * 64, "ß" * 16383, "€" * 10922, "\U0001f600" * 8191, "\uffff"]
     wrong = ["x" * 32768, "x" * 65535, "x" * 65536, "ß" * 16384, "€" * 10923, "\U0001f600" * 8192]
@@ -66,7 +67,7 @@ def strings() -> tuple[list[Any], list[Any]]:
 
 
 def values_of(kind: str) -> tuple[list[Any], list[Any]]:
-    """Return values that a type has, and others that it has not."""
+    """Return values that a type has, and others that it lacks."""
     if kind in INTEGERS:
         return integers(kind)
     largest = b"\x00" * 65536
@@ -101,7 +102,7 @@ class Case:
 
     @property
     def message(self) -> type[Message]:
-        """The message that has the field and nothing else."""
+        """The message with only this field."""
         return message_with(self.kind, self.place)
 
     @property
@@ -181,7 +182,7 @@ def _places(kind: str) -> Iterator[tuple[str, int]]:
 
 
 def encoded() -> Iterator[Case]:
-    """Yield every case of a value to be written."""
+    """Yield every case of a value to write."""
     for kind in KINDS:
         sound, wrong = values_of(kind)
         for place, version in _places(kind):
@@ -191,7 +192,7 @@ def encoded() -> Iterator[Case]:
             for value in (*wrong, None):
                 held = [value] if place == ELEMENT else value
                 raw = REFUSED
-                # Records that are not given are null, whether or not they may be.
+                # Records that are left out are null, whether null is allowed or not.
                 if value is None and (place == NULLABLE or (kind, place) == ("records", TAGGED)):
                     raw = _placed(kind, place, version, None)
                 yield Case(kind, place, version, held, raw)
@@ -205,11 +206,11 @@ def encoded() -> Iterator[Case]:
 
 
 OVERLONG = [b"\x80\x00", b"\x81\x00", b"\x82\x80\x00", b"\x80\x80\x80\x80\x00"]
-# Beyond 32 bits, more than five bytes, cut off; then counts above what follows.
+# Beyond 32 bits, more than five bytes, cut off; then counts that exceed the remaining bytes.
 TOO_MUCH = [b"\xff\xff\xff\xff\x1f", b"\x80\x80\x80\x80\x10", b"\x80" * 5 + b"\x00", b"\x80"]
 TOO_LONG = [b"\x80\x80\x80\x80\x08", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f"]
 
-# A tag that nobody knows, which is the highest there is.
+# The highest possible tag, which is unknown.
 HIGHEST_TAG = b"\x01\xff\xff\xff\xff\x07\x00"
 
 
@@ -256,7 +257,7 @@ def _wrong_tags() -> Iterator[Case]:
 
 
 def decoded() -> Iterator[Case]:
-    """Yield every case of bytes to be read; REFUSED stands where their value would."""
+    """Yield every case of bytes to read; REFUSED stands for a refused value."""
     yield from _cut_and_followed()
     yield from _wrong_values(NON_FLEXIBLE, b"")
     yield from _wrong_values(FLEXIBLE, b"\x00")

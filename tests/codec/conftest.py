@@ -1,4 +1,4 @@
-"""Here generated code is meant where it is compared with the reference, also the first time."""
+"""Tests here compare generated code with the reference, also on first use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """``python -m tests.codec.release_counts``: the vectors by release and executor.
 
-Of the vectors that a release's Java wrote, how many each executor reads by that release's layout
-and writes back to the same bytes. No kernel writes unknown tagged fields, so of a message with any
-only reading is judged there; JSON is judged where Kafka has a converter (`streams` has none).
+For the vectors that a release's Java wrote: how many of them each executor reads with that
+release's layout and writes as the same bytes. No kernel writes unknown tagged fields, so a message
+that has some is only read there. JSON is compared if Kafka has a converter (`streams` has none).
 """
 
 from __future__ import annotations
@@ -26,4 +26,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table())  # noqa: T201 - it is what the command is for
+    print(table())  # noqa: T201 - it is the purpose of the command

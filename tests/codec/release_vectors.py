@@ -1,4 +1,4 @@
-"""Messages that Kafka's releases wrote with their own Java, and what each executor makes of them.
+"""Messages that Kafka's releases wrote with their own Java, and the results of each executor.
 
 `tools/release_vectors.py` wrote the file. A line holds `releases` (those whose classes wrote these
 very bytes and this JSON), `module`, `message`, `type`, `version`, `hex`, `json` (null where the
@@ -77,7 +77,7 @@ def releases() -> list[str]:
 
 
 def of_release(release: str, executor: str = "") -> list[ReleaseVector]:
-    """Return the vectors that a release wrote; of these, what an executor is judged by."""
+    """Return the vectors that a release wrote, without those that cannot judge an executor."""
     return [
         vector
         for vector in release_vectors()
@@ -91,7 +91,7 @@ _CLASSES: dict[tuple[str, int, int], type[Message]] = {}
 def class_in(vector: ReleaseVector, release: str) -> type[Message]:
     """Return a class that reads the vector by the spec that its version has in the release.
 
-    Releases with the same spec of that version share the class, so that it is compiled once.
+    Releases with the same spec of a version share the class, so the class is compiled only once.
     """
     spec = catalog().entry(vector.message).spec(vector.version, release)
     key = (vector.message, vector.version, id(spec))
@@ -100,12 +100,12 @@ def class_in(vector: ReleaseVector, release: str) -> type[Message]:
     return _CLASSES[key]
 
 
-# An executor gives what it finds wrong with each vector; None where it reads and writes the same.
+# An executor returns its error for each vector, or None if it reads and writes the same bytes.
 Faults = list[str | None]
 
 
 def faults(executor: str, release: str) -> dict[ReleaseVector, str]:
-    """Return the vectors of a release that an executor does not read, or writes otherwise."""
+    """Return the vectors of a release that an executor does not read or writes differently."""
     outcomes = _outcomes(executor)
     found = {}
     for vector in of_release(release, executor):
@@ -188,7 +188,7 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
         return f"from our JSON: {back}"
     unknown: Tags = {}
     plain = without_unknown(ours, "", unknown)
-    # As text, so that the order of the names counts too.
+    # Compared as text, so that the order of names counts too.
     if str(plain) != str(vector.json):
         return f"JSON {plain}, expected {vector.json}"
     if unknown != vector.unknown:
@@ -197,7 +197,7 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
 
 
 def without_unknown(form: Any, path: str, unknown: Tags) -> Any:
-    """Return a JSON form without unknown tagged fields, which go into ``unknown`` by their path."""
+    """Return a JSON form without unknown tagged fields, which ``unknown`` receives by path."""
     if isinstance(form, list):
         return [without_unknown(one, f"{path}[{at}]", unknown) for at, one in enumerate(form)]
     if not isinstance(form, dict):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 3
 LAST_VERSION = 3
-# Words of the generated source, of Python and of the message classes: none of them may get in the
-# way of a field or structure. The rest are there so that names do not run out.
+# Words of the generated source, of Python and of the message classes: none of them may conflict
+# with a field or structure. The other words are there so that names do not run out.
 FIELD_NAMES = (
     *("Data", "Position", "Limit", "Out", "Unknown", "Value", "Item", "Tag", "Size", "Class"),
     *("None", "True", "Def", "Decode", "Entry", "Replace", "UnknownTaggedFields", "Self", "Len"),
@@ -37,7 +37,7 @@ STRUCT_NAMES = (
 # a draft's encoding allows.
 TAGS = (*range(6), 127, 128, 129, 300, 16_383, 16_384, 32_766)
 NULLABLE = frozenset({"string", "bytes", "records"})
-# Not NaN, which is no value's default: it cannot be left out of a version without the field.
+# NaN is excluded, because it cannot be left out as a default in a version without the field.
 DEFAULTS: dict[str, tuple[str, ...]] = {
     "bool": ("true", "false", "TRUE"),
     "int8": ("-1", "127", "-128"),
@@ -53,12 +53,12 @@ DEFAULTS: dict[str, tuple[str, ...]] = {
 
 
 def message_specs() -> st.SearchStrategy[MessageSpec]:
-    """Any spec of which a class can be made, with a layout for each valid version and encoding."""
+    """Any spec that a class can be made from, with a layout for each valid version and encoding."""
     return st.composite(lambda draw: _Builder(draw).message())()
 
 
 class _Builder:
-    """Draws one spec. ``finished`` are the structures that a further field may name again."""
+    """Draws one spec. ``finished`` has the structures that a later field may name again."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.draw = draw
@@ -106,7 +106,7 @@ class _Builder:
 
     def fields(self, depth: int, *, solid: bool) -> tuple[FieldSpec, ...]:
         draw = self.draw
-        # Two names must not become one attribute, and these do not.
+        # Two names must not become the same attribute; these do not.
         most = 4 if depth else 8
         least = 0 if depth else draw(st.integers(0, 4))
         names = draw(
@@ -120,7 +120,7 @@ class _Builder:
                 FieldSpec("Solid", FieldType("int8"), Versions(0, HIGHEST)),
             )
         elif depth and not made:
-            # A structure without fields could not be told from one that is only named.
+            # A structure without fields would look like a mere mention of its name.
             made.append(FieldSpec("Solid", FieldType("int8"), Versions.NONE))
         return tuple(made)
 
@@ -166,7 +166,7 @@ class _Builder:
         return str(self.draw(st.sampled_from(["", *texts, *(["null"] if nullable else [])])))
 
     def some_versions(self) -> st.SearchStrategy[Versions]:
-        """None, some, or all from a version on; not all of them valid ones."""
+        """No version, some versions, or all from one on; not all of them are valid."""
         edge = st.integers(0, LAST_VERSION + 1)
         return st.one_of(
             st.just(Versions.NONE),

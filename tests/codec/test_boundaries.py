@@ -34,7 +34,7 @@ def public_bytes(case: Case) -> Any:
 
 
 def json_bytes(case: Case) -> Any:
-    """Return the bytes of the JSON form; of what is refused, it is written here."""
+    """Return the bytes of the JSON form; a refused value is written here."""
     try:
         sound = case.raw is not REFUSED
         form = case.holder.to_json(case.version) if sound else {"value": case.value}
@@ -77,7 +77,7 @@ def test_what_is_written_at_every_boundary(executor: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", [reference_value, generated_value, public_value])
 def test_what_is_read_at_every_boundary(executor: Any) -> None:
-    # As text: NaN is not equal to itself, and 0.0 is equal to -0.0.
+    # Compared as text: NaN is not equal to itself, and 0.0 is equal to -0.0.
     expected = [REFUSED if case.value is REFUSED else case.holder for case in DECODED]
     wrong = [
         (str(case), case.raw[:20].hex())

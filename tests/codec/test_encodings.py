@@ -34,7 +34,7 @@ def versions_of(name: str) -> list[int]:
 
 
 def through_both(made: Any, value: Any, version: int, encoding: Encoding) -> bytes:
-    """Encode and decode with both executors; they agree, and nothing is lost."""
+    """Encode and decode with both executors; they agree and lose nothing."""
     definition = made.definition
     raw: bytes = definition.encode_generated(value, version, encoding)
     assert definition.encode_reference(value, version, encoding) == raw
@@ -45,7 +45,7 @@ def through_both(made: Any, value: Any, version: int, encoding: Encoding) -> byt
 
 
 def ends(name: str) -> set[int]:
-    """Return the lowest version of a message, the first that is flexible, and the highest."""
+    """Return the lowest version of a message, its first flexible version, and its highest."""
     versions, definition = versions_of(name), message(name).definition
     flexible = [one for one in versions if definition.schema(one).flexible]
     return {versions[0], versions[-1], *flexible[:1]}
@@ -57,11 +57,11 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     made = message(name)
     whole = ends(name)
     for version in versions_of(name):
-        # The others change what all versions have in common.
+        # The other encodings change what all versions have in common.
         for encoding in Encoding if version in whole else (Encoding.KAFKA,):
             value = random_message(made, version, 1, encoding)
             through_both(made, value, version, encoding)
-            # A cut anywhere is seen; one is tried.
+            # A cut at any byte is detected; the test tries one.
             raw = value.encode(version, encoding=encoding)
             for damaged in (raw[: len(raw) // 2], raw[:-1], raw + b"\x00"):
                 if len(raw):
@@ -74,7 +74,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
 def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str) -> None:
     made = message(name)
     for version in ends(name):
-        # What an optional field buffer can hold, the others can.
+        # The other encodings can hold whatever an optional field buffer can hold.
         value = random_message(made, version, 2, Encoding.OPTIONAL_BUFFERS)
         for encoding in set(Encoding) - {Encoding.FIXED}:
             through_both(made, value, version, encoding)
@@ -102,7 +102,7 @@ def test_an_encoding_without_tagged_fields_set_is_as_long_as_the_rules_say(name:
 
 
 class Lengths:
-    """Counts a message's bytes from its values: structures, lengths of either kind, the rest."""
+    """Counts a message's bytes from its values: structures, lengths of both kinds, other bytes."""
 
     def __init__(self) -> None:
         self.structs = 0
@@ -204,7 +204,7 @@ VALUE = Foo(
     leader=Foo.Leader(epoch=3),
 )
 PLAIN = Foo(name="n", bars=[Foo.Bar(id=1)])
-# Written out by hand from the documents; the length 4 and the tag 5 are the second draft's own.
+# Written by hand from the documents; the length 4 and the tag 5 exist only in the second draft.
 BY_HAND = [
     (
         VALUE,
@@ -432,23 +432,23 @@ def test_any_bytes_decode_alike_or_are_refused_alike(
 
 
 def same(made: Any, raw: bytes, version: int, encoding: Encoding) -> None:
-    """Both executors give the same message, whose bytes are these, or the same error."""
+    """Both executors return the same message, with these bytes, or the same error."""
     definition = made.definition
     try:
         reference: Any = definition.decode_reference(raw, version, encoding=encoding)
     except DecodeError as error:
         reference = str(error)
     try:
-        # Raises ExecutorsDisagreeError where generated code alone refuses.
+        # Raises ExecutorsDisagreeError if only generated code refuses.
         generated: Any = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
     except DecodeError as error:
         generated = str(error)
-    # As text: damage makes NaN, which is not equal to itself.
+    # Compared as text: damage can produce NaN, which is not equal to itself.
     assert repr(generated) == repr(reference)
     try:
         made.decode(raw, version, lenient=True, encoding=encoding)
     except DecodeError:
-        # Only the strict reader's errors are laws here; any other exception fails the test.
+        # Only the strict reader's errors are allowed; any other exception fails the test.
         return
 
 

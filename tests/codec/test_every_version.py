@@ -1,4 +1,4 @@
-"""Laws over every (message, version) of every release, those without a vector too."""
+"""Laws over every (message, version) of every release, including those without a vector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEEDS = range(2)
 
 
 def pairs(name: str) -> list[tuple[Any, int]]:
-    """Return the class and every version, and every layout that only a release reaches."""
+    """Return the class and every version, and every layout that only one release uses."""
     entry = catalog().entry(name)
     found: list[tuple[Any, int]] = [(message(name), version) for version in entry.versions]
     for release, versions in entry.releases.items():

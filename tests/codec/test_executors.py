@@ -110,11 +110,11 @@ def test_damaged_bytes_decode_alike_or_are_refused_alike(
     except DecodeError as error:
         reference = str(error)
     try:
-        # Raises ExecutorsDisagreeError where generated code alone refuses.
+        # Raises ExecutorsDisagreeError if only generated code refuses.
         generated: Any = definition.decode(damaged, version, 0, lenient=False)
     except DecodeError as error:
         generated = str(error)
-    # As text: damage makes NaN, which is not equal to itself.
+    # Compared as text: damage can produce NaN, which is not equal to itself.
     assert repr(generated) == repr(reference)
 
 

@@ -22,7 +22,7 @@ def test_annotations_tile_the_message(name: str) -> None:
         found = explain(class_of(vector), raw, vector["version"])
         at = 0
         for one in found.annotations:
-            # An array's or null structure's own bytes come before its content, nothing between.
+            # The bytes of an array or null structure come directly before its content.
             assert one.offset == at
             at += one.length
         assert (at, found.rest, found.error) == (len(raw), len(raw), None)

@@ -29,7 +29,7 @@ WALKED = 1_000_000
 
 
 def leaves(schema: Schema, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Return the paths of all fields that are no structures, in the order of the wire."""
+    """Return the paths of all fields that are not structures, in wire order."""
     here = {id(one): (*above, one.attribute) for one in schema.fields}
     tagged = list(schema.tagged.values())
     inline = list(schema.inline)
@@ -39,7 +39,7 @@ def leaves(schema: Schema, above: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 
 
 def values_at(found: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    """Return what a mapping that the reference has read holds at a path of attributes."""
+    """Return the value at a path of attributes in a mapping that the reference has read."""
     first, *rest = path
     if not isinstance(found, dict) or first not in found:
         return
@@ -52,7 +52,7 @@ def values_at(found: Any, path: tuple[str, ...]) -> Iterator[Any]:
 
 
 def replaced_at(found: Any, path: tuple[str, ...], new: Any) -> None:
-    """Put a value in the place of all that a mapping holds at a path."""
+    """Replace everything at a path of a mapping by one value."""
     first, *rest = path
     if not isinstance(found, dict) or first not in found:
         return
@@ -99,7 +99,7 @@ def test_the_walk_finds_every_field_where_it_stands(name: str) -> None:
             spans = list(field_spans(schema, reader, [path], to_end=True))
             assert reader.position == len(raw)
             assert [one.value for one in spans] == list(values_at(expected, path))
-            # A walk that stops after the last field has found as many.
+            # A walk that stops after the last field finds the same number.
             assert list(field_spans(schema, Reader(raw), [path])) == spans
         for one in field_spans(schema, Reader(raw), paths):
             writer = Writer()
@@ -122,7 +122,7 @@ def test_what_is_replaced_reads_as_replaced_and_nothing_else_changes(name: str) 
 
 
 def test_a_walk_ends_at_its_bound() -> None:
-    """A sender cannot make a walk take longer than the bound, whatever is dense in its message."""
+    """A sender cannot make a walk exceed the bound, whatever its message repeats."""
     made: Any = message("MetadataResponse")
     topics = [made.MetadataResponseTopic(name="t") for _ in range(200)]
     tags = dict.fromkeys(range(1000, 1200), b"")

@@ -1,4 +1,4 @@
-"""A version's first messages are the reference's, and code is generated once that would pay."""
+"""The reference handles a version's first messages, and code is generated when that pays off."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from flexwire.schema.parse import parse_spec
 from tests.codec.vectors import class_of, load
 
 VECTORS = [vector for vectors in load().values() for vector in vectors]
-# When this is imported no fixture has run.
+# No fixture has run when this module is imported.
 SHIPPED = definition.PAYS
-# A class is the same for an equal spec, and each test wants one that was never used.
+# Equal specs share a class, and each test needs an unused class.
 _NUMBERS = iter(range(1_000_000))
 
 

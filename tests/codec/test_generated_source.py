@@ -39,7 +39,7 @@ from tools.pages.golden import generated_source
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Names of imports, functions and constants that the source of the messages below has, too.
+# Names of imports, functions and constants that the source of these messages also uses.
 _SHARED = ["decode_made_up", "unpack_bb", "pack_bb", "taken_made_up", "default_str"]
 _TYPES = ["int8", "int8", "bool", "uuid", "string", "bytes", "[]int32", "[]bool", "[]string"]
 
@@ -74,7 +74,7 @@ def odd_names() -> type[Message]:
 
 @cache
 def long_names() -> type[Message]:
-    """A message of names longer than any of Kafka's, so that few lines are short enough."""
+    """A message with names longer than any of Kafka's, so that most lines are too long."""
     kinds = {"int32": 30, "[]int32": 1, "string": 1, "[]string": 1, "uuid": 1}
     names = (f"a_long_name_for_field_number_{at:02}_" for at in itertools.count())
     fields = [

@@ -25,7 +25,7 @@ def test_no_output_stays_that_nothing_writes() -> None:
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every module that the generator writes for the bundled messages, and for a made-up one."""
+    """Every module that the generator writes for the bundled messages and for a made-up message."""
     place = tmp_path_factory.mktemp("generated")
     cases = [
         (message(name).definition, version, Encoding.KAFKA)
@@ -54,5 +54,5 @@ def test_generated_source_is_formatted_as_ruff_formats(modules: Path) -> None:
 
 
 def test_generated_source_has_no_long_line_and_nothing_unused(modules: Path) -> None:
-    # Imports in order, none without use; no local, argument or comparison that does nothing.
+    # Imports are in order and used; no local, argument or comparison is without effect.
     ruff("check", "--select", "E,W,F,I,B,PLR0124,SIM,RET", "--ignore", "F821", place=modules)

@@ -1,4 +1,4 @@
-"""Inputs that kill or fool other Python libraries, by the name of the library.
+"""Inputs that crash or fool other Python libraries, by the name of the library.
 
 Measured on kio 0.6.5, kafka-python 3.0.12 and aiokafka 0.14.0. Each goes through the methods and
 through the function for many messages, which runs the kernels.
@@ -20,9 +20,9 @@ from tests.traced import traced
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The same kind of lie; what the peers make of it was not tried.
+# The same kind of lie; the other libraries were not tried with it.
 UNMEASURED = "not measured"
-# What an error and its traceback take, whatever the input.
+# The memory of an error and its traceback, whatever the input.
 _ERROR_BYTES = 60_000
 # A structure of one byte on the wire, as an object.
 _BYTES_PER_BYTE = 500
@@ -156,7 +156,7 @@ HOSTILE = {
 
 
 def readers(kind: Any, version: int) -> dict[str, Callable[[bytes], Any]]:
-    """Return the two ways in, both used once so that what they compile is there."""
+    """Return both ways to read, each used once so that their code is compiled."""
     found = {"decode": lambda data: kind.decode(data, version), "kernels": kind.decoder(version)}
     for read in found.values():
         read(kind().encode(version))
@@ -164,7 +164,7 @@ def readers(kind: Any, version: int) -> dict[str, Callable[[bytes], Any]]:
 
 
 def peak(read: Callable[[bytes], Any], data: bytes) -> tuple[DecodeError | None, int]:
-    """Return the error of reading, if any, and the most memory that was in use on the way."""
+    """Return the error of reading, if any, and the peak of memory."""
     refused = None
     with traced() as memory:
         try:
@@ -268,7 +268,7 @@ def test_memory_stays_in_proportion_to_what_was_sent(name: str, way: str) -> Non
 
 
 def calls(read: Callable[[bytes], Any], data: bytes) -> int:
-    """Count the functions called to read, Python's and C's: a time that no clock tells."""
+    """Count the calls of Python and C functions while reading: a measure without a clock."""
     count = 0
 
     def tick(*_: object) -> None:
@@ -293,6 +293,6 @@ def test_work_stays_in_proportion_to_what_was_sent(kind: Any, sound: bool) -> No
         kind(topics=[kind.Topic()] * count).encode(2)[: None if sound else -2]
         for count in (300, 3000)
     )
-    # What is compiled once is compiled now.
+    # Everything that is compiled once is compiled now.
     calls(read, small)
     assert calls(read, large) <= 11 * calls(read, small)

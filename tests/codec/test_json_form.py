@@ -131,13 +131,13 @@ def test_a_field_that_the_version_lacks_is_refused_unless_ignorable() -> None:
 
 
 class Seven:
-    """An integer that is not an `int`, as those of numpy are."""
+    """An integer that is not an `int`, such as numpy's."""
 
     def __index__(self) -> int:
         return 7
 
 
-# What no version carries, each in a place where the JSON form would have to say something of it.
+# Values that no version carries, each in a place that the JSON form would have to show.
 WRONG: list[tuple[dict[str, Any], int]] = [
     ({"flag": 1}, 0),
     ({"count": "7"}, 0),

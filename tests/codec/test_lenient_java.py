@@ -3,12 +3,12 @@ values.
 
 ``lenient.jsonl.gz`` holds damaged messages and what Java made of them: the generated classes and
 JSON converters of Kafka 4.3.0, and those of 4.1.0 and 3.9.1 for modules and versions that its
-clients lack. A line has ``message``, ``version``, ``hex``, what is damaged (``case``), the release
-asked (``kafka``), and either the exception (``refused``) or the number of bytes read (``read``),
+clients lack. A line has ``message``, ``version``, ``hex``, the kind of damage (``case``), the
+release (``kafka``), and either the exception (``refused``) or the number of bytes read (``read``),
 the JSON form (``json``, with records in base64 and the unknown tagged fields of each structure in
-wire order) and the bytes that Java writes of the object (``written``, null where it refuses to).
-Kafka 4.4.0 was asked too; it differs in one class of them: it refuses a number of tagged fields
-above 2**31-1, which the others read as negative, so as none.
+wire order) and the bytes that Java writes for the object (``written``, null if it refuses). Kafka
+4.4.0 differs in one class of messages: it refuses a number of tagged fields above 2**31-1. The
+other releases read that number as negative, and so as no fields.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ EVERY = [vector for vectors in BY_CASE.values() for vector in vectors]
 
 
 def _class_of(vector: dict[str, Any]) -> type[Message]:
-    # Names and layouts are those of the release that judged; of it the catalog has another patch.
+    # Names and layouts come from the release that judged; the catalog has another patch of that
+    # release.
     major, minor, _ = vector["kafka"].split(".")
     return message(vector["message"], f"{major}.{minor}")
 
 
 def _in_java(form: Any) -> Any:
-    """Return a JSON form with the tags as Java's int32, sorted, a repeated one in wire order."""
+    """Return a JSON form with the tags as Java's int32, sorted, and repeated tags in wire order."""
     if isinstance(form, list):
         return [_in_java(item) for item in form]
     if not isinstance(form, dict):
@@ -73,7 +74,7 @@ def vectors(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def taken(vectors: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Any]]:
-    """What Java takes, with the object that the lenient reader makes of it."""
+    """The input that Java accepts, with the object that the lenient reader makes of it."""
     return [
         (one, _class_of(one).decode(bytes.fromhex(one["hex"]), one["version"], lenient=True))
         for one in vectors
@@ -101,7 +102,7 @@ def test_what_java_takes_is_read_as_java_reads_it(taken: list[tuple[dict[str, An
         )
         ours = decoded.to_json(version)
         assert made.from_json(ours, version) == decoded
-        # As text, so that the order of the names counts too.
+        # Compared as text, so that the order of names counts too.
         assert str(_in_java(ours)) == str(_in_java(vector["json"]))
 
 
@@ -116,7 +117,7 @@ def test_what_java_writes_of_it_is_written(taken: list[tuple[dict[str, Any], Any
         assert definition.encode_reference(decoded, version) == written
         if vector["written"] is not None:
             assert written.hex() == vector["written"]
-        # Of unknown tags out of order Java writes none; here they are sorted.
+        # Java does not write unknown tags out of order; here they are sorted.
         assert type(decoded).decode(written, version) == decoded
 
 

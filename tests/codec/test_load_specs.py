@@ -1,4 +1,4 @@
-"""Specs of one's own at run time: read, found by name, refused with a place."""
+"""A user's specs at run time: read, found by name, refused with a place."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ def test_what_no_version_can_be_laid_out_with_is_refused_where_it_stands(
 
 
 def test_a_layout_is_checked_wherever_it_changes(tmp_path: Path) -> None:
-    # Only version 7 of thousands has the field of a structure that is not there.
+    # Only version 7 of thousands has a field whose structure is missing.
     wrong = {"name": "A", "type": "Nowhere", "versions": "7"}
     write(tmp_path / "Ping.json", "Ping", [TEXT, wrong], validVersions="0+")
     assert "structure Nowhere is never defined" in refused(tmp_path)
-    # And only from version 5 on do the elements take no bytes.
+    # The elements take no bytes only from version 5 on.
     items = {**HOPS, "fields": [{"name": "Host", "type": "string", "versions": "0-4"}]}
     write(tmp_path / "Ping.json", "Ping", [items], validVersions="0-9", flexibleVersions="none")
     assert "its elements take no bytes in version 5" in refused(tmp_path)

@@ -66,7 +66,7 @@ def test_a_wrong_value_is_an_encode_error_in_bytes_and_in_json(wrong: dict[str, 
     for write in (value.encode, value.to_json):
         with pytest.raises(EncodeError):
             write(1)
-    # Fields absent in a version are judged too.
+    # Fields that a version lacks are checked too.
     if "unknown" not in next(iter(wrong)):
         with pytest.raises(EncodeError):
             made_strictly()(**wrong).encode(0)
@@ -164,7 +164,7 @@ def test_an_equal_spec_gives_the_same_class() -> None:
 
 
 def chain(depth: int, *, twice: bool) -> str:
-    """Write a spec of structures inside each other, each of them held once or twice."""
+    """Write a spec of nested structures that each occur once or twice."""
     structs = [
         {
             "name": f"S{level}",
@@ -218,7 +218,7 @@ def test_lenient_reads_lengths_and_counts_as_java_s_int32() -> None:
     assert names.decode(b"\x81\x80\x80\x80\x08\x00", 2, lenient=True) == names(name=None)
     assert names.decode(b"\x01\xff\xff\xff\xff\x0f", 2, lenient=True) == names(name="")
     level = {"name": "Level", "type": "int32", "versions": "2+", "taggedVersions": "2+", "tag": 0}
-    # Java never looks at the size of a tag that it knows.
+    # Java never checks the size of a tag that it knows.
     raw = b"\x01\x00\x7f\x00\x00\x00\x05"
     assert made([level]).decode(raw, 2, lenient=True) == made([level])(level=5)
     repeated = made([level]).decode(b"\x02\x09\x01a\x09\x01b", 2, lenient=True)
@@ -226,7 +226,7 @@ def test_lenient_reads_lengths_and_counts_as_java_s_int32() -> None:
 
 
 def test_all_names_are_listed_and_imported_at_once() -> None:
-    """`from flexwire.messages import *` and `dir(flexwire)`, as prompts and editors ask."""
+    """`from flexwire.messages import *` and `dir(flexwire)`, as prompts and editors use them."""
     found: dict[str, object] = {}
     exec("from flexwire.messages import *", found)  # noqa: S102 - a star is for modules only
     assert {name for name in found if not name.startswith("__")} == set(catalog().names())

@@ -1,7 +1,7 @@
-"""The laws for Kafka's messages are true for any spec: all executors agree, and nothing is lost.
+"""The laws for Kafka's messages hold for any spec: all executors agree and lose nothing.
 
-The specs are the same in every run. ``FLEXWIRE_EXAMPLES=5000`` tries so many others instead, new
-ones each time: ``FLEXWIRE_EXAMPLES=5000 pytest tests/codec/test_random_specs.py``.
+The specs are the same in every run. ``FLEXWIRE_EXAMPLES=5000`` tries that many new examples
+instead: ``FLEXWIRE_EXAMPLES=5000 pytest tests/codec/test_random_specs.py``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ law = settings(
 
 
 def compiled(spec: MessageSpec) -> Any:
-    """Return the class of a spec that has been through its text."""
+    """Return the class of a spec that was written as text and parsed again."""
     text = write_spec(spec)
     note(text)
     again = parse_spec(text, "Sample.json", mode="strict")
@@ -57,7 +57,7 @@ def compiled(spec: MessageSpec) -> Any:
 
 
 def outcome(decode: Any, *arguments: Any, **options: Any) -> str:
-    """Return what decoding made or why it refused, as text: NaN is not equal to itself."""
+    """Return the decoded message or the refusal, as text: NaN is not equal to itself."""
     try:
         return repr(decode(*arguments, **options))
     except DecodeError as error:
@@ -78,14 +78,14 @@ def damage(raw: bytes, source: random.Random) -> bytes:
 
 
 def check_bytes(made: Any, value: Any, version: int, encoding: Encoding) -> None:
-    """Encode and decode with every executor; they agree, and the object comes back."""
+    """Encode and decode with every executor; they agree, and the object is unchanged."""
     definition = made.definition
     raw: bytes = definition.encode_reference(value, version, encoding)
     assert definition.encode_generated(value, version, encoding) == raw
     for lenient in (False, True):
         read = definition.decode_reference(raw, version, lenient=lenient, encoding=encoding)
         assert read == (value, len(raw))
-        # To the bit: the objects take -0.0 for 0.0.
+        # Compared bit by bit: for the objects -0.0 equals 0.0.
         assert definition.encode_reference(read[0], version, encoding) == raw
     found, end = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
     assert (found, end) == (value, len(raw))
@@ -105,14 +105,14 @@ def test_what_is_encoded_decodes_to_the_same_in_every_encoding(
 
 
 def structures(value: Any, schema: Schema) -> Iterator[Any]:
-    """Yield an object and all in the fields that its version has."""
+    """Yield an object and everything in the fields that its version has."""
     yield value
     for one in schema.fields:
         inner = None if one.presence is Presence.ABSENT else struct_of(one.type)
         if inner is not None:
             held = getattr(value, one.attribute)
             for element in held if isinstance(held, list) else [held]:
-                # What is left out by default may hold a null that its version cannot write.
+                # A field that is left out by default may hold a null that its version cannot write.
                 if element not in (None, type(element)()):
                     yield from structures(element, inner)
 
@@ -180,7 +180,7 @@ def test_damaged_bytes_are_read_or_refused_by_all_alike(spec: MessageSpec, seed:
 
 
 def tagged_field(form: TagForm, tag: int) -> bytes:
-    """Return a tagged field of four bytes as it stands among others."""
+    """Return a tagged field of four bytes, in wire form."""
     alone = join(form, {tag: b"deep"})
     return alone[:-1] if form is TagForm.BUFFER else alone[1:]
 
@@ -202,29 +202,29 @@ def test_tagged_fields_out_of_place_are_read_or_refused_by_all_alike(
                 one.unknown_tagged_fields = {500: b"deep", 20_000: b"deep"}
             raw = made.definition.encode_reference(value, version, encoding)
             sound = tagged_field(schema.form, 500)
-            # Known ones, with values of any type, or of other versions, or given twice.
+            # Known tags, with values of any type, of other versions, or given twice.
             for tag in (20_000, 32_767, *source.sample(tags, min(3, len(tags)))):
                 damaged = raw.replace(sound, tagged_field(schema.form, tag))
                 check_damaged(made, damaged, version, encoding)
 
 
 def check_damaged(made: Any, damaged: bytes, version: int, encoding: Encoding) -> None:
-    """Read with every executor: they make the same or refuse, in the same words."""
+    """Read with every executor: they return the same message or the same error text."""
     read = made.definition.decode_reference
     expected = outcome(read, damaged, version, encoding=encoding)
-    # `ExecutorsDisagreeError` where generated code alone refuses.
+    # `ExecutorsDisagreeError` if only generated code refuses.
     decode = made.definition.decode
     assert outcome(decode, damaged, version, 0, lenient=False, encoding=encoding) == expected
     outcome(read, damaged, version, encoding=encoding, lenient=True)
     if encoding is Encoding.KAFKA:
-        # The text of what was read, and of where it ended.
+        # The text of the decoded message, and the offset of its end.
         native = functions(made, version)[0](damaged)
         whole = expected.endswith(f", {len(damaged)})")
         assert (native is REFUSED) != whole
         assert native is REFUSED or repr((native, len(damaged))) == expected
 
 
-# Counts and lengths that the bytes behind them do not bear out, as they stand on the wire.
+# Counts and lengths that exceed the bytes after them, in wire form.
 LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "c1843d", "ffffffff07", "7fff")]
 
 
@@ -232,7 +232,7 @@ LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "c1843d", "ffffff
 @law
 def test_memory_stays_in_proportion_whatever_the_bytes_claim(spec: MessageSpec, seed: int) -> None:
     made, source = compiled(spec), random.Random(seed)
-    # A byte makes a structure at most, with all that it holds by default.
+    # One byte makes at most one structure, with all its defaults.
     kinds = made.definition.classes.values()
     by_default = peak(lambda _: [kind() for kind in kinds], b"")[1]
     for version in spec.valid_versions:
@@ -242,7 +242,7 @@ def test_memory_stays_in_proportion_whatever_the_bytes_claim(spec: MessageSpec, 
             lying = bytearray(raw)
             at = source.randint(0, len(raw))
             lying[at : at + len(lie)] = lie
-            # The first time compiles what the second one runs.
+            # The first call compiles what the second call runs.
             peak(decode, bytes(lying))
             used = peak(decode, bytes(lying))[1]
             assert used <= _ERROR_BYTES + (_BYTES_PER_BYTE + by_default) * len(lying)
@@ -288,7 +288,7 @@ def test_a_default_of_nan_is_never_left_out_as_in_kafka(tagged: bool) -> None:  
 
 
 def features(schema: Schema) -> set[str]:
-    """Say what of the format a schema uses."""
+    """Return the parts of the format that a schema uses."""
     found = {f"form {schema.form.name}"} if schema.flexible else set()
     for one in schema.fields:
         found.add(one.presence.name)

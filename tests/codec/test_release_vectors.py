@@ -1,4 +1,4 @@
-"""Every version of every message of a release, as that release's own Java wrote it."""
+"""Every version of every message of a release, as the release's own Java wrote it."""
 
 from __future__ import annotations
 

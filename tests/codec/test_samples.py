@@ -82,7 +82,7 @@ def test_a_random_message_is_written_and_read_back() -> None:
 
 
 def test_a_seed_gives_the_same_bytes_on_every_machine_and_python() -> None:
-    # Python promises this of `random.Random.random` alone, and the maker calls other methods too.
+    # Python promises this only for `random.Random.random`, and the maker calls other methods too.
     made = b"".join(
         random_message(message(name), version, seed, batches=True, nan=True).encode(version)
         + hostile_bytes(message(name), version, seed).data
@@ -147,6 +147,6 @@ def test_the_error_of_damaged_bytes_is_that_of_the_reference() -> None:
         hostile = hostile_bytes(kind, version, seed)
         error = explain(kind, hostile.data, version).error
         assert hostile.error == (error and error.reason)
-        # The lenient reader too accepts the bytes or raises no other error.
+        # The lenient reader accepts the bytes or raises the same errors.
         with suppress(DecodeError):
             kind.decode(hostile.data, version, lenient=True)

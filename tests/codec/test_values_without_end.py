@@ -1,4 +1,4 @@
-"""A value that contains itself, or that nobody could go through, is refused like any wrong one."""
+"""A value that contains itself, or is too large to traverse, is refused like any wrong value."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ DEEPER = 100_000
 
 
 def itself() -> list[Any]:
-    """A list that has itself twice, so that each level has two of the one below."""
+    """A list that contains itself twice, so that each level doubles the one below."""
     value: list[Any] = []
     value += [value, value]
     return value
 
 
 def doubled() -> list[Any]:
-    """A list of 60 levels, with more elements than can be counted one by one."""
+    """A list of 60 levels, with too many elements to count one by one."""
     value: list[Any] = []
     for _ in range(60):
         value = [value, value]

@@ -1,7 +1,6 @@
-"""The bytes made by Kafka's own Java classes that the codec is held to.
+"""The bytes that Kafka's own Java classes wrote, which the codec must reproduce.
 
-They are a trunk's from before 4.0; ``release`` is the final release that has the layout and the
-names of each.
+They come from a trunk before 4.0; ``release`` is the final release with the same layout and names.
 """
 
 from __future__ import annotations
@@ -40,5 +39,5 @@ def has_changed(vector: dict[str, Any]) -> bool:
 
 
 def class_of(vector: dict[str, Any]) -> type[Message]:
-    """Return the class for a vector, with the newest layout unless it has changed since."""
+    """Return the class for a vector, with the newest layout unless the layout has changed since."""
     return message(vector["message"], vector["release"] if has_changed(vector) else None)

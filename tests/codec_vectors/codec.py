@@ -1,4 +1,4 @@
-"""A codec that answers a vector runner's questions, made of flexwire; with an argument, a bad one.
+"""A codec for the vector runner, made with flexwire; with an argument it misbehaves.
 
 It is started as a program: ``python codec.py [HABIT]``.
 """
@@ -22,7 +22,7 @@ Question = dict[str, Any]
 
 
 def answered(question: Question, *, as_hex: bool = False) -> dict[str, Any]:
-    """Return the answer of a good codec."""
+    """Return the answer of a correct codec."""
     try:
         if question["do"] == "decode-records":
             return {"json": {"batches": _batches(bytes.fromhex(question["hex"]))}}
@@ -76,7 +76,7 @@ def _lenient(question: Question) -> dict[str, Any]:
 
 
 def _in_java(form: Any) -> Any:
-    """Return a JSON form with tags as Java's int32; flexwire counts on for one that repeats."""
+    """Return a JSON form with tags as Java's int32; flexwire keeps counting if one repeats."""
     if isinstance(form, list):
         return [_in_java(one) for one in form]
     if not isinstance(form, dict):
@@ -129,7 +129,7 @@ def _noisy(question: Question) -> dict[str, Any]:
 
 
 def _off(question: Question) -> dict[str, Any]:
-    """Return base64 in place of hex, and one more than each number."""
+    """Return base64 in place of hex, and each number plus one."""
     answer = answered(question)
     if "hex" in answer:
         return {"hex": base64.b64encode(bytes.fromhex(answer["hex"])).decode()}

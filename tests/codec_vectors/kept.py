@@ -1,4 +1,4 @@
-"""The package of a few messages that the repository keeps, as Apache Kafka judged it."""
+"""The package of a few messages in the repository, as Apache Kafka judged it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def few() -> VectorPackage:
 
 
 def vectors() -> dict[str, Vector]:
-    """Return the kept vectors by the names of their cases."""
+    """Return the kept vectors by their case names."""
     return {one.case: one for one in few().vectors()}
 
 
 def judge(questions: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Answer as Apache Kafka did when the package was made; KeyError for another question."""
+    """Answer as Apache Kafka did when the package was made; raise KeyError otherwise."""
     yield from (_ANSWERS[_key(one)] for one in questions)
 
 

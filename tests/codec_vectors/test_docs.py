@@ -1,4 +1,4 @@
-"""docs/vectors.md, the reports that came of the vectors, and the table of `make codecs`."""
+"""docs/vectors.md, the reports that resulted from the vectors, and the table of `make codecs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package of vectors: its format, its builder, and what the kept one holds."""
+"""The package of vectors: its format, its builder, and the content of the kept package."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _built() -> dict[str, bytes]:
 def test_the_builder_makes_the_kept_package_of_what_kafka_said() -> None:
     built = _built()
     for name in GZIPS:
-        # Another zlib compresses otherwise, so the lines are compared.
+        # Another zlib compresses differently, so only the lines are compared.
         assert gzip.decompress(built[name]) == gzip.decompress((FEW / name).read_bytes()), name
     assert built[MANIFEST] == (FEW / MANIFEST).read_bytes()
 
@@ -83,7 +83,7 @@ def test_each_kind_of_case_is_there() -> None:
     damages = ("cut", "appended", "length", "varint", "value", "tags", "flipped", "version")
     every |= {f"hostile/{one}-{turn}" for one in damages for turn in (0, 1)}
     assert set(kinds) == every
-    # Some messages have no field, so all of their valid cases are one.
+    # Some messages have no field, so all their valid cases are the same.
     assert kinds["plain"] == 744
 
 

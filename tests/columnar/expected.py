@@ -1,4 +1,4 @@
-"""The result of the reference executor for messages, as columns."""
+"""The results of the reference executor for messages, as columns."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def written(
 
 
 def same(found: pa.Array, expected: pa.Array) -> None:
-    """Hold a column to be sound, and equal to another: NaN is equal to itself."""
+    """Check that a column is valid and equal to another; NaN equals itself."""
     found.validate(full=True)
-    # Arrow's comparison does not look beneath a null.
+    # Arrow's comparison ignores values beneath a null.
     for one in found.type:
         below = found.field(one.name).filter(found.is_null())
         assert below.null_count == len(below) == found.null_count
     if not found.equals(expected):
-        # What differs, told by a test's own comparison.
+        # The differences, as a test's own comparison reports them.
         for row, (one, other) in enumerate(
             zip(found.to_pylist(), expected.to_pylist(), strict=True)
         ):

@@ -1,8 +1,8 @@
-"""Runs the columnar kernels between pages that nobody may touch; run as a program, it may crash.
+"""Runs the columnar kernels between protected pages; run as a program, it may crash.
 
-``python -m tests.columnar.guard ROUNDS [--lie input|columns|output]``. Each round is a message,
-damaged or not, that ends against a protected page; so do all columns and the output. A lie tells
-the kernels of one byte more than there is, which is the proof that the pages guard.
+``python -m tests.columnar.guard ROUNDS [--lie input|columns|output]``. In each round a message,
+damaged or not, ends at a protected page, and so do all columns and the output. With a lie the
+kernels are told of one byte more than there is; the crash proves that the pages guard.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tests.kernels.guard import Sample, of_any_spec, of_kafka
 PAGE = mmap.PAGESIZE
 # The most rows of a call, and the most pages of a buffer.
 ROWS, PAGES = 200, 128
-# What lies before a buffer, and must lie there afterwards.
+# The bytes before a buffer, which must still be there afterwards.
 MARK = bytes(range(1, 17))
 _protect = ctypes.CDLL(None, use_errno=True).mprotect
 _protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 class Area:
-    """Memory of some pages before a protected one."""
+    """Several pages of memory before a protected page."""
 
     def __init__(self, pages: int) -> None:
         self.memory = mmap.mmap(-1, (pages + 1) * PAGE)
@@ -50,14 +50,14 @@ class Area:
             raise OSError(ctypes.get_errno(), "mprotect")
 
     def last(self, size: int, lie: int = 0) -> np.ndarray[Any, Any]:
-        """Return the last bytes before the guard; ``lie`` of them lie behind it."""
+        """Return the last bytes before the guard; ``lie`` bytes are behind it."""
         begin = self.end - size + lie
         ctypes.memmove(begin - len(MARK), MARK, len(MARK))
         return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(begin)), np.uint8)
 
 
 class Areas:
-    """Areas for the buffers of one call; the next call uses them again."""
+    """Memory areas for the buffers of one call; the next call reuses them."""
 
     def __init__(self) -> None:
         self.areas: list[Area] = []
@@ -65,7 +65,7 @@ class Areas:
         self.lie = 0
 
     def allocate(self, size: int) -> np.ndarray[Any, Any]:
-        """Take the place of `buffers.allocate`."""
+        """Replace `buffers.allocate`."""
         assert size + len(MARK) <= PAGES * PAGE, "a call of fewer rows"
         if len(self.given) == len(self.areas):
             self.areas.append(Area(PAGES))
@@ -74,14 +74,14 @@ class Areas:
         return area.last(size, self.lie)
 
     def check(self) -> None:
-        """Hold what lies before each buffer to be as it was, and take all back."""
+        """Check that the bytes before each buffer are unchanged, and release all buffers."""
         for area, size in self.given:
             at = area.end - size + self.lie - len(MARK)
             assert ctypes.string_at(at, len(MARK)) == MARK, "written before a buffer"
         self.given.clear()
 
     def copy(self, array: pa.Array, lie: int = 0) -> pa.Array:
-        """Copy an array into guarded buffers of just its size."""
+        """Copy an array into guarded buffers of exactly its size."""
         copied: list[pa.Buffer | None] = []
         for buffer in array.buffers()[: array.type.num_buffers]:
             if buffer is None:
@@ -101,9 +101,9 @@ class Areas:
 
 
 class Stripes:
-    """Messages in one column; each ends at a protected page of its own.
+    """Messages in one column; each ends at its own protected page.
 
-    The rows between them are the pages, and null.
+    The rows between them are the pages, and are null.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Stripes:
                 raise OSError(ctypes.get_errno(), "mprotect")
 
     def put(self, messages: list[bytes], lie: int) -> pa.Array:
-        """Return the column; a lying one has one byte more for each message."""
+        """Return the column; with a lie each message has one byte more."""
         offsets = np.zeros(2 * len(messages) + 1, np.int32)
         for row, message in enumerate(messages):
             end = (row + 1) * self.stride - PAGE
@@ -136,7 +136,7 @@ def offset(buffer: pa.Buffer, number: int) -> np.ndarray[Any, Any]:
 
 
 def lying_offsets(array: pa.Array, source: random.Random) -> None:
-    """Change offsets of an array, in place, somewhere below it."""
+    """Change offsets of an array or of its children, in place."""
     if pa.types.is_struct(array.type):
         lying_offsets(array.field(source.randrange(array.type.num_fields)), source)
         return
@@ -149,12 +149,12 @@ def lying_offsets(array: pa.Array, source: random.Random) -> None:
 
 
 def refuse(_rows: reference.MessageRows, _row: int) -> Any:
-    """Take the place of the reference executor."""
+    """Replace the reference executor."""
     raise CodecError("refused")
 
 
 class Round:
-    """One call after the other, over messages of one version."""
+    """Run one call after another over messages of one version."""
 
     def __init__(self, seed: int, lie: str | None) -> None:
         self.source = random.Random(seed)
@@ -163,11 +163,11 @@ class Round:
         self.refused = self.lied = 0
         for module in (program, encoding):
             setattr(module, "allocate", self.areas.allocate)  # noqa: B010 - typed as what it replaces
-        # The reference executor is not what is tried here, and would take most of the time.
+        # The reference executor is not under test here, and would take most of the time.
         setattr(reference.MessageRows, "_one", refuse)  # noqa: B010 - see above
 
     def __call__(self, sample: Sample, count: int) -> None:
-        """Decode damaged messages; encode and measure the columns that come of them."""
+        """Decode damaged messages; encode and measure the resulting columns."""
         made, version, raw = sample
         messages = [raw, *(damage(raw, self.source) for _ in range(count - 1))]
         data = self.memory.put(messages, int(self.lie == "input"))
@@ -178,14 +178,14 @@ class Round:
             made, data, version, encoding=kind, absent=absent, mode="PERMISSIVE"
         )
         self.refused += len(messages) - (len(found.values) - found.values.null_count)
-        # Of its own memory, as the areas are used again.
+        # Copied, because the areas are reused.
         sound = pa.concat_arrays([found.values.filter(found.values.is_valid()), found.values[:0]])
         self.areas.check()
         if self.lie != "output":
             self.write(made, sound, version, kind)
 
     def write(self, made: Any, structs: pa.Array, version: int, kind: Encoding) -> None:
-        """Encode and measure columns that are sound, and columns that lie."""
+        """Encode and measure valid columns, and columns with lies."""
         for lying in (False, True):
             copied = self.areas.copy(structs, int(self.lie == "columns"))
             if lying:
@@ -201,7 +201,7 @@ class Round:
 
 
 def main() -> None:
-    """Run as many messages as asked for, and print what became of them."""
+    """Run the requested number of messages, and print their results."""
     rounds, lie = asked(__doc__, "input", "columns", "output")
     run = Round(rounds, lie)
     samples = [one for one in [*of_kafka(), *of_any_spec()] if len(one[2]) < 2000]

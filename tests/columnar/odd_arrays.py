@@ -1,7 +1,7 @@
-"""Arrow arrays as nobody should give them, but may: any offsets, and nulls with something behind.
+"""Arrow arrays that nobody should make but somebody may: any offsets, and data behind nulls.
 
-Whatever pyarrow takes without a full look is drawn: sound arrays, sliced ones, and offsets that go
-down or point outside.
+The draws include whatever pyarrow accepts without full validation: valid arrays, slices, and
+offsets that go down or point outside.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Draw = Any
 
 
 def is_valid(array: pa.Array) -> bool:
-    """Return whether pyarrow's full look finds nothing."""
+    """Return whether pyarrow's full validation finds no error."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -26,7 +26,7 @@ def is_valid(array: pa.Array) -> bool:
 
 
 def _offsets(draw: Draw, rows: int, most: int) -> Any:
-    """Draw int32 offsets of all ``most``: mostly ascending, else anything between the ends."""
+    """Draw int32 offsets up to ``most``: usually ascending, else any values in the range."""
     inner = draw(st.lists(st.integers(0, most), min_size=rows - 1, max_size=rows - 1))
     inner.sort()
     if inner and draw(st.integers(0, 3)) == 0:
@@ -61,7 +61,7 @@ def texts(draw: Draw, rows: int, kind: pa.DataType) -> pa.Array:
 
 @st.composite
 def structs(draw: Draw, rows: int, columns: dict[str, Any]) -> pa.Array:
-    """Draw a column of structures, null ones with something behind them."""
+    """Draw a column of structures; null ones have data behind them."""
     children = [draw(column) for column in columns.values()]
     kind = pa.struct([(name, one.type) for name, one in zip(columns, children, strict=True)])
     return _checked(kind, rows, [_bits(draw, rows)], children)
@@ -69,7 +69,7 @@ def structs(draw: Draw, rows: int, columns: dict[str, Any]) -> pa.Array:
 
 @st.composite
 def lists(draw: Draw, rows: int, elements: Any, most: int = 5) -> pa.Array:
-    """Draw a column of lists; ``elements`` gives what draws so many of them."""
+    """Draw a column of lists; ``elements`` draws the given number of elements."""
     count = draw(st.integers(1, most))
     child = draw(elements(count))
     buffers = [_bits(draw, rows), pa.py_buffer(_offsets(draw, rows, count))]

@@ -1,7 +1,7 @@
-"""Reads record batches into columns, all of which end against pages that nobody may touch.
+"""Reads record batches into columns; all buffers end at protected pages.
 
 ``python -m tests.columnar.record_guard ROUNDS [--lie input|output]``: with a lie the kernel is told
-that one byte more is there, or is given columns that are too small, which proves that the pages
+that there is one byte more, or gets columns that are too small. The crash proves that the pages
 guard.
 """
 
@@ -23,15 +23,15 @@ from flexwire.records import Record, encode_batch
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
-# Behind its capacity a column of bytes has so many bytes, which may be written.
+# A column of bytes has this many writable bytes behind its capacity.
 SPARE = 64
-# Offsets and flags of a column take the most: four bytes for each two of the data.
+# Offsets and flags of a column take the most memory: four bytes for every two of the data.
 LONGEST = 40_000
 _BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
 
 
 class Rooms:
-    """Rooms that end against a page; as many as one reading needs, then the first again."""
+    """Buffers that end at a protected page; one reading uses several, then the first is reused."""
 
     def __init__(self, *, short: int) -> None:
         self.pages = [Guarded() for _ in range(16)]
@@ -39,11 +39,11 @@ class Rooms:
         self.taken = 0
 
     def take(self, size: int) -> Any:
-        """Return a room that ends, but for alignment, at its guard."""
+        """Return a buffer that ends, except for alignment, at its guard."""
         return _array(self._next(size), size)
 
     def take_buffer(self, size: int) -> pa.Buffer:
-        """Return such a room as a buffer."""
+        """Return such memory as a pyarrow buffer."""
         return pa.foreign_buffer(self._next(size), size, self)
 
     def _next(self, size: int) -> int:
@@ -58,7 +58,7 @@ def _array(address: int, size: int) -> Any:
 
 
 def batches(source: random.Random) -> list[bytes]:
-    """Return sound batches of all kinds of records."""
+    """Return valid batches with all kinds of records."""
     return [
         encode_batch(
             [
@@ -78,7 +78,7 @@ def batches(source: random.Random) -> list[bytes]:
 
 
 def main(rounds: int, lie: str | None) -> None:
-    """Read damaged batches; what is read has no more rows than bytes."""
+    """Read damaged batches; the result never has more rows than bytes."""
     source = random.Random(rounds)
     sound = batches(source)
     data = Guarded()
@@ -96,7 +96,7 @@ def main(rounds: int, lie: str | None) -> None:
         inflater = source.choice([Inflater, _Elsewhere])
         with (
             patch.object(record_columns, "allocate_room", rooms.take_buffer),
-            # However small, so that they are rooms with a guard.
+            # Even small buffers have a guard.
             patch.object(record_columns, "_SMALL", -1),
             patch.object(record_sums, "allocate", rooms.take),
             patch.object(records, "Inflater", inflater),
@@ -107,7 +107,7 @@ def main(rounds: int, lie: str | None) -> None:
             reader.count_into(sums)
             taken = [*reader, sums.take()]
         counted = sum(sum(one["records"].to_pylist()) for one in taken)
-        # What has no room among no sums is for the objects, which are not asked here.
+        # What does not fit into empty sums is left to objects, which are not used here.
         assert counted <= rows
         count += counted
         assert rows <= cut
@@ -116,7 +116,7 @@ def main(rounds: int, lie: str | None) -> None:
 
 
 class _Elsewhere(Inflater):
-    """Stands for inflating: the records of a group's last batch are moved to the end of a room."""
+    """Replaces inflating: the records of a group's last batch move to the end of a buffer."""
 
     def __init__(self, data: Any, max_inflated: int, ratio: int | None = None) -> None:
         super().__init__(data, max_inflated, ratio)
@@ -133,12 +133,12 @@ class _Elsewhere(Inflater):
 
 
 def _skip(reader: RecordReader) -> None:
-    """Stand for the way through objects, which is Python's."""
+    """Replace the way through Python objects."""
     reader.position = len(reader._data)
     reader._found = reader._found[:0]
 
 
 if __name__ == "__main__":
-    # Only kernels are guarded; what they refuse is not read. Sums have little room.
+    # Only kernels are guarded; what they refuse is not read. The sums have little room.
     with patch.object(RecordReader, "_read_one", _skip), patch.object(record_sums, "_MOST", 8):
         main(*asked(__doc__, "input", "output"))

@@ -115,7 +115,7 @@ def test_what_a_batch_comes_to_counted_by_hand() -> None:
 
 
 def decoded(data: bytes) -> Any:
-    from flexwire.records import decode_batches  # noqa: PLC0415 - one test alone needs it
+    from flexwire.records import decode_batches  # noqa: PLC0415 - only one test needs it
 
     return decode_batches(data)
 

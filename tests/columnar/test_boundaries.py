@@ -1,7 +1,7 @@
-"""The kernels for columns at every boundary of `tests.codec.boundaries`, asked by name.
+"""The kernels for columns at every boundary of `tests.codec.boundaries`, tested by name.
 
-A row that a kernel refuses is the reference executor's, which must refuse it too: where it does
-not, this room's `kernels_only` fails.
+The reference executor gets each row that a kernel refuses, and must refuse it too; otherwise this
+room's `kernels_only` fails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def is_held(case: Case, kind: pa.DataType) -> bool:
-    """Return whether the column that a field has can hold the value at all."""
+    """Return whether a field's column can hold the value at all."""
     kind = kind.value_type if pa.types.is_list(kind) else kind
     try:
         pa.array(map(in_arrow, flat(case.value)), kind)
@@ -60,7 +60,7 @@ def column_of(cases: list[Case]) -> pa.Array:
 
 
 def agreed(raw: Any) -> Any:
-    """Return the null that stands for what is refused."""
+    """Return the null that stands for a refused value."""
     return None if raw is REFUSED else raw
 
 
@@ -79,7 +79,7 @@ def test_what_is_written_at_every_boundary(group: Group) -> None:
     assert wrong == []
     sizes = message_sizes(message, structs, version, mode="PERMISSIVE").values.to_pylist()
     assert sizes == [None if one is None else len(one) for one in expected]
-    # Each alone too: what stands beside a row must not decide.
+    # Each row also by itself: its neighbours must not affect the result.
     for row, raw in enumerate(expected):
         alone = encode_messages(message, structs.slice(row, 1), version, mode="PERMISSIVE")
         assert alone.values.to_pylist() == [raw], str(cases[row])
@@ -100,7 +100,7 @@ def test_what_its_column_cannot_hold_is_refused(group: Group) -> None:
 
 
 def wider(value: Any) -> pa.Array | None:
-    """Return a column that holds an integer which the field's own does not; None for others."""
+    """Return a column with an integer that is too large for the field's own column, or None."""
     numbers = flat(value)
     if not all(isinstance(one, int) for one in numbers):
         return None
@@ -128,7 +128,7 @@ def test_what_is_read_at_every_boundary(group: Group) -> None:
         else:
             assert row is not None, str(case)
             value = in_arrow(case.value)
-            # A tagged field that was not on the wire stands at its default.
+            # A tagged field that was not on the wire has its default.
             if case.place == "tagged" and version == FLEXIBLE and case.raw == b"\x00":
                 value = in_arrow(case.message().value)  # type: ignore[attr-defined]
             assert repr(row["value"]) == repr(value), str(case)

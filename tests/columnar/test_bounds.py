@@ -1,4 +1,4 @@
-"""No kernel touches a byte beyond its buffers, and no offset passes an int32."""
+"""No kernel touches a byte outside its buffers, and no offset exceeds an int32."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     assert done.returncode == 0, done.stderr
     messages, refused, lied = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert messages == 8000
-    # Some of the damage is in values, so that messages are read to their last byte too.
+    # Some of the damage is in values, so that kernels read messages to their last byte too.
     assert 400 < refused < 7200
     assert lied > 4
 

@@ -1,4 +1,4 @@
-"""Compressed batches have the same content as columns and as objects, whatever inflates them."""
+"""Compressed batches have the same content as columns and as objects, for every inflater."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONTENTS = [b"", b"x", b"flexwire " * 900, _noise, _noise * 3, bytes(200_000)]
 
 
 def sealed(batch: bytes, body: bytes) -> bytes:
-    """Return a batch with other records in it, and the length and crc that are theirs."""
+    """Return a batch with other records, and with their length and crc."""
     rest = batch[21:61] + body
     length = (len(rest) + 9).to_bytes(4, "big")
     crc = int(google_crc32c.value(rest)).to_bytes(4, "big")
@@ -139,7 +139,7 @@ def test_groups_end_once_they_have_enough() -> None:
         assert table._inflater.inflate_group(found.copy(), 1 << 24) == 20
 
 
-# Codecs that inflate into a room.
+# Codecs that inflate into a given buffer.
 
 
 def _into(compression: Compression, data: bytes, size: int) -> bytes | None:
@@ -211,7 +211,7 @@ def test_zstd_without_contexts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_large_window_is_not_for_the_context() -> None:
-    # A frame of one byte whose header says that its window is 64 MiB; magic, flags, window, block.
+    # A frame of one byte whose header declares a window of 64 MiB: magic, flags, window, block.
     frame = bytes.fromhex("28b52ffd 00 80 09 00 00") + b"x"
     context = zstandard.ZstdDecompressor(max_window_size=8 << 20).decompressobj()
     with pytest.raises(zstandard.ZstdError, match="memory"):
@@ -283,7 +283,7 @@ def _zstd_frames(source: random.Random) -> list[bytes]:
         for content in (*CONTENTS, _noise * 200, bytes(1 << 20))
         for level in (-5, 1, 3, 19)
     ]
-    # Every size of a dictionary's id, of the content's size, with and without a checksum.
+    # Every size of the dictionary id and of the content size, with and without a checksum.
     for descriptor in range(256):
         body = source.randbytes(source.randrange(14)) + b"\x01\x00\x00"
         sound.append(b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + body + bytes(20))
@@ -317,7 +317,7 @@ def test_the_kernel_bounds_each_prefix_as_python_does() -> None:
 
 def test_no_batch_but_one_of_lz4_or_zstd_has_a_bound() -> None:
     attributes = [high | low for high in (0, 0x08, 0x10, 0x70) for low in range(8)]
-    # Every body could be bounded, and each to another size.
+    # Every body could be bounded, each to another size.
     bodies = [bytes(cramjam.zstd.compress(_noise[:size])) for size in range(len(attributes))]
     expected = [
         {ZSTD: _bound(body), LZ4: -1}.get(one & 0x07, 0)

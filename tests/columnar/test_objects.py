@@ -32,7 +32,7 @@ def _by_version(name: str) -> dict[int, list[bytes]]:
 
 
 def _column_value(value: Any, kind: Type) -> Any:
-    """What a column should hold for a value of the reference executor, absent fields left out."""
+    """The column value for a value of the reference executor, without absent fields."""
     if value is None:
         return None
     if isinstance(kind, ArrayType):
@@ -68,7 +68,7 @@ def _assert_holds(column: Any, expected: Any, kind: Type) -> None:
                 assert column[one.attribute] is None
             elif one.attribute in expected:
                 _assert_holds(column[one.attribute], expected[one.attribute], one.type)
-            # A tagged field that is not on the wire has its default: the codec's tests hold that.
+            # A tagged field that is not on the wire has its default; the codec's tests check that.
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
-"""The frequent parts of messages: text, arrays of numbers, no tagged fields, at each length and
-edge.
+"""The frequent parts of messages at each length and limit: text, number arrays, no tagged fields.
 
-The kernels have ways of their own for what is short; the reference executor has none.
+The kernels have special code for short values; the reference executor has none.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ LENGTHS = [*range(36), 47, 48, 49, 63, 64, 65, 126, 127, 128, 129, 300]
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no row done by the reference executor."""
+    """Let the reference executor handle no row."""
 
     def fail(self: reference.MessageRows, row: int) -> Any:
         raise AssertionError(f"row {row} of {len(self.data)} was refused")
@@ -41,7 +40,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def headers() -> list[bytes]:
     texts: list[str | None] = [None, *("x" * length for length in LENGTHS)]
-    # One letter of two bytes, at every place.
+    # One two-byte letter, at every position.
     texts += ["x" * before + "\u00e9" + "y" * (18 - before) for before in range(19)]
     texts += ["x" * (length - 2) + "\u00e9" for length in LENGTHS if length > 1]
     return [
@@ -82,7 +81,7 @@ def check(made: Any, messages: Sequence[bytes], version: int) -> None:
         found = decode_messages(made, data, version)
         assert found[-1].as_py() is None
         same(pa.concat_arrays([found[:-1]]), expected)
-        # Each row is the last once.
+        # Each row is the last row once.
         for count in range(len(messages)):
             assert decode_messages(made, data[:count], version).equals(expected[:count])
     for first in range(len(messages)):
@@ -142,7 +141,7 @@ def test_columns_and_output_grow_in_the_middle_of_a_message() -> None:
         messages = [small] * before + [large] * 9 + [small]
         column = decode_messages("MetadataResponse", pa.array([small]), 12)
         assert encode_messages("MetadataResponse", column, 12)[0].as_py() == small
-        # What was learned of one small message is too little for the next.
+        # The size that was learned from a small message is too small for the next.
         check("MetadataResponse", messages, 12)
 
 
@@ -168,7 +167,7 @@ def of_texts(texts: pa.Array) -> pa.Array:
 
 @pytest.mark.parametrize("lie", [-1, -4, -12, 13, 2**30])
 def test_an_offset_before_or_behind_its_column_is_no_place_to_read(lie: int) -> None:
-    # The row before the lie is null, so that no other row looks at it.
+    # The row before the lie is null, so that no other row reads it.
     offsets = pa.py_buffer(np.array([0, lie, 10, 12], np.int32))
     valid = pa.py_buffer(b"\x06")
     texts = pa.Array.from_buffers(pa.string(), 3, [valid, offsets, pa.py_buffer(b"x" * 12)])

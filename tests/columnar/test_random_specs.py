@@ -1,6 +1,6 @@
-"""The laws for Kafka's messages are true for any spec: columns equal the result of the reference.
+"""The laws for Kafka's messages hold for any spec: columns equal the result of the reference.
 
-``FLEXWIRE_EXAMPLES=5000`` tries so many other specs, new ones each time.
+``FLEXWIRE_EXAMPLES=5000`` tries that many new specs each time.
 """
 
 from __future__ import annotations
@@ -71,6 +71,6 @@ def test_all_versions_are_written_as_the_reference_writes_them(
             )
             back = encode_messages(spec, structs, versions, encoding=encoding)
             assert back.to_pylist() == rows
-            # At versions that others were read at.
+            # At versions that other messages were read at.
             shifted = versions[3:] + versions[:3]
             check_written(spec, structs, structs.to_pylist(), shifted, encoding)

@@ -1,4 +1,4 @@
-"""No record kernel touches a byte beyond the data or its columns."""
+"""No record kernel touches a byte outside the data or its columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     assert done.returncode == 0, done.stderr
     rounds, read, counted = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert rounds == 2000
-    # Some of the damage is in values, so that batches are read to their last byte too.
+    # Some of the damage is in values, so that kernels read batches to their last byte too.
     assert read > 2000
     assert counted > 2000
 

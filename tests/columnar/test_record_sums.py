@@ -48,7 +48,7 @@ def batch(chance: random.Random, count: int, sizes: Iterable[int | None], first:
 def counted(
     data: bytes, groups: tuple[str, ...] = GROUPS, *, mode: Mode = "FAILFAST", **wanted: Any
 ) -> tuple[Sums, Sums, Sums, int]:
-    """Count by the kernel, and what it refused by rows; return how many rows these were too."""
+    """Count with the kernel, and refused batches by rows; also return the number of these rows."""
     sums = RecordSizeSums(groups)
     reader = RecordReader(data, RecordSelection(COLUMNS, **wanted), mode=mode)
     reader.count_into(sums)
@@ -156,7 +156,7 @@ def test_a_damaged_batch_counts_for_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_sums_that_share_places_are_told_apart_by_what_their_batches_have_alike(seed: int) -> None:
     chance = random.Random(seed)
-    # All in one table, for which there are twice as many places.
+    # All sizes in one table, which has room for twice as many.
     data = b"".join(batch(chance, 3, [5], 10 * one) for one in range(60))
     with room_for(16):
         *found, rows = counted(data)
@@ -195,7 +195,7 @@ def test_more_sums_than_there_is_room_for_are_given_before(most: int) -> None:
     with room_for(most):
         *found, rows = counted(data)
     assert tuple(found) == expected(data)
-    # A batch of up to nine pairs of sizes has no room among less than that many, and is read.
+    # A batch of up to nine pairs of sizes does not fit into less room, and is read.
     assert (rows > 0) == (most < 9)
 
 

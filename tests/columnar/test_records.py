@@ -1,4 +1,4 @@
-"""Records in columns are the records that `flexwire.records` reads, errors included."""
+"""Records in columns equal the records that `flexwire.records` reads, errors included."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], int]:
                 pytest.fail("a whole batch is said to be none")
             whole = data[place.position : place.position + place.size]
             [batch] = decode_batches(whole, **options)
-            # Read before it is moved: its errors count from what was given.
+            # It is read before it moves, because its errors count from the given offset.
             assert len(batch.records) >= 0
             batch.position = place.position
             rows += as_rows(batch)
@@ -192,7 +192,7 @@ def test_a_flipped_bit_of_a_length_is_never_silence(which: int) -> None:
             begin = ALL.index("batch_position")
             sizes: dict[int, int] = {row[begin]: row[begin + 1] for row in rows}
             told = 0 if reader.partial is None else reader.partial.size
-            # Every byte is read or told of, and the other batches are read.
+            # Every byte is read or reported, and the other batches are read.
             assert sum(sizes.values()) + reader.unread + told == len(data)
             assert sizes.keys() <= set(places) - {places[which]}
             assert (len(reader.errors) > 0) == (reader.unread > 0)
@@ -235,7 +235,7 @@ def test_an_end_within_a_batch_is_an_error_or_where_asked_the_partial_batch(magi
         assert reader.unread == 0
 
 
-# The first and the last millisecond that Python has a date for.
+# The first and the last millisecond for which Python has a date.
 FIRST = (datetime.min.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 MOMENTS = (-(2**63), FIRST - 1, FIRST, -2, -1, 0, LAST, LAST + 1, 2**63 - 1)
@@ -287,7 +287,7 @@ def test_lengths_that_lie_are_the_errors_of_the_objects(
 
 
 def in_objects_of(data: bytes) -> tuple[list[Row], list[str], int]:
-    """Return what `in_columns` does without asking for the batch's facts."""
+    """Return the same as `in_columns`, without reading the facts of batches."""
     rows, errors, unread = in_objects(data)
     return [row[: len(RECORD_COLUMNS)] for row in rows], errors, unread
 
@@ -415,7 +415,7 @@ def test_what_is_decoded_is_encoded_again(
     data = b"".join(encode_batch(given_, **fields) for given_, fields in batches)
     rows = decode_records(data)
     with suppress(EncodeError):
-        # Offsets of batches that are far from each other, or go down, are refused.
+        # Offsets of batches that are far apart or descend are refused.
         again = encode_records(rows, records_per_batch=each, compression="lz4")
         columns = ("offset", "timestamp", "key", "value", "headers")
         assert in_columns(again, columns=columns)[0] == in_columns(data, columns=columns)[0]

@@ -1,4 +1,4 @@
-"""Rows that people make: nulls anywhere, numbers out of range, tags in any order, other columns."""
+"""Rows that people make: nulls anywhere, numbers out of range, tags in any order, extra columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TAGS: list[Any] = [
 
 
 def change(value: Any, kind: pa.DataType, source: random.Random) -> Any:
-    """Put an odd value of its column's type at some place in a value."""
+    """Put an odd value of its column's type somewhere into a value."""
     if pa.types.is_struct(kind) and value is not None and source.random() < 0.95:
         name = source.choice([one.name for one in kind])
         if name == "unknown_tagged_fields":
@@ -62,7 +62,7 @@ def test_odd_values_are_written_or_refused_as_by_the_reference(slow_path: None) 
         sound = decode_messages(name, pa.array(raws), version).to_pylist()
         rows = [change(row, kind, source) for row in sound]
         structs = pa.array(rows, kind)
-        # Twice, as Arrow sees it: a slice has other offsets.
+        # Twice for Arrow: a slice has other offsets.
         rows = structs.to_pylist()
         refused += check_written(name, structs, rows, [version] * 12, source.choice(list(Encoding)))
         check_written(
@@ -145,7 +145,7 @@ def test_threads_share_a_program() -> None:
                 found = decode_messages("MetadataResponse", pa.array(rows), 12)
                 same(found, expected)
                 assert encode_messages("MetadataResponse", found, 12).to_pylist() == rows
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the test tells it
+            except BaseException as error:  # noqa: BLE001 - the test reports any error
                 wrong.append(error)
 
     team = [threading.Thread(target=work) for _ in range(4)]

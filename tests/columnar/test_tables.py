@@ -1,4 +1,4 @@
-"""Arrays of structures of numbers, which are done column by column, are as element by element."""
+"""Arrays of number structures, which are processed by column, equal the result by element."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNTS = [0, 1, 2, 3, 4, 5, 8, 100]
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return a message with an array of numbers of every type, and arrays of int32 before more."""
+    """Return a message with an array of numbers of every type, then arrays of int32."""
     home: Path = tmp_path_factory.mktemp("specs")
     kinds = [*KINDS, *reversed(KINDS), "int64", "int64", "int64"]
     row = [
@@ -45,7 +45,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Any:
             "nullableVersions": "0+",
             "fields": [{"name": "Within", "type": "int32", "versions": "0+"}],
         },
-        # It stands beside a number only where there is a structure.
+        # It follows a number only in a structure.
         {"name": "Behind", "type": "int32", "versions": "0+"},
     ]
     spec = {
@@ -158,7 +158,7 @@ def test_nothing_is_written_behind_the_output(tables: Any, monkeypatch: pytest.M
         areas.append((np.zeros(size + 2**21, np.uint8), size))
         return areas[-1][0][:size]
 
-    # What the few take is what the next run begins with.
+    # The few messages set the size that the next run begins with.
     few = value(tables, [0, 0, 0, 0, 0, 0], 1).encode(1)
     encode_messages(tables, decode_messages(tables, pa.array([few]), 1), 1)
     large = value(tables, [300, 300, 300, 300, 5, 5], 2).encode(1)
@@ -170,7 +170,7 @@ def test_nothing_is_written_behind_the_output(tables: Any, monkeypatch: pytest.M
 
 
 def numbers(home: Path) -> Any:
-    """Return a message that is an array of numbers, and many of them side by side."""
+    """Return a message that is an array of numbers, and a message with many of these arrays."""
     many = [{"name": f"Field{at}", "type": "int64", "versions": "0+"} for at in range(40)]
     rows = {"name": "Rows", "type": "[]Row", "versions": "0+", "fields": many[:3]}
     spec = {"name": "NumbersData", "type": "data", "validVersions": "1", "flexibleVersions": "1+"}
@@ -188,7 +188,7 @@ def test_output_of_every_size_that_nearly_holds_numbers(
         return areas[-1][0][:size]
 
     monkeypatch.setattr(encoding, "allocate", allocate)
-    # So that each run begins with just that many bytes.
+    # Each run then begins with exactly that many bytes.
     monkeypatch.setattr(encoding, "_MARGIN", 0)
     made = numbers(tmp_path)
     side_by_side = dict.fromkeys((f"field{at}" for at in range(40)), -1)

@@ -1,4 +1,4 @@
-"""Arrow takes the columns of records over from C: small batches whole, others by their columns."""
+"""Arrow imports the columns of records from C: small batches whole, others column by column."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ RECORDS = [
 
 
 class PlantedError(Exception):
-    """What a test has Arrow raise."""
+    """The error that a test makes Arrow raise."""
 
 
 def by_columns(data: bytes, columns: tuple[str, ...]) -> pa.Table:
-    """Return what is taken over by its columns, however small it is."""
+    """Return the import by columns, however small the batch is."""
     with patch.object(record_columns, "_SMALL", -1):
         return decode_records(data, columns=columns)
 
@@ -78,7 +78,7 @@ def test_all_memory_is_given_back(small: int) -> None:
         with traced() as memory:
             work()
             held = memory.held
-            # Another thread may be the last that has a batch.
+            # Another thread may hold the last reference to a batch.
             for _ in range(3):
                 thread = threading.Thread(target=work)
                 thread.start()
@@ -113,5 +113,5 @@ def test_what_arrow_does_not_take_is_given_back(take: str) -> None:
             held = memory.held
             work()
             grown.append(memory.held - held)
-        # What is not given back grows each time; what else the process has may grow once.
+        # Memory that is not returned grows each time; other memory of the process may grow once.
         assert min(grown) < 5_000

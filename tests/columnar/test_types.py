@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def doubling(levels: int) -> MessageSpec:
-    """Return a spec of structures that each hold the next one twice."""
+    """Return a spec in which each structure holds the next one twice."""
 
     def fields(level: int) -> list[dict[str, object]]:
         if level == levels:

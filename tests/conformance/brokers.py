@@ -1,7 +1,7 @@
 """A broker of a few lines that answers as Apache Kafka does, and the deviations planted in it.
 
-It answers from the catalog and with the error responses of `flexwire.protocol`, so it knows nothing
-of what a conformance run sends or expects.
+It answers from the catalog, with the error responses of `flexwire.protocol`. It does not know what
+a conformance run sends or expects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def soundly(_: RequestFrame, __: bytes, answer: bytes) -> bytes | None:
 
 
 def offering(ranges: Mapping[int, tuple[int, int] | None], plant: Plant = soundly) -> Plant:
-    """A plant that offers other versions of some APIs, or none of them."""
+    """A planted deviation that offers other versions of some APIs, or none."""
 
     def planted(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         if request.api_key != API_VERSIONS:
@@ -60,13 +60,13 @@ def offering(ranges: Mapping[int, tuple[int, int] | None], plant: Plant = soundl
 
 
 def a_byte_too_many(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
-    """A plant in one version of Metadata."""
+    """A planted deviation in one version of Metadata."""
     is_it = (request.api_name, request.api_version) == ("Metadata", 8)
     return frame(answer + b"\0" if is_it else answer)
 
 
 def response(request: RequestFrame, body: Message) -> Any:
-    """The body of a sound response: what was asked about, with an error where there is a place."""
+    """The body of a valid response: what was asked, with an error if it has a place."""
     name = f"{request.api_name}Response"
     if request.api_name == "DescribeQuorum":
         kind: Any = message(name)
@@ -78,10 +78,10 @@ def response(request: RequestFrame, body: Message) -> Any:
 
 
 class KafkaLike:
-    """Reads, answers and refuses as a release does; ``plant`` alters what goes out.
+    """Reads, answers and refuses like a release; ``plant`` alters what is sent.
 
-    A plant returns the bytes to send, `SILENCE` for none, or None to close. It is given the request
-    and its payload, or None for a frame that cannot be read, where ``of_damaged`` is what is sent.
+    A plant returns the bytes to send, `SILENCE` for none, or None to close. It gets the request and
+    its payload. For a frame that cannot be read it gets None, and ``of_damaged`` is the response.
     """
 
     def __init__(self, plant: Plant = soundly, of_damaged: bytes | None = None) -> None:
@@ -136,7 +136,7 @@ class KafkaLike:
 def kafka_like(
     plant: Plant = soundly, of_damaged: bytes | None = None
 ) -> Iterator[tuple[str, KafkaLike]]:
-    """Serve a broker: its address, and the broker."""
+    """Serve a broker; yield its address and the broker."""
     broker = KafkaLike(plant, of_damaged)
     with served(broker) as address:
         yield str(address), broker

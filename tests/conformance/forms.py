@@ -1,4 +1,4 @@
-"""The fields that a request's form names, and those that its API has."""
+"""The fields that a request's form names, and the fields of its API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def api_fields(name: str) -> set[str]:
 
 
 def form_fields(form: Any, *, whole: str = "") -> Iterator[str]:
-    """Yield the names in a form. The value of ``whole`` is no structure of the API."""
+    """Yield the names in a form. The value of ``whole`` is not a structure of the API."""
     if isinstance(form, dict):
         for name, value in form.items():
             yield name

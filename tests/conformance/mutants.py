@@ -1,6 +1,6 @@
-"""A proxy that plants a deviation in what a broker says, drawn by a seed.
+"""A proxy that plants a deviation, drawn by a seed, in a broker's responses.
 
-The proxy knows the case by its correlation id, and nothing of how it is judged.
+The proxy finds the case by its correlation id, and does not know how it is judged.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ INVALID_REQUEST = 42
 
 
 class Mutation(NamedTuple):
-    """What becomes of the payload of a response, and which rules may then be named.
+    """How a response's payload changes, and which rules may be named for that.
 
     ``alter`` returns the bytes to send, `SILENCE`, None to close, or raises `Impossible`. The
-    payload is None where the broker closes.
+    payload is None if the broker closes.
     """
 
     words: str
@@ -49,15 +49,15 @@ class Mutation(NamedTuple):
     broken: Callable[[Case], set[ConformanceRule]]
     fits: Callable[[Case], bool]
     is_slow: bool = False
-    """True if nothing, or less than an answer, comes."""
+    """True if no response or an incomplete one comes."""
 
 
 class Impossible(Exception):  # noqa: N818 - it is the tests' own
-    """A response that has no place for the mutation."""
+    """A response without a place for the mutation."""
 
 
 def taken(case: Case) -> bool:
-    """Return whether a broker has to take the request."""
+    """Return whether a broker must accept the request."""
     return case.expected is CaseExpectation.TAKEN
 
 
@@ -139,7 +139,7 @@ def answered(case: Case, payload: bytes | None) -> bytes:
 MUTATIONS = (
     Mutation("another correlation id", other_id, lambda _: {rules.CORRELATION_ID}, taken),
     Mutation("two bytes of the correlation id", short_id, lambda _: {rules.CORRELATION_ID}, taken),
-    # A byte more or less, and a response of zeros may be whole with the other header.
+    # One byte more or less, or a response of zeros, may be valid with the other header.
     Mutation("a byte too many", longer, lambda _: {rules.END, rules.RESPONSE_HEADER}, taken),
     Mutation("a byte too few", shorter, lambda _: {rules.BODY, rules.RESPONSE_HEADER}, taken),
     Mutation("the other header", other_header, lambda _: {rules.RESPONSE_HEADER}, taken),
@@ -157,7 +157,7 @@ MUTATIONS = (
         "an error because of tags",
         invalid,
         lambda _: {rules.TAGS},
-        # The plain request may have changed something, so another error code says nothing.
+        # The plain request may have changed something, so another error code proves nothing.
         lambda case: (
             taken(case) and case.kind in {Kind.BODY_TAGS, Kind.HEADER_TAGS} and not case.writes
         ),
@@ -188,19 +188,19 @@ MUTATIONS = (
 
 
 class Mutant(NamedTuple):
-    """A mutation of what follows one case."""
+    """A mutation of the response to one case."""
 
     case: Case
     mutation: Mutation
 
     @property
     def words(self) -> str:
-        """What is planted where."""
+        """The planted mutation and its place."""
         return f"{self.case.name}: {self.mutation.words}"
 
 
 def draw(cases: Sequence[Case], seed: int, count: int) -> list[Mutant]:
-    """Draw mutants: each mutation that fits any case in turn, and for each a case at random."""
+    """Draw mutants: each mutation that fits any case in turn, each with a random case."""
     source = random.Random(seed)
     fitting = [one for one in MUTATIONS if any(map(one.fits, cases))]
     found = []
@@ -211,7 +211,7 @@ def draw(cases: Sequence[Case], seed: int, count: int) -> list[Mutant]:
 
 
 class _Proxy:
-    """Passes bytes on, but for what follows the request with one correlation id."""
+    """Passes bytes on, except those after the request with one correlation id."""
 
     def __init__(self, address: str, mutant: Mutant | None) -> None:
         self._address = address
@@ -234,7 +234,7 @@ class _Proxy:
         self, reader: asyncio.StreamReader, onward: asyncio.StreamWriter, asked: set[int]
     ) -> None:
         while data := await reader.read(CHUNK_BYTES):
-            # A client waits for each answer, so a request is what came, and may be no frame.
+            # A client waits for each answer, so what arrives is one request; it may not be a frame.
             asked.add(int.from_bytes(data[8:12], "big", signed=True))
             onward.write(data)
             await onward.drain()
@@ -273,7 +273,7 @@ class _Proxy:
 
 @contextmanager
 def mutated(address: str, mutant: Mutant | None) -> Iterator[tuple[str, _Proxy]]:
-    """Serve a proxy before a broker: its address, and the proxy."""
+    """Serve a proxy before a broker; yield its address and the proxy."""
     proxy = _Proxy(address, mutant)
     with served(proxy) as own:
         yield str(own), proxy

@@ -31,7 +31,7 @@ def plan() -> CasePlan:
 
 
 def decoded(data: bytes, *, lenient: bool = False) -> Any:
-    """The body of a request as its own version's spec has it."""
+    """The body of a request by the spec of its own version."""
     [payload] = FrameSplitter().feed(data)
     request = read_request(payload)
     kind = message(request_name(request.api_key, request.api_version))
@@ -39,7 +39,7 @@ def decoded(data: bytes, *, lenient: bool = False) -> Any:
 
 
 def unread(data: bytes) -> int:
-    """How many bytes of a request a lenient reader leaves."""
+    """The number of bytes of a request that a lenient reader leaves."""
     request = read_request(data[4:])
     kind = message(request_name(request.api_key, request.api_version))
     body = data[4 + request.body_offset :]
@@ -103,7 +103,7 @@ def test_each_kind_has_what_its_name_says(plan: CasePlan) -> None:
 
 
 def test_hostile_requests_have_versions_of_each_kind() -> None:
-    """The newest flexible one, the newest other, and the newest with a list that may be null."""
+    """The newest flexible version, the newest other one, and the newest with a nullable list."""
     asking = Asking(NEWEST, hostile=True)
     cases = [*hostile_cases({3: Versions(0, 13), 18: Versions(0, 4)}, asking, 1)]
     found: dict[tuple[str, int], list[str]] = {}
@@ -130,7 +130,7 @@ def test_hostile_requests_have_versions_of_each_kind() -> None:
 
 
 def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> None:
-    """The reference decoder judges each, strict and as lenient as Kafka's Java."""
+    """The reference decoder judges each case, strictly and as leniently as Kafka's Java."""
     damages: dict[CaseExpectation, set[str]] = {}
     plain = {
         (case.api_key, case.version): case.body for case in plan.cases if case.kind is Kind.PLAIN

@@ -51,7 +51,7 @@ DESCRIBE_CLUSTER = "DescribeCluster"
 
 
 def with_code(code: int) -> Plant:
-    """A plant of an error code in DescribeCluster, which is no deviation."""
+    """A planted error code in DescribeCluster, which is not a deviation."""
 
     def planted(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_name != DESCRIBE_CLUSTER:
@@ -73,7 +73,7 @@ def names(found: Any) -> list[str]:
 
 
 def sent(broker: KafkaLike) -> list[bytes]:
-    """What a broker was sent behind the list of versions."""
+    """What a broker received after the list of versions."""
     return [payload for _, _, payload in broker.asked if b"\x4b\x61" in payload[4:6]]
 
 
@@ -89,7 +89,7 @@ def test_both_are_sent_the_same_bytes_and_judged_by_the_same_rules() -> None:
     assert ran.differences == ()
     assert ran.against.only_here == ran.against.only_there == ()
     assert there.address == second
-    # Without a difference the matrix is as without a second broker.
+    # Without a difference the matrix is the same as without a second broker.
     assert matrix.BESIDE not in str(matrix.matrix_rows(ran))
     text = formats.to_text(ran)
     assert f"{second} does otherwise in 0 of {len(ran.results)} cases\n" in text
@@ -114,7 +114,7 @@ def test_the_same_deviation_of_both_is_no_difference() -> None:
     assert ran.deviations
     assert ran.differences == ()
     text = formats.to_text(ran)
-    # What the other one did stands beside the deviation all the same.
+    # The result of the other broker is still shown beside the deviation.
     assert "received from 127.0.0.1:" in text
     assert matrix.BESIDE not in str(matrix.matrix_rows(ran))
 
@@ -145,7 +145,7 @@ def test_a_version_that_only_one_offers_is_listed_and_sent_to_it_alone() -> None
     assert alone == [("Metadata", Versions(2, 3)), (DESCRIBE_CLUSTER, Versions(0, 2))]
     alone = [(one.api_name, one.versions) for one in ran.against.only_there]
     assert alone == [("Metadata", Versions(12, 13))]
-    # 12 is above what the first offers, and the second offers it; 1 is below what either does.
+    # 12 is above the first broker's versions but within the second's; 1 is below both.
     asked = {version for name, version, _ in broker.asked if name == "Metadata"}
     assert asked == {1, *range(4, 12)}
     # Neither offers version 3.
@@ -168,7 +168,7 @@ def test_apis_that_are_not_asked_are_not_compared() -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_cases_that_one_of_the_two_is_not_sent_are_no_difference() -> None:
-    """Silence at the plain request, and so the other kinds are not sent."""
+    """The broker does not answer the plain request, so the other kinds are not sent."""
 
     def silent(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         is_it = (request.api_name, request.api_version) == ("Metadata", 12)
@@ -191,7 +191,7 @@ def test_the_second_broker_must_answer() -> None:
     with kafka_like() as (first, broker):
         with pytest.raises(CallError, match="cannot be reached"):
             conform(first, Asking(RELEASE), against=SecondBroker("127.0.0.1:1"))
-        # Nothing but the list of versions was asked before.
+        # Only the list of versions was requested before.
         assert {name for name, _, _ in broker.asked} == {"ApiVersions"}
     # A list of versions that cannot be read is a deviation of the first broker only.
     ran = compared(garbage, soundly, "Metadata")
@@ -202,7 +202,7 @@ def test_the_second_broker_must_answer() -> None:
 
 @pytest.fixture(scope="module")
 def ran() -> ConformanceRun:
-    """A run with a deviation here, an error code there, and a version that only one has."""
+    """A run with a deviation, an error code, and a version that only one broker has."""
 
     def here(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         if request.api_name == "DescribeConfigs" and request.api_version == 4:
@@ -255,7 +255,7 @@ def test_the_page_has_a_table_of_differences(ran: ConformanceRun) -> None:
     for _, cases, here, there in rows:
         assert f"<td>{cases}</td><td>{here}</td><td>{there}</td>" in html
     assert f"only {ran.address} offers: Metadata 0,13" in html
-    # A cell is marked if the first broker deviates, and not if the second one does.
+    # A cell is marked if the first broker deviates and the second does not.
     turned = compared(soundly, a_byte_too_many, "Metadata")
     assert "ok / DEVIATES" in page.to_html(turned)
     assert 'class="deviates"' not in page.to_html(turned)
@@ -299,5 +299,5 @@ def test_silence_and_a_closed_connection_are_not_alike(ran: ConformanceRun) -> N
     other_rule = replace(here.deviation, rule=rules.BODY)
     assert not is_alike(here, replace(here, deviation=other_rule))
     assert not is_alike(here, replace(here, deviation=replace(here.deviation, path="topics")))
-    # What is in an answer differs from cluster to cluster, and only its form is compared.
+    # The content of an answer differs between clusters, so only its form is compared.
     assert is_alike(here, replace(here, outcome=CaseOutcome(b"another")))

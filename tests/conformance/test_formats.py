@@ -53,7 +53,7 @@ def test_the_text_has_the_matrix_the_deviations_and_the_summary(ran: Conformance
     assert "DescribeConfigs 4, null client id: deviates (CORRELATION_ID) at byte 0" in text
     assert "rule: A response ends with its last field. Source: the message specs" in text
     assert "sent: 00 00 00" in text
-    # What a broker says of configurations may be a secret.
+    # A broker's response about configurations may hold a secret.
     assert "received: withheld" in text
     assert "certif" not in text
     assert text.endswith(f"{ran.summary}\n")

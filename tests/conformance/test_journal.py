@@ -1,4 +1,4 @@
-"""A stopped run continues where it stopped, and a journal of another run is refused."""
+"""A stopped run continues where it stopped, and the journal of another run is refused."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ASKING = Asking(RELEASE, frozenset((METADATA,)), hostile=True)
 
 
 class StoppedError(Exception):
-    """What stops a run here."""
+    """The exception that stops a run here."""
 
 
 def stop_after(count: int) -> Any:
-    """A watch that stops a run once so many cases are finished."""
+    """A watch that stops a run after this many finished cases."""
     seen: list[CaseResult] = []
 
     def watch(result: CaseResult, _: int) -> None:
@@ -108,7 +108,7 @@ def test_a_line_that_was_cut_off_is_sent_again(journal: Path) -> None:
             again = conform(address, ASKING, journal=journal)
             assert again.resumed == 4
             assert told(again) == told(whole)
-            # What follows stands on lines of its own.
+            # Further output is on lines of its own.
             assert journal.read_bytes() == b"".join(lines)
 
 
@@ -137,7 +137,7 @@ def test_it_is_for_its_owner_alone_and_holds_no_credentials(journal: Path) -> No
     assert secret
     assert kept == {one.case.name for one in ran.results} - secret
     assert told(again) == told(ran)
-    # They are asked again.
+    # The cases are sent again.
     assert {name for name, _, _ in broker.asked} == {*names, "ApiVersions"} - {"Metadata"}
 
 
@@ -146,7 +146,7 @@ HEADER = JournalHeader.of([("b:1", PLAN)], Asking(RELEASE))
 
 
 def others() -> dict[str, tuple[Any, str]]:
-    """What a broker, a release and cases of another run are told as."""
+    """How the broker, release and cases of another run are named."""
     other = Asking(RELEASE, frozenset((METADATA,)))
     return {
         "release": (Asking("4.0.2", ASKING.apis, hostile=True), "a run against 4.4.0"),
@@ -238,7 +238,7 @@ def test_every_outcome_is_read_as_it_was_written(journal: Path) -> None:
         with pytest.raises(ConformanceJournalError, match="another run writes to it"):
             ConformanceJournal(journal, HEADER)
     with ConformanceJournal(journal, HEADER) as kept:
-        # The last one is too long to be judged, and not there.
+        # The last one is too long to be judged, and is missing.
         assert [*kept.finished(0, PLAN).values()] == outcomes
         assert kept.finished(1, PLAN) == {}
 

@@ -1,4 +1,4 @@
-"""Deviations drawn by a seed are all found in their case, and nowhere else."""
+"""All deviations drawn by a seed are found in their case, and nowhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conformance.mutants import MUTATIONS, Mutant, draw, mutated
 
 SECONDS = 300.0
 BRIEF = 5.0
-"""How long a run waits if its mutant keeps an answer back."""
+"""How long a run waits if its mutant withholds an answer."""
 SEED = 7
 COUNT = 2 * len(MUTATIONS)
 
@@ -21,16 +21,16 @@ COUNT = 2 * len(MUTATIONS)
 def drawn(
     address: str, release: str, seed: int, count: int, own: str = ""
 ) -> list[tuple[Asking, Mutant]]:
-    """Mutants of cases of the APIs that a broker offers, each with how that API alone is asked.
+    """Mutants for cases of the APIs that a broker offers, each with the way to test only that API.
 
-    With ``own`` the cases are those that change something.
+    With ``own`` the cases are those that change a cluster.
     """
     with Broker.connect(address) as broker:
         offered = dict(broker.offered)
     plan = plan_with_hostile(offered, Asking(release, hostile=True, own=own, disposable=bool(own)))
     found = []
     cases = [case for case in plan.cases if case.writes is bool(own)]
-    # A release that closes on a request by itself breaks no rule by that.
+    # A release that closes the connection on a request does not break a rule.
     cases = [
         case
         for case in cases
@@ -39,7 +39,7 @@ def drawn(
     for mutant in draw(cases, seed, count):
         keys = frozenset((mutant.case.api_key,))
         asking = Asking(release, keys, hostile=True, own=own, disposable=bool(own))
-        # Correlation ids are those of a run that asks this API alone.
+        # Correlation ids are those of a run that tests only this API.
         case = same_case(mutant.case, plan_with_hostile(offered, asking).cases)
         found.append((asking, mutant._replace(case=case)))
     return found
@@ -79,7 +79,7 @@ def test_each_mutant_is_found_in_its_case_and_none_without() -> None:
                 planted += 1
             else:
                 assert run.deviations == ()
-    # An error has no place in a few responses.
+    # A few responses have no place for an error.
     assert planted >= COUNT - 2
 
 

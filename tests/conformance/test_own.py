@@ -1,4 +1,4 @@
-"""Requests about what a run owns go where they have an effect, with what the broker has told."""
+"""Requests about a run's own objects go to the right broker, with values from its responses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOT_LEADER = 6
 
 
 def answering(answers: Answers) -> Any:
-    """A plant: the fields of some APIs' responses, where a function returns any."""
+    """A planted deviation: fields of some APIs' responses, as a function returns them."""
 
     def planted(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         told_by = answers.get(request.api_name)
@@ -49,7 +49,7 @@ def answering(answers: Answers) -> Any:
 
 
 def newest(fields: Callable[[], dict[str, Any]]) -> Callable[[RequestFrame], Any]:
-    """Fields for the newest version alone, which is the one that a look-up asks."""
+    """Fields for the newest version only, which a look-up uses."""
 
     def told(request: RequestFrame) -> dict[str, Any] | None:
         highest = offered_versions(request.api_key, RELEASE).highest
@@ -63,7 +63,7 @@ def asking(*apis: str) -> Asking:
 
 
 def bodies(broker: KafkaLike, api: str) -> list[Any]:
-    """The requests of an API that a broker was sent in versions that it has, in order."""
+    """The requests of an API that a broker received in versions that it has, in order."""
     found: list[Any] = []
     for name, version, payload in broker.asked:
         if name == api and version in offered_versions(api_key_of(api), RELEASE):
@@ -88,13 +88,13 @@ def test_requests_about_a_group_go_to_its_coordinator() -> None:
     asked = {name for name, _, _ in second.asked} - {"ApiVersions"}
     assert asked == {*GROUP_APIS}
     here = {name for name, _, _ in first.asked} - {"ApiVersions"}
-    # A version that is not offered is asked of the broker that is tested.
+    # A version that is not offered is sent to the tested broker.
     assert here - {"FindCoordinator", "CreateTopics", "DeleteTopics"} <= {*GROUP_APIS}
     for api in GROUP_APIS:
         offered = offered_versions(api_key_of(api), RELEASE)
         assert not [one for name, one, _ in first.asked if name == api and one in offered]
     assert run.deviations == ()
-    # One look-up, and another for the removal of the group.
+    # One look-up for the cases, and another for the removal of the group.
     assert sum(name == "FindCoordinator" for name, _, _ in first.asked) <= 3
 
 
@@ -185,7 +185,7 @@ def test_a_run_waits_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
         run = conform(address, asking("Heartbeat"))
     cases = len([one for one in run.results if one.case.kind is not Kind.UNOFFERED])
     asked = len(bodies(broker, "Heartbeat"))
-    # Two pauses of 0.2 seconds, each with a request behind it.
+    # Two pauses of 0.2 seconds, each followed by a request.
     assert cases < asked <= cases + 2
     assert {code for one in run.results for code in one.error_codes} == {NOT_COORDINATOR}
     assert run.deviations == ()

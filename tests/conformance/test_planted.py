@@ -1,4 +1,4 @@
-"""Deviations planted in a broker are found, each by its rule and at its place; without, none is.
+"""Deviations planted in a broker are found by their rule and at their place; without, none is.
 
 The broker runs on loopback and knows nothing of conformance runs (`tests.conformance.brokers`).
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SECONDS = 300.0
 BRIEF = 5.0
-"""How long a run waits for a broker that is silent on purpose; the others answer within it."""
+"""How long a run waits for a broker that is silent on purpose; other brokers answer in time."""
 FLEXIBLE = 9
 """The first flexible version of Metadata."""
 
@@ -69,7 +69,7 @@ def found(run: ConformanceRun) -> list[tuple[str, ConformanceRule, int | None, s
 
 
 def only(api: str, version: int, kind: Kind, altered: Plant) -> Plant:
-    """A plant in the answers to one version of an API; in a run only one kind has these bytes."""
+    """A planted deviation in the answers to one version of an API."""
 
     def plant(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         header: Any = request.header
@@ -160,7 +160,7 @@ def test_a_second_response() -> None:
 
 def test_a_missing_field() -> None:
     def shorter(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
-        # The throttle time comes first, behind the correlation id.
+        # The throttle time comes first, after the correlation id.
         return frame(answer[:4] + answer[8:])
 
     run = ran(only("ListOffsets", 2, Kind.NULL_CLIENT_ID, shorter), "ListOffsets")
@@ -207,7 +207,7 @@ def test_a_wrong_header_version(api: str, version: int) -> None:
 
 
 def newer(altered: Plant) -> Plant:
-    """A plant in the answer to an ApiVersions request of a version that the broker lacks."""
+    """A planted deviation in the answer to an ApiVersions request of an unknown version."""
 
     def plant(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         lacks = request.api_key == API_VERSIONS and request.api_version > 5
@@ -314,7 +314,7 @@ def test_a_response_that_is_too_short(answer: bytes, rule: ConformanceRule) -> N
 
 
 def test_garbage_behind_a_header_is_a_deviation_with_its_place() -> None:
-    """A count that the bytes do not hold costs no memory, and no time."""
+    """A count that the bytes cannot hold costs neither memory nor time."""
 
     def garbage(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
         return frame(answer[:4] + b"\0" * 5 + b"\xff\xff\xff\xff\x0f" + bytes(20))
@@ -341,7 +341,7 @@ def test_names_that_are_left_out() -> None:
 def test_groups_of_another_coordinator_need_not_name_their_topics(
     code: int, *, is_found: bool
 ) -> None:
-    """In a cluster a broker answers for some groups, and with an error alone for the others."""
+    """In a cluster a broker answers for some groups, and returns an error for the others."""
 
     def half(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if (request.api_name, request.api_version) != ("OffsetFetch", 8):
@@ -351,7 +351,7 @@ def test_groups_of_another_coordinator_need_not_name_their_topics(
         asked = kind.decode(answer[start:], request.api_version).groups
         if len(asked) < 2:
             return frame(answer)
-        # A group and the topic that is asked about have the same name.
+        # A group and the topic of the request have the same name.
         rows = [{"group_id": one.group_id, "topics": [{"name": one.group_id}]} for one in asked]
         rows[::2] = [{"group_id": one.group_id, "error_code": code} for one in asked[::2]]
         return frame(answer[:start] + kind.of(groups=rows).encode(request.api_version))
@@ -373,7 +373,7 @@ def test_a_missing_right_or_feature_is_not_judged(code: int) -> None:
 
     run = ran(refused, "DescribeCluster")
     assert found(run) == []
-    # Of versions that are not offered there is nothing but the refusal.
+    # For versions that are not offered only the refusal is tested.
     assert run.judged == 1
     assert run.counts[CaseVerdict.NOT_JUDGED] == len(run.results) - 1
 
@@ -415,7 +415,7 @@ def test_what_only_kafka_takes_may_be_refused() -> None:
         kind = message(request.message_name)
         try:
             kind.decode(payload[request.body_offset :], request.api_version)
-        except Exception:  # noqa: BLE001 - this broker closes whatever it is
+        except Exception:  # noqa: BLE001 - this broker closes on any request
             return frame(answer) if request.api_version > 5 else None
         return frame(answer)
 
@@ -462,7 +462,7 @@ def test_a_list_of_versions_with_another_correlation_id_is_a_deviation() -> None
 
 
 def test_the_list_behind_a_sound_fallback_is_the_one_that_cannot_be_read() -> None:
-    """A broker that lacks version 5, says so as KIP-511 has it, and breaks version 4."""
+    """A broker that lacks version 5, reports that as KIP-511 says, and breaks version 4."""
 
     def older(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
         if request.api_key != API_VERSIONS:
@@ -488,7 +488,7 @@ NO_LISTS: dict[str, tuple[bytes | None, str]] = {
 
 @pytest.mark.parametrize("name", NO_LISTS)
 def test_a_list_of_versions_that_does_not_come_is_an_error(name: str) -> None:
-    """Nothing says that this is a broker; and an error code is never a deviation."""
+    """Nothing proves that this is a broker, and an error code is never a deviation."""
     answer, says = NO_LISTS[name]
 
     def unlisted(request: RequestFrame, _: bytes, sound: bytes) -> bytes | None:
@@ -513,7 +513,7 @@ def test_a_broker_that_ends_is_an_error_that_names_the_case_before() -> None:
 
         asking = Asking(RELEASE, frozenset((METADATA,)))
         run = conform(address, asking, timeout=SECONDS, watch=end)
-    # It still takes connections, so all that follows is refused.
+    # It still accepts connections, so all later requests are refused.
     assert run.results[3].outcome.ending is Ending.CLOSED
     with pytest.raises(CallError, match="cannot be reached"):
         conform(address, asking, timeout=SECONDS)

@@ -1,4 +1,4 @@
-"""The requests only read, in their own version and in the version that they name."""
+"""The requests only read, both in their own version and in the version that they name."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from flexwire.conformance import Case
 
 NEWEST = "4.4.0"
-# With an empty or null list that means all, or with a name that need not exist, these do more than
-# to read; section by section what Apache Kafka does with each is in docs/conformance.md.
+# With an empty or null list that means "all", or with a name that need not exist, these APIs do
+# more than read. docs/conformance.md says what Apache Kafka does with each of them.
 NEVER = {"FindCoordinator": Versions(0, 3)}
 
 
 def every_version() -> dict[int, Versions]:
-    """By api key all versions that any release has."""
+    """All versions that any release has, by api key."""
     return {key: released_versions(key) for key in catalog().api_keys()}
 
 
@@ -63,7 +63,7 @@ def plan() -> CasePlan:
 
 
 def readings(case: Case) -> Iterator[tuple[str, Any]]:
-    """What a broker may make of a request: its body as Kafka reads it in each version around."""
+    """How a broker may read a request: its body as Kafka reads it in each nearby version."""
     payload = case.data[4:]
     try:
         request = read_request(payload)
@@ -114,7 +114,8 @@ def test_a_broker_that_offers_every_number_is_asked_what_releases_have() -> None
 
 def test_only_apis_that_only_read_have_questions() -> None:
     assert {*QUESTIONS} <= READING
-    # ListOffset is an old name of ListOffsets, ListClientMetricsResources of ListConfigResources.
+    # ListOffset is an old name of ListOffsets, and ListClientMetricsResources of
+    # ListConfigResources.
     names = {api_name(api_key_of(name)) for name in READING}
     assert names - {*QUESTIONS} == {*NOT_ASKED} - {*NEVER}
     for name, versions in NEVER.items():
@@ -165,7 +166,7 @@ def test_names_are_those_that_nobody_has(plan: CasePlan) -> None:
 @each("name", sorted(QUESTIONS))
 def test_every_field_of_a_form_is_one_of_the_api(name: str) -> None:
     for api_question in QUESTIONS[name]:
-        # Each field is in some version, but for the topic id that `_about` gives to all.
+        # Each field is in some version, except the topic id that `_about` gives to all.
         assert {*form_fields(api_question.form)} - {"topicId"} <= api_fields(name)
 
 
@@ -179,12 +180,12 @@ def test_a_form_is_filled_everywhere() -> None:
 
 
 def test_a_version_that_is_not_offered_is_asked_by_its_own_question() -> None:
-    # A broker that offers Metadata from 4 on, and takes 3 all the same, must find no name there.
+    # A broker that offers Metadata from version 4 on, but accepts 3, must find no name there.
     cases = plan_cases({3: Versions(4, 9)}, Asking(NEWEST)).cases
     [below] = [
         case for case in cases if case.expected is CaseExpectation.REFUSED and case.version == 3
     ]
     assert below.body == {"topics": []}
-    # Without a question for the version below, none is sent.
+    # If there is no question for the version below, none is sent.
     cases = plan_cases({10: Versions(4, 6)}, Asking(NEWEST)).cases
     assert [case.version for case in cases if case.expected is CaseExpectation.REFUSED] == [7]

@@ -1,4 +1,4 @@
-"""`--write` changes a topic and a group of its own, no others, and removes them however it ends."""
+"""`--write` changes only its own topic and group, and removes them in any case."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EVERY = {key: released_versions(key) for key in catalog().api_keys()}
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run waits for no leader and no coordinator, as the brokers here have none."""
+    """A run does not wait for a leader or coordinator, because these brokers have none."""
     monkeypatch.setattr("flexwire.conformance.own.MOST_WAITED", 0)
 
 
@@ -69,7 +69,7 @@ def plan() -> CasePlan:
 
 
 def bodies(case: Case) -> Iterator[tuple[Any, int]]:
-    """What a broker may make of a request, in its own version and in those around."""
+    """How a broker may read a request, in its own version and in nearby versions."""
     payload = case.data[4:]
     request = read_request(payload)
     for version in {case.version, case.version - 1, case.version + 1}:
@@ -115,7 +115,7 @@ def test_nothing_is_written_without_a_name_for_it_and_none_of_it_is_hostile() ->
     assert not any(case.writes for case in reading.cases)
     both = plan_with_hostile(EVERY, Asking(RELEASE, hostile=True, own=OWN))
     count = len(reading.cases)
-    # What reads is sent as it would be without, and before.
+    # Requests that read are sent first, exactly as without `--write`.
     assert both.cases[:count] == reading.cases
     assert all(case.writes for case in both.cases[count:])
     assert not any(case.kind is Kind.HOSTILE for case in both.cases[count:])
@@ -154,12 +154,12 @@ def test_nothing_is_created_that_the_broker_cannot_remove(remover: str) -> None:
 
 def test_each_api_that_changes_something_has_what_removes_it() -> None:
     made = {name for one in removals(OWN) for name in one.makers}
-    # It creates an internal topic of the cluster, if anything.
+    # At most it creates an internal topic of the cluster.
     assert {*WRITING} - made == {"FindCoordinator"}
 
 
 def test_a_whole_cluster_is_asked_only_if_nobody_needs_it(plan: CasePlan) -> None:
-    """Nothing that exists is named, and no list or name is empty, which could mean all."""
+    """No existing object is named, and no list or name is empty, which could mean "all"."""
     asking = Asking(RELEASE, own=OWN, disposable=True)
     every = plan_with_hostile(EVERY, asking)
     others = {case.api_name for case in every.cases} - {case.api_name for case in plan.cases}
@@ -180,7 +180,7 @@ def test_a_whole_cluster_is_asked_only_if_nobody_needs_it(plan: CasePlan) -> Non
     assert (order[0], order[-2:]) == ("CreateTopics", [*REMOVING])
 
 
-# Their subject is a number, or the hash of a token.
+# The subject of these is a number, or the hash of a token.
 NAMELESS = {
     *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"),
     "UnregisterBroker",
@@ -219,7 +219,7 @@ def sent(broker: KafkaLike) -> list[tuple[str, int]]:
 
 
 def removed(broker: KafkaLike) -> list[str]:
-    """The APIs that a broker was sent to remove something, each about an own name."""
+    """The APIs that a broker received to remove something, each about a name of the run."""
     found = []
     removers = {one.api_name for one in removals(OWN)}
     for name, _, payload in broker.asked:
@@ -233,7 +233,7 @@ def removed(broker: KafkaLike) -> list[str]:
 def test_a_broker_that_answers_as_kafka_passes_and_is_told_to_remove_both() -> None:
     with kafka_like(refusing(0)) as (address, broker):
         ran = conform(address, Asking(RELEASE, KEYS, own=OWN))
-        # This broker gives no member id and no producer id.
+        # This broker assigns no member id and no producer id.
         assert removed(broker) == [one.api_name for one in removals(OWN) if not one.needed]
     assert (ran.deviations, ran.left) == ((), ())
     assert ran.as_kafka == ran.judged == len(ran.plan.cases) > 150
@@ -291,7 +291,7 @@ def test_both_brokers_are_told_to_remove_both() -> None:
 
 
 def refusing(code: int) -> Any:
-    """A plant: nothing is deleted."""
+    """A planted deviation: nothing is deleted."""
 
     def planted(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_name not in REMOVING:
@@ -349,7 +349,7 @@ def test_a_broker_that_ends_is_no_hindrance_to_telling_what_is_left() -> None:
 
 
 def test_an_error_code_beside_tags_is_no_deviation_if_the_plain_request_changed_something() -> None:
-    """The plain request creates the topic, and so the next one finds it there."""
+    """The plain request creates the topic, so the next request finds it."""
     seen: list[int] = []
 
     def stateful(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
@@ -421,7 +421,7 @@ def test_the_command_writes_with_a_name_of_its_own_and_a_dry_run_sends_none(run:
         names = {name for name, _ in sent(broker)}
         assert names == {"CreateTopics", "DeleteTopics"}
         assert not any(own.encode() in payload for _, _, payload in broker.asked)
-        # Without --write they are not asked.
+        # Without --write they are not sent.
         broker.asked.clear()
         ran = run(*given[:-1])
         assert sent(broker) == []

@@ -99,7 +99,7 @@ def test_what_is_not_kafka_is_bytes_and_no_message(
     other, kafka = traffic.connect(("10.0.0.2", 1)), traffic.connect(("10.0.0.2", 2))
     for payload in (session, path, path):
         traffic.send(other, "request", payload)
-    # Nothing before the last of these is known to be Kafka.
+    # Nothing before the last request is known to be Kafka.
     for correlation_id in range(5):
         asked = request(made("MetadataRequest"), 0, correlation_id, client_id="")
         traffic.send(kafka, "request", asked)
@@ -116,7 +116,7 @@ def test_what_is_not_kafka_is_bytes_and_no_message(
         *["MetadataRequest"] * 5,
         "MetadataResponse",
     ]
-    # What is held is bounded, and what goes is counted.
+    # Memory is bounded, and everything that is dropped is counted.
     monkeypatch.setattr(messages, "HELD_FRAMES", 2)
     bounded = read(tmp_path)
     assert len(bounded) == traffic.sent

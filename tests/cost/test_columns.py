@@ -1,4 +1,4 @@
-"""Sizes from the columns of a message table are those that the reference writes."""
+"""Sizes from the columns of a message table equal the sizes that the reference writes."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def header_of(name: str, version: int) -> Message:
     if entry.type is MessageType.REQUEST and at:
         values["client_id"] = CLIENT_ID
     if version % 2 and message(name).definition.schema(version).flexible and at:
-        # Some versions show what an encoding without tagged fields has no place for.
+        # Some versions show what an encoding without tagged fields cannot hold.
         values["unknown_tagged_fields"] = {7: b"trace"}
     kind = "RequestHeader" if entry.type is MessageType.REQUEST else "ResponseHeader"
     return message(kind)(**values)
 
 
 def measured(name: str, body: bytes, version: int, new: ComparisonSide) -> int | None:
-    """What the reference writes; None where it has no place for it."""
+    """The size that the reference writes, or None if the encoding cannot hold the message."""
     entry = catalog().entry(name)
     meter = CostMeter(ComparisonSide(OLD), new)
     header = header_of(name, version)
@@ -113,7 +113,7 @@ def test_large_frames_are_measured_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("flexwire.specs.cost.columns._MOST_BYTES", 1)
     assert frame_sizes(name, rows) == whole
     assert whole["has_error"].to_pylist() == [False, True, False]
-    # KIP-636: 2 bytes less for a code of 0, and 2 more for another.
+    # KIP-636: a code of 0 takes 2 bytes less, another code 2 more.
     assert whole["kafka"].to_pylist() == [16, 16, 16]
     assert whole[ERROR_TAGS].to_pylist() == [14, 18, 14]
 
@@ -121,11 +121,12 @@ def test_large_frames_are_measured_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "version", "sizes"),
     [
-        # A version that is not flexible: what it loses by KIP-482 is not KIP-636's.
+        # A version that is not flexible: KIP-482's cost does not count for KIP-636.
         ("HeartbeatResponse", 3, (14, 16, 14, 16)),
-        # Flexible because of its response, which has the errors: all that it gains is KIP-482's.
+        # The request is flexible only because its response has the errors: all its savings are
+        # KIP-482's.
         ("ProduceRequest", 3, (36, 34, 34, 34)),
-        # KIP-636 leaves it alone, and so it does not gain what it would have lost by KIP-482.
+        # KIP-636 leaves it unchanged, so it does not save what KIP-482 would have cost.
         ("SaslHandshakeRequest", 1, (26, 27, 26, 26)),
     ],
 )

@@ -87,7 +87,7 @@ def test_the_break_even_share_is_where_both_sides_are_equal() -> None:
 
 @pytest.mark.parametrize("letters", [0, 1, 10, 126])
 def test_a_message_saves_up_to_one_in_three(letters: int) -> None:
-    # Beyond, the size of the tagged field takes two bytes.
+    # From there on, the size of the tagged field takes two bytes.
     old = spec(NULLABLE)
     new = spec(NULLABLE | {"taggedVersions": "0+", "tag": 0})
     raws = [body(old), body(old), body(old, error_message="m" * letters)]
@@ -136,7 +136,7 @@ def test_set_is_what_is_not_the_default_of_the_new_side() -> None:
 
 
 def test_a_null_in_some_versions_only_is_sent_still() -> None:
-    # The rewrite cannot make such a null the default; a spec of one version does not hide that.
+    # The rewrite cannot make such a null the default; a spec of one version shows that too.
     old = spec(TEXT | {"nullableVersions": "5+"}, valid="0-7", name="PingResponse", type="response",
                apiKey=12)  # fmt: skip
     cut = single_version(old.spec, 6)
@@ -148,7 +148,7 @@ def test_a_null_in_some_versions_only_is_sent_still() -> None:
 def test_a_request_gets_the_next_version_with_its_response() -> None:
     (row,) = tagged("HeartbeatRequest", 4, message("HeartbeatRequest")()).rows.values()
     assert (row.new_version, row.whole.saved) == (5, 0)
-    # One that was not flexible becomes it: three strings and a count.
+    # A version that was not flexible becomes flexible: three strings and a count.
     (row,) = tagged("HeartbeatRequest", 2, message("HeartbeatRequest")()).rows.values()
     assert (row.new_version, row.whole.saved) == (3, 2 - 1)
 
@@ -160,12 +160,12 @@ def test_an_api_that_the_document_leaves_alone_is_compared_and_saves_nothing() -
 
 
 def test_a_version_without_flexibility_gets_it() -> None:
-    # OffsetDelete: two error codes, and in the structures that become flexible a byte each.
+    # OffsetDelete: two error codes, and one byte in each structure that becomes flexible.
     made = message("OffsetDeleteResponse")
     value = made(topics=[{"name": "t", "partitions": [{"partition_index": 0}]}])
     meter = tagged("OffsetDeleteResponse", 0, value)
     (row,) = meter.rows.values()
-    # Two codes of 2, two arrays of 3, a string of 1; three counts of tagged fields.
+    # Two codes of 2 bytes, two arrays of 3, a string of 1; three counts of tagged fields.
     assert row.whole.saved == 2 * 2 + 2 * 3 + 1 - 3
 
 

@@ -107,7 +107,7 @@ def test_headers_are_counted_apart_and_follow_flexibility() -> None:
     header = message("RequestHeader")(request_api_key=3, client_id="ab")
     reply = message("ResponseHeader")(correlation_id=1)
     cases = [
-        # The client id stays fixed; what flexibility costs is the count of tagged fields.
+        # The client id is fixed; the cost of flexibility is the count of tagged fields.
         ("MetadataRequest", 3, MessageType.REQUEST, header, (12, 13)),
         ("MetadataResponse", 3, MessageType.RESPONSE, reply, (4, 5)),
         # Two headers that never change.
@@ -251,7 +251,7 @@ GROWING = (
 @pytest.mark.parametrize(
     ("at", "version", "expected"),
     [
-        # Versions 0, 1 and 2 without tags: id 4, name 2 + 1; 2: note 2; 3: id and note as 8.
+        # Versions 0, 1 and 2 without tags: id 4 bytes, name 2 + 1; 2: note 2; 3: id and note as 8.
         (VersionChoice.SENT, 0, (7, 7)),
         (VersionChoice.SENT, 2, (6, 8)),
         (VersionChoice.UPGRADE, 2, (6, 8)),

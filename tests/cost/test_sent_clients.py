@@ -1,4 +1,4 @@
-"""Sizes of requests whose clients name themselves once, or give a client instance id (KIP-1313)."""
+"""Sizes of requests whose clients name themselves once, or send a client instance id (KIP-1313)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _trunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["OffsetDeleteRequest", "HeartbeatRequest"])
 def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
-    """The table has the client id of the connection, and no client instance id."""
+    """The table has the client id of the connection, but no client instance id."""
     entry = catalog().entry(name)
     version = entry.versions.highest
     header_version = entry.header_versions.of(version)
@@ -41,7 +41,7 @@ def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
     ids: list[dict[str, Any]] = [{}]
     if header_version > 2:
         ids.append({"client_instance_id": INSTANCE})
-    # An unknown tag stays beside either.
+    # An unknown tag stays beside each of them.
     tags: list[dict[int, bytes]] = [{}, {9: b"trace"}]
     sent = [
         make("RequestHeader", client_id=client_id, unknown_tagged_fields=tagged, **given)
@@ -66,8 +66,8 @@ def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
     )
     sizes = frame_sizes(name, rows)
     assert sizes["kafka"].to_pylist() == rows["size"].to_pylist()
-    # An encoding without tagged fields leaves out the id, which is ignorable, and has no place for
-    # an unknown tag.
+    # An encoding without tagged fields leaves out the id, which is ignorable, and cannot hold an
+    # unknown tag.
     fixed = make(name, group_id="g").encode(version, encoding=Encoding.FIXED)
     assert sizes["fixed"].to_pylist() == [
         None

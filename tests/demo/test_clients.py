@@ -1,4 +1,4 @@
-"""A client that fails is reported by name; test_traffic.py has the actions of all clients."""
+"""A failing client is reported by name; test_traffic.py has the actions of all clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_client_without_a_cluster_fails_by_name() -> None:
 
 
 def with_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) -> None:
-    """Have `run_client` start this program in place of Python."""
+    """Let `run_client` start this program instead of Python."""
     stand_in = tmp_path / "python"
     stand_in.write_text(f"#!/bin/sh\n{program}\n")
     stand_in.chmod(0o755)

@@ -28,7 +28,7 @@ def cluster() -> Iterator[MockCluster]:
 
 
 def ask(address: tuple[str, int], api_key: int, name: str, version: int, body: Any) -> Any:
-    """One request on a connection of its own; the response as its strict decoder reads it."""
+    """Send one request on its own connection; return the response of its strict decoder."""
     with socket.create_connection(address, SECONDS) as connection:
         return ask_on(connection, api_key, name, version, body)
 
@@ -117,7 +117,7 @@ def test_a_closed_cluster_takes_no_connections() -> None:
         assert idle.recv(1) == b""
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, SECONDS)
-    cluster.close()  # a second time does nothing
+    cluster.close()  # a second call does nothing
 
 
 def test_a_cluster_starts_inside_a_running_event_loop() -> None:

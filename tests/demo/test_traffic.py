@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Seen:
-    """All that a capture holds, decoded strictly: a frame that does not decode raises."""
+    """Everything in a capture, decoded strictly: a frame that does not decode raises an error."""
 
     traffic: DemoTraffic
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -119,7 +119,7 @@ def test_the_capture_holds_every_record_in_both_directions_and_every_compression
         elif name == "FetchResponse":
             for batch in _batches(one for topic in body.responses for one in topic.partitions):
                 read.update(_records(batch))
-    # Sets, as a client may send or fetch again. Transactions' records are not read back.
+    # Sets, because a client may send or fetch again. Records of transactions are not consumed.
     in_transactions = {_record(one) for one in make_samples("ledger", 30)}
     assert in_transactions <= written
     assert written - in_transactions == read

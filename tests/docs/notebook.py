@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Followed:
-    """What the cells left: their names, and what each gave as its last expression."""
+    """The results of the cells: their names, and the value of each last expression."""
 
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     values: list[Any] = field(default_factory=list)
@@ -25,7 +25,7 @@ def cells(path: Path, kind: str = "code") -> list[dict[str, Any]]:
 
 
 def follow(path: Path, **names: Any) -> Followed:
-    """Run all cells where the process stands; ``names`` are there before the first."""
+    """Run all cells in the current directory; ``names`` exist before the first."""
     followed = Followed()
     followed.names |= names
     for cell in cells(path):
@@ -35,7 +35,7 @@ def follow(path: Path, **names: Any) -> Followed:
         exec(compile(tree, where, "exec"), followed.names)  # noqa: S102 - the notebook is ours
         value = None
         if isinstance(last, ast.Expr):
-            # What Jupyter shows below a cell.
+            # The output that Jupyter shows below a cell.
             value = eval(compile(ast.Expression(last.value), where, "eval"), followed.names)  # noqa: S307 - see above
         followed.values.append(value)
     return followed

@@ -1,4 +1,4 @@
-"""docs/answers.md shows each answer's block, and every answer is what the report can show."""
+"""docs/answers.md shows each answer's block, and the report can show every answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer
     from flexwire.facts.answers import Kind
 
-# Which types of columns the report can show as what.
+# The column types that the report can show, and how it shows them.
 SHOWN_AS: dict[Kind, tuple[str, ...]] = {
     "text": ("string", "list<", "binary"),
     "count": ("int", "double"),
@@ -67,7 +67,7 @@ def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
     shown = {one.name: one for one in answer.shown_columns()}
     headed = [one.name for one in answer.columns if one.heading]
     assert sorted(shown) == sorted(headed)
-    # What the table's own order says is not said again.
+    # The order of the table is not repeated.
     assert list(answer.shown) != headed
     for name, column in shown.items():
         assert str(types[name]).startswith(SHOWN_AS[column.kind]), name

@@ -1,4 +1,4 @@
-"""The page of the audit: its block runs, and its lists are those of the code."""
+"""The page of the audit: its block runs, and its lists match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/bench.md: the change that it reviews gives what it shows."""
+"""docs/bench.md: the change that it reviews has the shown result."""
 
 from __future__ import annotations
 

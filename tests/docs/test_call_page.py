@@ -1,4 +1,4 @@
-"""The page of calls: its blocks run against a cluster, and its table is that of the code."""
+"""The page of calls: its blocks run against a cluster, and its table matches the code."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_it_names_every_view_and_every_argument() -> None:
         for name in view.findall(path.read_text(encoding="utf-8"))
     }
     rows = re.findall(r"^\| `([\w.]+)` \|", PAGE, re.MULTILINE)
-    # The history is made from the changes.
+    # The history is computed from the changes.
     views.remove("state.cluster_partitions.partition_changes")
     assert {one for one in rows if "." in one} == views
     asked = {*inspect.signature(cluster_state).parameters} - {"spark", "log_dir"}

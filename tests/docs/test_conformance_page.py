@@ -1,4 +1,4 @@
-"""The page of conformance runs: its blocks run, and its tables are those of the code."""
+"""The page of conformance runs: its blocks run, and its tables match the code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every page that is generated from the code is up to date.
 
-`python -m tools.pages` writes all of them, `python -m tools.pages.NAME` those of one module.
+`python -m tools.pages` writes all of them, `python -m tools.pages.NAME` only one module's pages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ MODULES = page_modules()
 @pytest.mark.parametrize("module", MODULES)
 def test_the_files_are_what_the_code_says(module: str) -> None:
     for path, text in page_files(module).items():
-        # Not the texts themselves: of a page of a thousand lines that is a minute of pytest.
+        # The texts themselves are not compared: for a page of a thousand lines pytest would need a
+        # minute.
         is_current = path.read_text(encoding="utf-8") == text
         name = path.relative_to(ROOT)
         assert is_current, f"{name} is out of date: run python -m tools.pages.{module}"

@@ -1,4 +1,4 @@
-"""docs/glossary.md explains each word once, and names classes that are there."""
+"""docs/glossary.md explains each word once, and the classes that it names exist."""
 
 from __future__ import annotations
 

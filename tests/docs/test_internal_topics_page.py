@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "internal-topics.md").read_text(enc
 @pytest.mark.spark
 @pytest.mark.cluster  # its queries take a quarter of a minute
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
-    # One that runs is the one that the page asks for.
+    # A running session is the one that the page's block gets.
     assert spark.range(1).count() == 1
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(PAGE):
@@ -31,6 +31,6 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
 def test_the_page_has_every_public_name() -> None:
     from flexwire.answers import state  # noqa: PLC0415 - it imports PySpark
 
-    # Those of the cluster's own topic are on its part of the page.
+    # The views of the cluster's own topic are in another part of the page.
     names = [one for one in state.__all__ if "cluster" not in one]
     assert [one for one in names if f"`{one}" not in PAGE and f"import {one}" not in PAGE] == []

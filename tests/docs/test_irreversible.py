@@ -1,4 +1,4 @@
-"""No answer calls certain what leads to an act that cannot be undone; each says what is first."""
+"""No answer calls the reason for an irreversible act certain; each says what to check first."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from flexwire.protocol.software_topics import SOFTWARE_TOPICS, software_of
 if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer
 
-# What somebody may do for good because of an answer.
+# Irreversible acts that an answer may lead to.
 _ACTS = re.compile(
     r"\b(delet\w*|remov\w+|abort\w*|unregister\w*|wipe\w*|unclean|upgrade raises|reset-offsets"
     r"|compact\b|retention)",
 )
-# What an advice says is to be done or seen before.
+# What the advice says to do or check first.
 _FIRSTS = re.compile(r"\b([Ff]irst|[Aa]sk|[Bb]efore|[Kk]eep the CSV|loses for good)\b")
-# These only name the settings of topics, or find what is there.
+# These only name topic settings, or find existing objects.
 _HARMLESS = {
     "cluster_configs": "compares retention between topics",
     "share_deliveries": "names a setting of time",

@@ -1,7 +1,8 @@
-"""The notebook answers its three questions, and shows what it printed when it was last run.
+"""The notebook answers its three questions, and shows the output of its last run.
 
-Its outputs are Jupyter's, from the capture of `make run`: ``jupyter nbconvert --to notebook
---execute --inplace docs/notebooks/three-questions.ipynb`` where that capture is.
+Its outputs come from Jupyter and the capture of `make run`. To make them again, run ``jupyter
+nbconvert --to notebook --execute --inplace docs/notebooks/three-questions.ipynb`` in the directory
+of that capture.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "three-questions.ipynb"
-# Below what makes a diff unreadable.
+# Small enough for a readable diff.
 MOST_BYTES = 150_000
 
 
 def produced(topic: str, compression: str) -> Any:
-    """A Produce request of ten records, of which each has headers of KIP-82."""
+    """A Produce request of ten records, each with headers of KIP-82."""
     typed = Headers()
     typed.put_long("user", 7)
     pairs: list[tuple[bytes, bytes | None]] = [
@@ -43,7 +44,7 @@ def produced(topic: str, compression: str) -> Any:
 
 
 def write_capture(directory: Path) -> None:
-    """An old client, which breaks, and one that produces."""
+    """An old client, which breaks, and a producer."""
     directory.mkdir(parents=True)
     traffic = Traffic(directory)
     Client(traffic, "museum-piece", 40001).ask(offers()).send("ListOffsets", 0)
@@ -53,7 +54,7 @@ def write_capture(directory: Path) -> None:
     traffic.close()
 
 
-# An analysis, and a dozen queries.
+# An analysis and a dozen queries.
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.cluster

@@ -1,4 +1,4 @@
-"""Every block of the tutorial does what it shows, and the links of all pages lead somewhere."""
+"""Every block of the tutorial has the shown result, and the links of all pages have a target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def needs_spark(block: Block) -> bool:
 
 
 def follow(directory: Path, wanted: Callable[[Block], bool]) -> list[Block]:
-    """Run blocks of the tutorial in order, as a reader does, who keeps the files they write."""
+    """Run blocks of the tutorial in order, as a reader would, and keep the files they write."""
     followed = [block for block in blocks(TUTORIAL.read_text(encoding="utf-8")) if wanted(block)]
     for block in followed:
         try:

@@ -1,4 +1,4 @@
-"""docs/real-brokers.md says of every API what was seen of it on real brokers by `make kafka`."""
+"""docs/real-brokers.md says for every API what `make kafka` saw of it on real brokers."""
 
 from __future__ import annotations
 

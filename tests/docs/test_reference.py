@@ -1,4 +1,4 @@
-"""docs/reference has every message, and no page that no message has any more."""
+"""docs/reference has every message, and no page without a message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGES = pages(catalog())
-# What each message's heading is followed by, wherever it stands.
+# The texts after each message's heading, in any place.
 MESSAGES = [
     part.partition("\n") for text in PAGES.values() for part in f"\n{text}".split("\n## ")[1:]
 ]

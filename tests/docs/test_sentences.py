@@ -1,4 +1,4 @@
-"""The tools that draw sentences to be read, and that list what a page lost."""
+"""The tools that draw sentences, and list what a page lost."""
 
 from __future__ import annotations
 

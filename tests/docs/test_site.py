@@ -1,6 +1,6 @@
 """The site holds every page once, and leads nowhere that is not there.
 
-`make site` builds it, and takes whatever the generator warns of for an error.
+`make site` builds the site, and treats every warning of the generator as an error.
 """
 
 from __future__ import annotations

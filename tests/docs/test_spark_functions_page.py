@@ -18,7 +18,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def follow() -> dict[str, Any]:
-    """Run the blocks one after the other, in the session that runs; return what they have made."""
+    """Run the blocks one after another in the running session; return their results."""
     names: dict[str, Any] = {}
     for block in blocks(TEXT):
         assert (block.language, block.reason) == ("python", None)

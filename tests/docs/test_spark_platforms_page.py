@@ -1,5 +1,4 @@
-"""docs/spark-platforms.md: the code that the page asks workers to run does run, and the page says
-who has followed it."""
+"""docs/spark-platforms.md: the code for workers runs, and the page says who has tried it."""
 
 from __future__ import annotations
 

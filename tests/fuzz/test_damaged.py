@@ -1,4 +1,4 @@
-"""Damaged captures give the same in order, by ranges and in pieces, and a difference is found."""
+"""Damaged captures have the same result in order, by ranges and in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fuzz targets of checks and of record headers see the laws that are broken."""
+"""The fuzz targets of checks and of record headers detect broken laws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fuzz.targets import TARGETS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Any: faults are planted in what these modules import, which is theirs and not for others.
+# Any: faults are planted in what these modules import privately.
 checks: Any = import_module("fuzz.checks")
 record_headers: Any = import_module("fuzz.record_headers")
 

@@ -1,4 +1,4 @@
-"""Every fuzz target holds on its own corpus and on damage to it, and sees a law that is broken."""
+"""Every fuzz target passes on its own corpus and on damaged inputs, and detects a broken law."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOUND = head("RequestHeader", 2) + RAW
 
 @cache
 def some(target: str) -> list[bytes]:
-    """Every so many of a target's inputs, so that they are of every kind; ``make fuzz`` has all."""
+    """A sample of each target's inputs, with inputs of every kind; ``make fuzz`` uses all."""
     whole = list(corpus(target))
     return whole[:: max(1, len(whole) // 40)]
 
@@ -48,9 +48,9 @@ def test_sound_and_damaged_inputs_pass(target: str) -> None:
         TARGETS[target](bytes(damaged[: source.randrange(len(damaged))]))
 
 
-# What a capture is read through, and as much again; what is inflated has a limit below it.
+# The calls to read a capture, and as many again; inflated data has a lower limit.
 FIXED_BYTES = 2 << 20
-# What is read in several ways is read through more, and looked through for where a block begins.
+# Data that is read in several ways needs more calls, and is searched for the beginning of a block.
 MORE = {"pieces": 16 << 20}
 LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c1843d", "ffffffff07")]
 
@@ -59,7 +59,7 @@ LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c184
 def test_memory_stays_in_proportion_to_the_input(target: str) -> None:
     source = random.Random(target)
     for data in some(target)[::4]:
-        # What is compiled once is compiled now.
+        # Everything that is compiled once is compiled now.
         TARGETS[target](data)
         for lie in LIES:
             at = source.randint(HEAD_BYTES, max(HEAD_BYTES, len(data) - len(lie)))

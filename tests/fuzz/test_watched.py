@@ -1,4 +1,4 @@
-"""The run with sanitizers fails where one finds something, and says where there are none."""
+"""The run with sanitizers fails if a sanitizer finds something, and says if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide to the bundled messages, built once, and its pages read back."""
+"""The guide to the bundled messages, built once, and its pages as read from disk."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Shown:
 
 
 class Tables(HTMLParser):
-    """The rows with fields, by the place that their ids name, in the order of the page."""
+    """The rows with fields, by the place in their ids, in page order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""Differences: none from a version to itself, and taking them leads from the old to the new."""
+"""Differences: none between a version and itself, and applying them turns old into new."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MESSAGES = each("name", lambda: sorted(messages()))
 def follow(
     old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[RowStep]
 ) -> Iterator[FieldRow]:
-    """The old rows, with only what the steps say taken from the new ones."""
+    """The old rows, changed only by what the steps say."""
     at = 0
     for step in way:
         if step.old is not None:
@@ -131,7 +131,7 @@ def test_every_aspect_of_a_row_can_change() -> None:
     assert set(BITS) == set(ASPECTS)
     told = next(describe_steps([old], [new], steps([old], [new])))
     assert told.values[-1] == ("properties", "none", "tag 0")
-    # The versions and the words about a field are the spec's, not a version's.
+    # The versions and the description of a field belong to the spec, not to a version.
     assert steps([old], [replace(old, versions="1+", about="x")])[0].kind == "same"
 
 
@@ -197,6 +197,6 @@ def test_the_history_tells_every_change_without_a_script() -> None:
 
 
 def test_tables_of_other_pages_have_no_places_in_common() -> None:
-    """A reader of tables that finds nothing would make the tests above pass."""
+    """If a table reader found nothing, the tests above would pass."""
     assert len(tables(page_of("FetchRequest"))) > 500
     assert Tables("<table><tr><td>x</td></tr></table>").rows == {}

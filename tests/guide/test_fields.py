@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec
 
 NAMES = catalog().names()
-# Written down by hand, because a default's text is the page's own.
+# Written by hand, because the page has its own texts for defaults.
 DEFAULTS = {None: "null", (): "[]", "": '""', b"": '""', True: "true", False: "false"}
 
 
 def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, str, Field]]:
-    """Every field that the version has, with its path and its structure's name."""
+    """Every field that the version has, with its path and the name of its structure."""
     tagged = sorted(
         (one for one in schema.fields if one.presence is Presence.TAGGED),
         key=lambda one: one.tag or 0,
@@ -117,13 +117,13 @@ def test_header_versions_and_flexibility_are_those_of_the_protocol() -> None:
 
 
 def test_exceptions_of_headers_hold_for_specs_of_one_s_own() -> None:
-    """The response to ApiVersions never has a tag section; an api key of one's own has no say."""
+    """The response to ApiVersions never has a tag section, whatever a user's own api key is."""
     made = own_messages(
         edition("XResponse", "response", apiKey=18, flexibleVersions="1+")
         | edition("YResponse", "response", apiKey=9999, flexibleVersions="1+")
         | edition("YRequest", "request", apiKey=9999, flexibleVersions="1+")
         | edition("ZRequest", "request", apiKey=7, flexibleVersions="1+")
-        # Fetch is flexible from 12 on in Kafka, and here it is from 1 on.
+        # Kafka's Fetch is flexible from version 12 on, and here from 1 on.
         | edition("FetchRequest", "request", apiKey=1, flexibleVersions="1+")
     )
     headers = {one.name: [version.header for version in one.versions] for one in made}
@@ -137,7 +137,7 @@ def test_exceptions_of_headers_hold_for_specs_of_one_s_own() -> None:
 
 
 def test_rows_are_written_out_only_as_far_as_there_is_room() -> None:
-    """Twenty structures, each twice in the one before it, would be a million rows."""
+    """Twenty structures that each contain the next one twice would make a million rows."""
     depth = 20
     structs = [
         {
@@ -267,7 +267,7 @@ def test_flexible_and_not_are_never_the_same_bytes() -> None:
 
 
 def test_structures_that_share_structures_are_compared_in_no_time() -> None:
-    """Each of these stands twice in the one before it, so that there are 2**60 places."""
+    """Each of these occurs twice in the previous one, which makes 2**60 places."""
     schemas = []
     for _ in range(2):
         inner = resolve(edition("M", "data")["M"].spec, 0)

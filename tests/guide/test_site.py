@@ -1,4 +1,4 @@
-"""The pages: well-formed, without a network, the same every time, and safe whatever specs hold."""
+"""The pages: well-formed, without a network, reproducible, and safe for any specs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.report.page import Page
 from tests.report.test_style import TEXT, contrast
 
 EVIL = f"{HOSTILE}\u202e\x00"
-# All that a page may load, besides links that a reader follows.
+# Everything that a page may load, besides links that a reader follows.
 LOADED = {"guide.css", "guide.js", "search.js"}
 
 
@@ -107,7 +107,7 @@ def test_every_link_leads_somewhere(path: str) -> None:
 
 @PAGES
 def test_a_page_can_be_read_without_eyes(path: str) -> None:
-    """Headings in order, labels on what has no text, and captions or labels on tables."""
+    """Headings in order, labels for elements without text, and captions or labels for tables."""
     page = read(path)
     levels = [int(tag[1]) for tag in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
@@ -141,7 +141,7 @@ def test_the_index_tells_of_every_api() -> None:
     keys = [int(key) for key in re.findall(r'<tr>\n<td class="number">(\d+)</td>', text)]
     apis = {one.title: one for one in messages().values() if one.is_api}
     assert sorted(keys) == sorted(one.api_key for one in apis.values() if one.api_key is not None)
-    # A long name may break where a word of it begins.
+    # A long name may break at the beginning of each of its words.
     removed = text.split("Removed APIs")[1].split("Other messages")[0].replace("<wbr>", "")
     for one in apis.values():
         gone = one.api_key is not None and not catalog().entry(one.name).current_versions
@@ -223,7 +223,7 @@ def test_foreign_text_is_escaped_everywhere(path: str) -> None:
 
 
 def test_the_data_of_a_page_cannot_end_its_element() -> None:
-    """No parser lets such a name pass; the page does not rely on that."""
+    """No parser accepts such a name, but the page does not rely on that."""
     (calm,) = own_messages(edition("Note", "data"))
     evil = dataclasses.replace(calm, name="</script><b>")
     text = render([evil], "x", ("x",))["message/</script><b>.html"]
@@ -280,7 +280,7 @@ def test_contrast_is_enough(theme: int, ink: str, back: str) -> None:
 
 
 def test_the_look_is_the_report_s() -> None:
-    """No colour of its own: each is one of the report's, which has three of every name."""
+    """The page has no colours of its own: all are the report's, which has three for every name."""
     style = site()["guide.css"]
     own = style[style.rindex("@media print {\n  :root") :].partition("\n}\n")[2]
     assert set(re.findall(r"var\(--([\w-]+)\)", own)) <= set(themes(style)[0])

@@ -1,4 +1,4 @@
-"""Counting in columns which clients send which field gives the same result as counting objects."""
+"""Counting in columns which clients send which field has the same result as counting objects."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def vectors() -> dict[str, list[dict[str, Any]]]:
 
 
 def write_analysis(place: Path, tables: dict[str, list[tuple[str | None, int, bytes]]]) -> Path:
-    """Write message tables as an analysis has them, of (client id, version, bytes)."""
+    """Write message tables as an analysis does, from (client id, version, bytes)."""
     for name, rows in tables.items():
         clients, versions, data = (list(column) for column in zip(*rows, strict=True))
         body = decode_messages(name, pa.array(data), versions)
@@ -75,7 +75,7 @@ def write_analysis(place: Path, tables: dict[str, list[tuple[str | None, int, by
 
 
 def sent_by_object(value: Any, schema: Schema, prefix: str = "") -> Iterator[str]:
-    """The paths of the fields in which an object has something else than the default."""
+    """The paths of an object's fields that do not have their default."""
     for field in (*schema.inline, *schema.tagged.values()):
         held = getattr(value, field.attribute)
         inner = struct_of(field.type)

@@ -1,4 +1,7 @@
-"""The files under .github: GitHub is not here, but their scripts run as it would run them."""
+"""The files under .github:
+
+GitHub is not available, but their scripts run as GitHub would run them.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def _run(script: str, directory: Path, **given: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("path", [ACTION, RELEASE], ids=lambda path: path.name)
 def test_no_script_holds_what_others_write(path: Path) -> None:
-    """An expression is put in before the shell reads the script: a branch's name would be run."""
+    """GitHub inserts an expression before the shell reads the script: a branch name would run."""
     scripts = [one["run"] for one in _steps(path) if "run" in one]
     assert scripts
     assert not any("${{" in one for one in scripts)

@@ -1,9 +1,9 @@
-"""The changes that people come for are each made in at most two files.
+"""Each common change is made in at most two files.
 
 Each patch in `tests/house/changes` makes one of them to the tree as it is: a dictionary for zstd, a
 column of ``frames``, a rule of lint, a convention of record headers, an answer, an option of the
-tap, a release of Kafka, a wrong error text. A patch that no longer applies is made anew: the change
-is made by hand, and ``git diff -U1 -- src`` writes the patch.
+tap, a release of Kafka, a wrong error text. If a patch no longer applies, make the change by hand,
+and write the patch with ``git diff -U1 -- src``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PATCHES = sorted((ROOT / "tests" / "house" / "changes").glob("*.patch"))
 MOST_FILES = 2
-# What the change does, as an expression of Python where it was made.
+# The effect of the change, as a Python expression that runs in the changed tree.
 EFFECTS = {
     "answer": "'large_frames' in list(ANSWERS_BY_NAME)",
     "error_text": "'release of the catalog' in refused(lambda: apis.api_name(9999))",
@@ -77,13 +77,13 @@ print(json.dumps({name: refused(lambda: eval(done)) is True for name, done in ef
 
 
 def changed(patch: Path) -> list[str]:
-    """The files that a patch writes, below the root."""
+    """The files that a patch writes, relative to the root."""
     found = re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
     return [str(one) for one in found]
 
 
 def tree(place: Path, patches: list[Path]) -> Path:
-    """The package, with files of its own where patches write."""
+    """The package, with separate copies of the files that patches write."""
     written = {name for patch in patches for name in changed(patch)}
     for folder, folders, files in os.walk(ROOT / "src"):
         folders[:] = [one for one in folders if one != "__pycache__"]
@@ -99,7 +99,7 @@ def tree(place: Path, patches: list[Path]) -> Path:
 
 
 def apply(patch: Path, place: Path) -> subprocess.CompletedProcess[str]:
-    """Apply a patch to files outside of a git repository, like a source tree."""
+    """Apply a patch to files outside a git repository, as to a source tree."""
     nowhere = os.environ | {"GIT_CEILING_DIRECTORIES": str(place.parent)}
     command = ["git", "apply", str(patch)]
     return subprocess.run(
@@ -142,7 +142,7 @@ def test_every_change_does_what_it_is_for(tmp_path: Path) -> None:
             check=True,
         )
         found[path] = json.loads(done.stdout)
-    # None does so before.
+    # None of them is true before the change.
     assert found == {
         ROOT / "src": dict.fromkeys(EFFECTS, False),
         place / "src": dict.fromkeys(EFFECTS, True),

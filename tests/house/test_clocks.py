@@ -1,4 +1,4 @@
-"""No test fails because the machine is busy: none asserts how long it took, or waits briefly."""
+"""No test fails because the machine is busy: none asserts a duration or waits only briefly."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ CLOCKS = {
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
     for unit in ("", "_ns")
 }
-# What takes a limit in seconds, and fails when it is over.
+# Calls that take a limit in seconds, and fail when it is over.
 LIMITED = {"run", "check_call", "check_output", "call", "communicate", "wait", "join", "result"}
 LIMITED |= {"get", "wait_for"}
 PATIENCE = 300
-"""The least seconds that a test waits for an expected event; `tests/ending.py` ends the whole
-run."""
+"""The shortest wait for an expected event, in seconds; `tests/ending.py` ends the whole run."""
 
 
 def hurries(text: str) -> Iterator[str]:
-    """Yield the clocks that a file's assertions look at, and its limits that are short."""
+    """Yield the clocks that a file's assertions read, and its short limits."""
     tree = ast.parse(text)
     imported = names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
-            # A difference is how long it took; a loop may compare a clock with the end of its wait.
+            # A difference is a duration; a loop may compare a clock with the end of its wait.
             taken = [one for one in ast.walk(node.test) if isinstance(one, ast.BinOp)]
             for one in (part for whole in taken for part in ast.walk(whole)):
                 if isinstance(one, ast.Call) and (name := dotted(one.func, imported)) in CLOCKS:

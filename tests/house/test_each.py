@@ -1,4 +1,4 @@
-"""A test over many values goes through all of them, and names those that fail."""
+"""A test over many values checks all of them, and names those that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of tests ends with an error when it loses a process, and when it takes too long."""
+"""A run of tests ends with an error if it loses a process, or if it takes too long."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests import conftest, ending
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
-"""If a run takes longer, it has not ended; its test waits for longer than that."""
+"""If a run takes longer, it did not end; its test waits longer than that."""
 
 CONFTEST = "from tests.conftest import *\n"
-# One test waits in each of two workers, and many more would come after them.
+# One test waits in each of two workers, and many more are queued behind them.
 WAITS = """
 import time
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 def session(
     room: Path, files: dict[str, str], *arguments: str, minutes: float = 0
 ) -> subprocess.CompletedProcess[str]:
-    """Run these files in their own session, with the common settings of all tests."""
+    """Run these files in a separate session, with the common settings of all tests."""
     for name, text in ({"conftest.py": CONFTEST, "pytest.ini": INI} | files).items():
         (room / name).write_text(text)
     environment = {
@@ -66,18 +66,18 @@ markers =
     spark: see pyproject.toml
 """
 BESIDE = ("-n", "2", "--dist", "loadfile")
-# How a worker can be lost in the middle of a test.
+# The ways in which a worker can be lost during a test.
 LOSSES = {
     "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     "ended": "import os; os._exit(0)",
-    # A run in the background may have been started with the signal ignored.
+    # A background run may have started with the signal ignored.
     "interrupted": """
     import _thread, signal, time
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _thread.interrupt_main()
     time.sleep(1000)
 """,
-    # As when its receiver's thread has no memory: the process goes on, and nobody hears it.
+    # As if its receiver thread had no memory: the process continues, but nobody hears it.
     "alone": """
     import time
     plugins = request.config.pluginmanager.get_plugins()
@@ -89,7 +89,7 @@ LOSSES = {
 }
 
 
-# The limit comes when every process is at a test, however busy the machine is.
+# The limit comes when every process runs a test, however busy the machine is.
 SOON = """
 import pytest
 from tests import conftest
@@ -116,14 +116,15 @@ def pytest_configure(config):
 @pytest.mark.parametrize("how", LOSSES)
 def test_the_loss_of_a_worker_ends_the_run(how: str, tmp_path: Path) -> None:
     lost = f"def test_lost(request):\n    {LOSSES[how]}\n\ndef test_after():\n    pass\n"
-    # The other worker would go on for a quarter of an hour, and a replacement would get one test.
+    # The other worker would continue for a quarter of an hour, and a replacement would get one
+    # test.
     one = "def test_alone():\n    pass\n"
     done = session(tmp_path, {"test_a.py": lost, "test_b.py": WAITS, "test_c.py": one}, *BESIDE)
     told = done.stdout + done.stderr
     assert done.returncode not in {0, 5}, told
     assert "test_lost" in told
     assert "replacing crashed worker" not in told
-    # A worker that is lost before xdist has sent it all of its tests fails what is sent.
+    # If a worker is lost before xdist has sent all its tests, sending fails.
     if how != "broken" and "cannot send (already closed?)" not in told:
         assert re.search(r"The worker gw\d was lost \(.*\); the run ends here", told), told
         assert re.search(r"  gw\d: test_a.py::test_lost for \d+ s", told), told
@@ -204,7 +205,7 @@ def test_a_run_that_takes_too_long_ends_and_says_what_it_was_doing(
     assert "most recent call first" in told, told
 
 
-# The thread that keeps the limit pauses once, and never has the interpreter again.
+# The thread that enforces the limit pauses once, and never gets the interpreter again.
 HOLDS = """
 import ctypes
 from tests import ending

@@ -1,4 +1,4 @@
-"""Files that no type checker reads import only names that exist in flexwire."""
+"""Files without type checking import only names that exist in flexwire."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.each import each
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "flexwire"
-# Entries that every package has say nothing about this one.
+# Entries that every package has say nothing about this package.
 UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
 MOST_LINES = 150
 MOST_LAWS = 25

@@ -1,4 +1,4 @@
-"""A public class has its name to itself, over the whole package."""
+"""The name of a public class is unique in the whole package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "flexwire"
 MOST_EXCEPTIONS = 10
-# Names of two classes, and why neither is renamed.
+# Names that two classes have, and why neither is renamed.
 EXCEPTIONS: dict[str, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""A test with a process of its own passes, fails and is skipped as any other."""
+"""A test with its own process passes, fails and is skipped like any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files in the project's packages, and the compiler of its kernels."""
+"""The files in the project's packages, and the compilation of its kernels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from setuptools import build_meta
 from tools.package import backend, extension
 
 ROOT = Path(__file__).parents[2]
-# The sources of kernels, and files that only a run leaves.
+# The sources of kernels, and files that exist only after a run.
 _LEFT_OUT = {".pyx", ".pxd", ".h", ".so", ".pyc"}
 _COMPILERS = ("cc", "gcc", "clang")
 
 
 def setup(*arguments: str, **variables: str) -> str:
-    """Run setup.py; return what it said."""
+    """Run setup.py; return its output."""
     done = subprocess.run(
         [sys.executable, "setup.py", "--quiet", *arguments],
         cwd=ROOT,
@@ -70,7 +70,7 @@ def test_a_kind_of_build_that_there_is_not_is_refused(monkeypatch: pytest.Monkey
 
 def test_a_machine_that_compiles_nothing_is_told_so_and_gets_no_kernels(tmp_path: Path) -> None:
     places = ("--build-lib", str(tmp_path / "lib"), "--build-temp", str(tmp_path / "temp"))
-    # It runs, and compiles nothing.
+    # It runs, but compiles nothing.
     said = setup("build_ext", *places, CC=f"{sys.executable} -c raise(SystemExit(1))")
     assert "flexwire is installed without kernels and runs slower: they need a C compiler" in said
     assert list(tmp_path.rglob("*.so")) == []
@@ -85,7 +85,7 @@ def test_zig_is_asked_for_only_where_there_is_no_compiler(
     monkeypatch.setattr(build_meta, "get_requires_for_build_wheel", lambda _: [])
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert backend.get_requires_for_build_wheel() == ["ziglang"]
-    # There is none for such a machine, and pip would fail.
+    # There is no wheel for such a machine, and pip would fail.
     monkeypatch.setattr(platform, "machine", lambda: "s390x")
     assert backend.get_requires_for_build_wheel() == []
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")

@@ -1,7 +1,7 @@
-"""A test that changes its whole process, or measures it, runs in a process of its own.
+"""A test that changes or measures its whole process runs in a process of its own.
 
-Other threads live in a worker of pytest-xdist: the one that talks to the run, and those of servers
-that other tests share. A change that a test makes to its process affects them too.
+A pytest-xdist worker has other threads: the one that talks to the run, and those of servers that
+other tests share. If a test changes its process, these threads are affected too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TESTS = Path(__file__).parents[1]
-# By the modules that have them; `monkeypatch` and `contextlib.chdir` undo what they do.
+# By the modules that contain them; `monkeypatch` and `contextlib.chdir` undo their changes.
 CHANGES = {
     "os": "umask chdir fchdir chroot putenv unsetenv dup2 closerange fork forkpty nice setpriority"
     " sched_setaffinity sched_setscheduler setuid setgid setsid setpgid setgroups abort _exit"
@@ -45,9 +45,9 @@ CHANGES = {
     "asyncio": "set_event_loop set_event_loop_policy",
 }
 WHOLE = {f"{module}.{name}" for module, names in CHANGES.items() for name in names.split()}
-# Of CPython's own tests, whatever it is imported as.
+# From CPython's own tests, under any import name.
 ANYWHERE = {"set_nomemory", "remove_mem_hooks"}
-# Files that are not tests and change a process, with the reason.
+# Files without tests that change a process, with the reason.
 MAY = {
     "collecting.py": "what it sets for all tests holds until their process ends",
     "conftest.py": "where Java is holds for the session of Spark",
@@ -75,7 +75,7 @@ def names(tree: ast.AST) -> dict[str, str]:
 
 
 def dotted(node: ast.AST, imported: dict[str, str]) -> str:
-    """Return the dotted name that the expression reads; "" if it reads none."""
+    """Return the dotted name that the expression reads, or ""."""
     if isinstance(node, ast.Name):
         return imported.get(node.id, node.id)
     if isinstance(node, ast.Attribute) and (before := dotted(node.value, imported)):
@@ -90,11 +90,11 @@ def changes(node: ast.AST, imported: dict[str, str]) -> Iterator[str]:
             name = dotted(one, imported)
             if name in WHOLE or name.rpartition(".")[2] in ANYWHERE:
                 yield name
-        # An element of the environment is set, or removed.
+        # An element of the environment is set or removed.
         if isinstance(one, ast.Subscript) and not isinstance(one.ctx, ast.Load):
             yield from {dotted(one.value, imported)} & {"os.environ"}
         if isinstance(one, ast.Call):
-            # It is called, or handed to something that calls it.
+            # It is called, or passed to a function that calls it.
             called = {dotted(part, imported) for part in (one.func, *one.args)}
             if called & {"os.kill", "os.killpg"} and re.search(r"getp(id|grp)", ast.unparse(one)):
                 yield "os.kill"
@@ -107,7 +107,7 @@ def is_marked(node: ast.AST) -> bool:
 
 
 def unsafe(text: str) -> Iterator[str]:
-    """Yield the tests that change their process and are not marked, and how they do it."""
+    """Yield the unmarked tests that change their process, and the change."""
     tree = ast.parse(text)
     imported = names(tree)
     assigned = [one for one in tree.body if isinstance(one, ast.Assign)]

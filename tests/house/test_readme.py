@@ -26,7 +26,7 @@ _BLOCK = re.compile(
 _COMMAND = re.compile(
     r"^\$ (?P<command>(?:.*\\\n)*.*)$\n?(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE
 )
-# These run this test: a block that shows them cannot be run by it.
+# These commands run this test, so this test cannot run the blocks that show them.
 _RECURSIVE = re.compile(r"\bmake (?:run|test)\b|\bpytest\b")
 _MARK = "-- end of output, with status"
 
@@ -71,7 +71,7 @@ def run_python(block: Block, page: str, names: dict[str, Any], directory: Path) 
 def check(block: Block, directory: Path, *, is_here: bool = False) -> None:
     """Run one block in ``directory``; its output must be as shown.
 
-    Where ``is_here``, an analysis that a block begins with takes the session of this process.
+    If ``is_here``, a block that begins with an analysis uses this process's session.
     """
     if block.reason is not None:
         assert block.reason, "a block that is not run says why"
@@ -105,7 +105,7 @@ def check_console(text: str, directory: Path, *, is_here: bool = False) -> None:
 
 
 def run(commands: list[str], directory: Path) -> list[tuple[str, int]]:
-    """Run commands one after another in one shell; the output and exit status of each."""
+    """Run commands one after another in one shell; return the output and exit status of each."""
     script = "".join(
         f"{command}\n_status=$?; printf '%s\\n' '{_MARK} '$_status; (exit $_status)\n"
         for command in commands
@@ -142,8 +142,7 @@ def tidy(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a reader who follows the page: later blocks find the files of earlier
-    ones."""
+    """The directory of a reader who follows the page: later blocks find earlier blocks' files."""
     return tmp_path_factory.mktemp("readme")
 
 

@@ -1,4 +1,4 @@
-"""The parts of a release: notes, files of a wheel, the bill of materials, and what packs them."""
+"""The parts of a release: notes, files of a wheel, the bill of materials, and the builder."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_tag_of_another_version_is_refused() -> None:
 
 
 def test_the_kinds_of_files_in_a_wheel_are_reviewed() -> None:
-    """If this fails: ``python -m tools.release.listing``, and look at the difference."""
+    """If this fails, run ``python -m tools.release.listing`` and look at the difference."""
     assert reviewed() == expected_kinds()
 
 

@@ -1,6 +1,6 @@
-"""examples/message-specs as a repository of its own: a pull request of it is reviewed.
+"""examples/message-specs as a separate repository whose pull request is reviewed.
 
-GitHub is not here. Each step of the action runs with the inputs of the sample's workflow.
+GitHub is not available. Each step of the action runs with the inputs of the sample's workflow.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def git(directory: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A clone of the sample on a branch, as actions/checkout leaves it."""
+    """A clone of the sample on a branch, as actions/checkout makes it."""
     shutil.copytree(SAMPLE, tmp_path / "origin")
     git(tmp_path / "origin", "init", "-q", "-b", "main")
     git(tmp_path / "origin", "add", "-A")
@@ -65,7 +65,7 @@ def change(checkout: Path, *texts: str) -> None:
 
 
 def review(checkout: Path) -> tuple[dict[str, int], str, str]:
-    """Run the action's steps; return their exit codes, what they print, and the comment."""
+    """Run the action's steps; return their exit codes, their output, and the comment."""
     [step] = [one for one in _steps(WORKFLOW) if "flexwire" in one.get("uses", "")]
     given = {
         name: re.sub(r"\$\{\{ github\.base_ref \}\}", "main", value)

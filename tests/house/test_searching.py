@@ -1,4 +1,4 @@
-"""No random search fails because the machine is busy, and one profile sees to it."""
+"""No random search fails because the machine is busy, and one profile ensures that."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hypothesis import settings
 from tests import searching
 
 TESTS = Path(__file__).parents[1]
-# What the profile decides, in the arguments of one search.
+# The settings of the profile, as arguments of one search.
 DECIDED = re.compile(r"\b(deadline|derandomize|database) ?=|HealthCheck\.too_slow|load_profile")
 SUPPRESSED = re.compile(r"suppress_health_check=(?!\[\*TIMED\b|list\(HealthCheck\))")
-# It has a variable of its own for other examples.
+# It has its own variable for other examples.
 OWN = {"codec/test_random_specs.py": {"derandomize"}}
 
 
 def decided(text: str) -> set[str]:
-    """Return what the searches of a file decide for themselves."""
+    """Return the settings that the searches of a file choose themselves."""
     found = {one[1] or one[0] for one in DECIDED.finditer(text)}
     return found | ({"suppress_health_check"} if SUPPRESSED.search(text) else set())
 

@@ -11,11 +11,11 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "tools").rglob("*.py")])
 FILE_LINES = 600
 SHORT_LINES = 60
-# A rule, an answer, a command or a convention is found by its name, however short its file is.
+# A rule, answer, command or convention is found by its name, so its file may be short.
 MANY_SHORT = {"rules", "answers", "cli", "conventions"}
 MOST_SHORT = 20
 FUNCTION_LINES = 60
-# One switch over all operations of a program, of which all that can be lifted out is.
+# One switch over all operations of a program; everything that can be moved out is outside.
 SWITCHES = {"reading.py": "decode", "writing.py": "run"}
 
 

@@ -1,4 +1,4 @@
-"""flexwire without extras is small, and runs without kernels and without what only Unix has."""
+"""flexwire without extras is small, and runs without kernels and without Unix-only modules."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _kernels() -> set[str]:
 
 
 def _needed(name: str, seen: set[str]) -> set[str]:
-    """Return the packages that one needs without extras, with those that these need."""
+    """Return the packages that one needs without extras, and the packages that these need."""
     if name in seen:
         return seen
     seen.add(name)
@@ -117,7 +117,7 @@ def _needed(name: str, seen: set[str]) -> set[str]:
 
 
 def test_an_installation_without_extras_is_small() -> None:
-    """In files that pip unpacks; Python's bytecode comes later, and pip can leave it out."""
+    """In files that pip unpacks; pip compiles bytecode later, or not at all."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed: set[str] = set()
     for line in project["dependencies"]:
@@ -214,7 +214,7 @@ def test_a_missing_module_is_told_when_it_is_used(
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'flexwire[records]'")):
         _ = missing.zstd
     assert import_optional("it", "records", "json") is json
-    # A module that is there and lacks another one is broken, and no matter of extras.
+    # An installed module that lacks another module is broken; extras do not matter there.
     (tmp_path / "broken_inside.py").write_text("import no_such_module")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError) as caught:

@@ -32,7 +32,7 @@ def markers() -> list[str]:
 
 
 def recipe(target: str) -> str:
-    """What make runs for a target, with its variables written out."""
+    """The commands that make runs for a target, with expanded variables."""
     (found,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
     variables = dict(re.findall(r"^(\w+) \??= ?(.*)$", MAKEFILE, re.MULTILINE))
     text: str = found
@@ -44,7 +44,7 @@ def recipe(target: str) -> str:
 
 def test_make_fast_leaves_out_all_that_is_marked_and_make_test_the_longest() -> None:
     (expression,) = re.findall(r'-m "not \((.+)\)"', recipe("fast"))
-    # A test does not take longer because it has its own process.
+    # A separate process does not make a test slow.
     assert expression.split(" or ") == [one for one in markers() if one != MARKER]
     assert " -m " not in recipe("test").replace(" -m pytest", "")
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_make_fast_leaves_out_all_that_is_marked_and_make_test_the_longest() -> 
 
 
 def test_an_expression_of_markers_names_only_markers_there_are() -> None:
-    # pytest refuses another one, and runs nothing.
+    # pytest refuses any other value, and runs nothing.
     wheel = (ROOT / "tools" / "try_wheel.py").read_text(encoding="utf-8")
     expressions = re.findall(r'-m "([^"]+)"', MAKEFILE) + re.findall(r'MARKS = "(.+)"', wheel)
     assert len(expressions) == 3
@@ -73,7 +73,7 @@ def test_both_check_all_else_before_they_begin() -> None:
 
 
 def unmarked(files: Iterator[tuple[str, str]]) -> list[str]:
-    """The files that show a sign of what takes long, and do not say so."""
+    """The files that show a sign of a slow test without its marker."""
     return [
         f"{name}: {marker}"
         for name, text in files
@@ -121,7 +121,7 @@ def test_a_process_beyond_the_first_takes_spark_last() -> None:
     spark, other = "tests/spark/test_commit.py", "tests/wire/test_tags.py"
     assert conftest.next_file([spark, other], is_full=False) == spark
     assert conftest.next_file([spark, other], is_full=True) == other
-    # Nothing is left undone.
+    # No target is missing.
     assert conftest.next_file([spark], is_full=True) == spark
 
 

@@ -1,7 +1,7 @@
-"""The clock on the wall says when something was, never how long it took: somebody may set it back.
+"""The wall clock says when something was, never how long it took: somebody may set it back.
 
-A duration, a time limit and an age come from `time.monotonic` or from one and the same store. Each
-place that asks the clock on the wall is listed here, with the reason why a jump does no harm there.
+A duration, a time limit and an age come from `time.monotonic`, or from the clock of one store. Each
+place that reads the wall clock is listed here, with the reason why a jump is harmless there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DATETIME = {
     f"datetime.{name}"
     for name in ["datetime.now", "datetime.utcnow", "datetime.today", "date.today"]
 }
-# Of a number that somebody else wrote: most numbers are of no year that a calendar has.
+# From a number that somebody else wrote: most numbers are outside a calendar's years.
 CONVERTED = {
     f"datetime.{name}"
     for name in ["datetime.fromtimestamp", "datetime.utcfromtimestamp", "date.fromtimestamp"]
@@ -57,7 +57,7 @@ LISTED = {
 
 
 def asks(text: str) -> Iterator[str]:
-    """Yield what a file asks the clock on the wall with, or makes a moment of a number with."""
+    """Yield a file's calls that read the wall clock, or make a moment from a number."""
     tree = ast.parse(text)
     imported = names(tree)
     for node in ast.walk(tree):

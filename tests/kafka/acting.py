@@ -1,4 +1,4 @@
-"""A cluster of two brokers that is changed in every way that its metadata's log tells."""
+"""A cluster of two brokers, changed in every way that its metadata log records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_SECONDS = 120
-# Snapshots come as often as anything is written, and old ones go only with a newer.
+# Each write makes a snapshot, and old snapshots are removed only after a newer one.
 SETTINGS = {
     "metadata.log.max.record.bytes.between.snapshots": "3000",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -47,7 +47,7 @@ OF_TOPIC, OF_BROKER = 2, 4
 
 @dataclass
 class Acts:
-    """A broker with the controller, and where a second one is."""
+    """A broker with the controller, and the place of a second broker."""
 
     version: str
     address: str
@@ -67,7 +67,7 @@ class Acts:
 
     @contextlib.contextmanager
     def second(self) -> Iterator[None]:
-        """Another broker of the cluster, as long as the block runs."""
+        """Another broker of the cluster, for the duration of the block."""
         directory = self.directory / "second"
         own = properties(self.directory / "server.properties")
         there = directory / "data"
@@ -92,7 +92,7 @@ class Acts:
             yield
 
     def fenced(self) -> dict[int, bool]:
-        """Return whether each broker is fenced; 3.9 names only brokers that are not."""
+        """Return whether each broker is fenced; 3.9 names only unfenced brokers."""
         body = {"includeClusterAuthorizedOperations": False, "endpointType": 1}
         if self.version.startswith("3."):
             said = self.ask(60, "DescribeCluster", 1, body)
@@ -156,7 +156,7 @@ def acl(principal: str) -> AclBinding:
 
 
 def act(acts: Acts) -> None:
-    """All that one broker can do."""
+    """All changes that one broker can make."""
     admin = acts.admin
     asked = [
         NewTopic("orders", 3, 1, config={"retention.ms": "-1", "segment.bytes": "1048576"}),
@@ -188,7 +188,7 @@ def act(acts: Acts) -> None:
     kinds = (ResourceType.TOPIC, "orders", ResourcePatternType.PREFIXED, "User:bob", "*")
     wanted = AclBindingFilter(*kinds, AclOperation.READ, AclPermissionType.ALLOW)
     done(admin.delete_acls([wanted]))
-    # The broker has to ask the controller for some first.
+    # The broker must first ask the controller for some of them.
     acts.until(lambda: acts.ask(22, "InitProducerId", 4, _PRODUCER)["errorCode"] == 0)
 
 
@@ -201,7 +201,7 @@ _PRODUCER = {
 
 
 def act_with_two(acts: Acts) -> None:
-    """Cases that need two brokers: replicas that move, together with their leaders."""
+    """Cases that need two brokers: replicas move, together with their leaders."""
     done(acts.admin.create_topics([NewTopic("both", 4, 2)]))
     reassign(acts, "orders", 0, [2])
     reassign(acts, "orders", 1, [1, 2])

@@ -19,9 +19,9 @@ MOST_WAITING = 120
 def ask(
     address: str, api: str, release: str, most: int | None = None, **form: Any
 ) -> dict[str, Any]:
-    """Send a request in the newest version of a release, and give the response, as JSON.
+    """Send a request in the newest version of a release, and return the response as JSON.
 
-    ``most`` is another version, where a later one is not wanted.
+    ``most`` limits the version.
     """
     request, response = message(f"{api}Request"), message(f"{api}Response")
     version = catalog().entry(f"{api}Request").releases[catalog().release(release)].highest
@@ -45,7 +45,7 @@ def ask(
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait until something holds that a broker does by itself; fail with ``what`` otherwise."""
+    """Wait for something that a broker does by itself; otherwise fail with ``what``."""
     end = time.monotonic() + MOST_WAITING
     while not holds():
         assert time.monotonic() < end, what

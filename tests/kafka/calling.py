@@ -24,14 +24,14 @@ _PLAIN = f"{_LOGIN}.plain.PlainLoginModule required"
 _SCRAM = f"{_LOGIN}.scram.ScramLoginModule required"
 PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is not a secret
 _SECRET = "for tests"  # noqa: S105 - it is not a secret
-# By SCRAM's mechanism: its number in Kafka, and its hash.
+# Kafka's number of each SCRAM mechanism, and its hash.
 SCRAM = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 ITERATIONS = 4096
 
 
 @dataclass(frozen=True)
 class Secured:
-    """A broker: its release, three listeners, and who signed its certificate."""
+    """A broker: its release, three listeners, and the authority of its certificate."""
 
     release: str
     plain: str
@@ -41,7 +41,7 @@ class Secured:
     directory: Path
 
     def config(self, mechanism: str, **others: str) -> Path:
-        """A client's properties file that logs in with a mechanism."""
+        """A client's properties file for one login mechanism."""
         module = _PLAIN if mechanism == "PLAIN" else _SCRAM
         password = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
         found = {
@@ -60,7 +60,7 @@ class Secured:
 
 @contextlib.contextmanager
 def secured(release: str, directory: Path) -> Iterator[Secured]:
-    """Start a broker that takes "alice" by PLAIN and both SCRAM mechanisms."""
+    """Start a broker that accepts "alice" by PLAIN and both SCRAM mechanisms."""
     first = free_ports(3)
     plain, secure, controllers = (f"{LOOPBACK}:{first + at}" for at in range(3))
     authority = Authority(directory)
@@ -92,7 +92,7 @@ def secured(release: str, directory: Path) -> Iterator[Secured]:
 
 @dataclass(frozen=True)
 class Separate:
-    """Two controllers, nodes 2 and 3, and a broker that is not one, node 1."""
+    """Two controllers, nodes 2 and 3, and node 1, which is only a broker."""
 
     broker: str
     controllers: dict[int, str]
@@ -112,7 +112,7 @@ def separate(release: str, directory: Path) -> Iterator[Separate]:
     def node(number: int, role: str, listener: str) -> contextlib.AbstractContextManager[str]:
         data = directory / str(number) / "data"
         data.mkdir(parents=True)
-        # Of one cluster, which formatting would not make them.
+        # One cluster's directories, which formatting would make different.
         facts = f"version=1\ncluster.id={cluster}\nnode.id={number}\n"
         (data / "meta.properties").write_text(facts)
         own = {
@@ -143,7 +143,7 @@ def add_scram_users(address: str) -> None:
                 "salt": base64.b64encode(salt).decode(),
                 "saltedPassword": base64.b64encode(salted).decode(),
             }
-            # A request may alter a user once.
+            # A request may alter each user only once.
             body = {"deletions": [], "upsertions": [upsertion]}
             answer = asked.call("AlterUserScramCredentials", body)
             assert not answer.error_codes, answer.to_json(names=True)
@@ -154,6 +154,6 @@ def _java(text: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A value as a properties file has it."""
+    """A value as a properties file writes it."""
     text = value.replace("\\", "\\\\")
     return "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in text)

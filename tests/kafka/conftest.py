@@ -1,4 +1,4 @@
-"""Real brokers, Spark with its own Kafka source, and topics of every kind that the two read."""
+"""Real brokers, Spark with its own Kafka source, and topics of every kind for both."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# Of the newest Spark for which Maven Central has it; it runs on 4.3 too, which has none of its own.
+# For the newest Spark on Maven Central; the connector runs on 4.3 too, which has none of its own.
 CONNECTOR = "4.2.0"
-# PySpark has these, and of another Spark's must none be on the class path.
+# PySpark has these jars, and the class path must not have another Spark's.
 OF_SPARK = ("hadoop-client-runtime", "hadoop-client-api", "scala-library", "slf4j-api", "jsr305")
-# Records of years ago stay, and the cleaner comes at once.
+# Old records stay, and the cleaner runs at once.
 SETTINGS = {
     "log.retention.ms": "-1",
     "log.cleaner.backoff.ms": "200",
     "log.cleaner.threads": "1",
-    # When the starts of logs are written down; a minute by default.
+    # How often log start offsets are written; a minute by default.
     "log.flush.start.offset.checkpoint.interval.ms": "1000",
 }
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A session that has the connector, which must be there when Java starts."""
+    """A session with the connector, which must be present when Java starts."""
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import SMALL_JAVA  # noqa: PLC0415 - it imports PySpark
 

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 MOST_SECONDS = 60
 TOPICS = {"orders": 3, "paid": 1}
 IDS = ("t-committed", "t-aborted", "t-open")
-# As long as a broker allows.
+# The longest that a broker allows.
 LASTING = {"transaction.timeout.ms": 900_000}
 
 
 @dataclass
 class Said:
-    """The broker's view at a moment, and a copy of its log directory at that moment.
+    """The broker's view at a moment, with a copy of its log directory at that moment.
 
-    ``early`` is what it said of commits at ``early_time``, and ``early_ends`` where the log of
-    commits ended.
+    ``early`` has the broker's commits at ``early_time``, and ``early_ends`` the ends of the commit
+    logs then.
     """
 
     logs: Path
@@ -49,7 +49,7 @@ class Said:
 
 
 class Coordinated:
-    """Clients of one broker, which stay until they are closed."""
+    """Clients of one broker, which stay open until they are closed."""
 
     def __init__(self, address: str, release: str) -> None:
         self.address, self.release = address, release
@@ -125,12 +125,12 @@ class Coordinated:
         self._kept.append(made)
         taken, end = 0, time.monotonic() + MOST_SECONDS
         while taken < 30:
-            # It begins with what is written after it has joined.
+            # It begins with records that are written after it has joined.
             made.poll(timeout=1)
             self._produce()
             taken += len(made.poll(timeout=2) or [])
             assert time.monotonic() < end, "the share group has no record"
-        # Asking for more acknowledges the last delivered records.
+        # The next poll acknowledges the last delivered records.
         while {
             one["startOffset"] < 0 for topic in self._shared() for one in topic["partitions"]
         } != {False}:
@@ -204,7 +204,7 @@ class Coordinated:
         return found
 
     def _fetched(self, *, stable: bool) -> list[dict[str, Any]]:
-        # Of all partitions that a group has a commit of, or of these.
+        # For all partitions that a group has committed, or for these.
         these: list[dict[str, Any]] = [
             {"name": name, "partitionIndexes": [*range(count)]} for name, count in TOPICS.items()
         ]

@@ -1,4 +1,4 @@
-"""Clients that ask a cluster all they can: Kafka's own, of its release, and librdkafka."""
+"""Clients that send every request they can: Kafka's own, of each release, and librdkafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_SECONDS = 300
 PROGRAMS = ROOT / "tools" / "java"
 STREAMS_GROUP, RECORDS = "drive-streams", 60
-# Kafka Streams of 4.4.0 is not published with the rest; it has no state here, and so no RocksDB.
+# Kafka Streams 4.4.0 is not published with the other jars; here it has no state, and so no RocksDB.
 STREAMS = Jars(
     "kafka-streams-4.3.1",
     ("org.apache.kafka:kafka-streams:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
@@ -33,7 +33,7 @@ Said = dict[str, list[tuple[str, ...]]]
 
 
 def compiled(release: str, directory: Path) -> Path:
-    """The broker's plug-in, compiled for a release, in a directory that a class path may name."""
+    """The broker's plug-in, compiled for a release, in a directory for a class path."""
     command = [_java(), "--module", "jdk.compiler/com.sun.tools.javac.Main", "-d", str(directory)]
     own = os.pathsep.join(str(jar) for jar in jars(release).glob("*.jar"))
     command += ["-cp", own, str(PROGRAMS / "TakeTelemetry.java")]
@@ -42,7 +42,7 @@ def compiled(release: str, directory: Path) -> Path:
 
 
 def drive(cluster: Sidecars) -> Said:
-    """Ask a cluster everything; return what Kafka's clients say, by the first word of each line."""
+    """Ask a cluster everything; return the output of Kafka's clients, by each line's first word."""
     plain, release = cluster.address("PLAINTEXT"), cluster.release
     said: Said = defaultdict(list)
     places = (plain, cluster.address("SASL"), str(len(cluster.nodes)))
@@ -64,7 +64,7 @@ def _java() -> str:
 
 def _run(release: str, program: str, *given: str, said: Said) -> None:
     own = STREAMS.bring() if release == "streams" else jars(release)
-    # Of 3.9 the groups of KIP-848 are a preview, and off.
+    # In 3.9 the groups of KIP-848 are a preview, and disabled.
     without = "true" if release < "4" else "false"
     command = [_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", f"-Dwithout.newer.groups={without}"]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{own}/*"]
@@ -77,8 +77,10 @@ def _run(release: str, program: str, *given: str, said: Said) -> None:
 
 
 def by_librdkafka(address: str) -> None:
-    """Requests that Java's clients do not send: AlterConfigs, and one for each partition of a
-    transaction."""
+    """Requests that Java's clients do not send:
+
+    AlterConfigs, and one for each partition of a transaction.
+    """
     told: dict[str, Any] = {"bootstrap.servers": address, "client.id": "librdkafka", "log_level": 2}
     admin: Any = confluent_admin
     client = admin.AdminClient(told)

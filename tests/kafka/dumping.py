@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_SECONDS = 180
-# That of 4.4.0 is not published with the rest; until 4.0 it is among the broker's own.
+# The tool of 4.4.0 is not published with the other jars; until 4.0 it is one of the broker's.
 _LATER = Jars(
     "kafka-tools-4.3.1",
     (
@@ -23,7 +23,7 @@ _LATER = Jars(
     ),
     ("org.slf4j:slf4j-reload4j", "org.rocksdb:rocksdbjni"),
 )
-# By how a topic's directory begins: which of the tool's decoders its records take.
+# The tool's decoder for the records of a topic, by the beginning of its directory name.
 _DECODERS = {
     "__consumer_offsets": "--offsets-decoder",
     "__transaction_state": "--transaction-log-decoder",
@@ -39,7 +39,7 @@ def decoder(log: Path) -> str | None:
 
 
 def dumped(release: str, logs: list[Path]) -> dict[Path, list[str]]:
-    """The lines that the tool prints of each log, which are all of one decoder."""
+    """The lines that the tool prints for each log, all read by one decoder."""
     later = release >= "4.1"
     own = _LATER.bring() if later else jars(release)
     program = "org.apache.kafka.tools.DumpLogSegments" if later else "kafka.tools.DumpLogSegments"

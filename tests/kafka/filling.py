@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COMPACT = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
-# A configuration each; the rest have none.
+# One configuration each; the others have none.
 TOPICS: dict[str, dict[str, str]] = {
     **{f"in-{codec}": {} for codec in CODECS},
     "in-broker-zstd": {"compression.type": "zstd"},
@@ -40,7 +40,7 @@ class Broker:
     logs: Path
 
     def producer(self, **settings: Any) -> Producer:
-        # It goes on to say that it lost the broker, when this has been stopped.
+        # It continues to say that it lost the broker after the broker was stopped.
         quiet = {"bootstrap.servers": self.address, "linger.ms": 20, "log_level": 2}
         return Producer({**quiet, **settings})
 
@@ -74,7 +74,7 @@ def write_any(broker: Broker, topic: str, codec: str, count: int = 500) -> None:
             (chosen.choice(["a", "b", "", "ключ"]), chosen.choice(texts))
             for _ in range(chosen.choice([0, 0, 1, 3]))
         ]
-        # Within a year, and in no order.
+        # Within a year, in no order.
         timestamp = 1_700_000_000_000 + chosen.randrange(30_000_000_000)
         producer.produce(
             topic,
@@ -115,9 +115,9 @@ def write_typed(broker: Broker, start: int = 0, count: int = 60) -> None:
 
 
 def write_transactions(broker: Broker) -> None:
-    """Committed ones, aborted ones, what has none, all mixed; and one that has not ended."""
+    """Committed, aborted and no transactions, all mixed, and one that has not ended."""
     plain = broker.producer()
-    # As long as a broker allows: it aborts what has not ended by then.
+    # The longest that a broker allows: then it aborts unfinished transactions.
     lasting = {"transaction.timeout.ms": 900_000}
     names = [f"t-{one}" for one in range(3)]
     producers = [broker.producer(**{"transactional.id": name}, **lasting) for name in names]
@@ -145,19 +145,19 @@ def write_transactions(broker: Broker) -> None:
     producers[0].flush(MOST_SECONDS)
     plain.produce("transactions", b"after what is open", partition=0)
     assert plain.flush(MOST_SECONDS) == 0
-    # The transaction must stay open as long as the broker runs.
+    # The transaction must stay open while the broker runs.
     _KEPT.append(producers)
 
 
 def write_compacted(broker: Broker) -> None:
-    """Keys many times, some deleted at last, and the cleaner has been there."""
+    """Repeated keys, some deleted in the end, in a cleaned log."""
     for turn in range(5):
         producer = broker.producer(**{"compression.type": CODECS[turn]})
         for number in range(100):
             value = None if turn == 4 and number < 20 else b"%d of %d" % (number, turn)
             producer.produce("compacted", key=b"%d" % number, value=value, partition=number % 2)
         assert producer.flush(MOST_SECONDS) == 0
-        # The next batch begins a new segment, and the cleaner takes those that are not the last.
+        # The next batch begins a new segment, and the cleaner processes all but the last segment.
         time.sleep(0.2)
     end = time.monotonic() + MOST_SECONDS
     while oldest(broker, "compacted", 0) == 0 or oldest(broker, "compacted", 1) == 0:
@@ -179,7 +179,7 @@ def oldest(broker: Broker, topic: str, partition: int) -> int:
 
 
 def consumed(broker: Broker, topic: str) -> list[tuple[int, int, int, bytes | None, bytes | None]]:
-    """The records of librdkafka's consumer: partition, offset, time, key and value, in order."""
+    """The records that librdkafka's consumer reads: partition, offset, time, key, value."""
     consumer, found = broker.consumer("reads all"), []
     partitions = consumer.list_topics(topic, MOST_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, one, 0) for one in partitions])
@@ -199,7 +199,7 @@ def consumed(broker: Broker, topic: str) -> list[tuple[int, int, int, bytes | No
 
 
 def delete_before(broker: Broker, topic: str, offset: int) -> None:
-    """Write a hundred records to a new topic of one partition, and move where its log begins."""
+    """Write a hundred records to a new topic of one partition, and move its log start offset."""
     admin = AdminClient({"bootstrap.servers": broker.address})
     for created in admin.create_topics([NewTopic(topic, 1, 1)]).values():
         created.result(MOST_SECONDS)
@@ -212,7 +212,7 @@ def delete_before(broker: Broker, topic: str, offset: int) -> None:
 
 
 def commit_offsets(broker: Broker) -> None:
-    """Give the internal topic of groups its records."""
+    """Write records to the internal topic of groups."""
     consumer = broker.consumer("commits")
     for offset in range(1, 20):
         at = [TopicPartition("typed", 0, offset), TopicPartition("in-none", 1, offset)]

@@ -1,4 +1,4 @@
-"""Which APIs captures hold, in which versions, and whether messages encode to their own bytes."""
+"""The APIs in captures, their versions, and whether messages encode to their own bytes."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from flexwire.versions import Versions
 
 MOST_SECONDS = 20
-# What each version from one on is asked, where brokers do not answer an empty body, or end by it:
-# a controller of 3.9 does by a FetchSnapshot of no topics.
+# The body for each version from a version on, if brokers do not answer an empty body or crash on
+# it: a controller of 3.9 crashes on a FetchSnapshot of no topics.
 _SNAPSHOT = {"partition": 0, "snapshotId": {"endOffset": 1, "epoch": 1}}
 BODIES: dict[str, tuple[int, dict[str, Any]]] = {
     "OffsetFetch": (8, {"groups": [{"groupId": "nobody's", "topics": []}]}),
     "AddPartitionsToTxn": (4, {"transactions": [{"transactionalId": "nobody's"}]}),
-    # A controller 0 there is, once ControllerRegistration was asked so; the tool that dumps logs
-    # is older than the record of its going.
+    # Controller 0 exists after such a ControllerRegistration; the tool that dumps logs is older
+    # than the record of its removal.
     "UnregisterController": (0, {"controllerId": 99}),
     "FetchSnapshot": (0, {"topics": [{"name": "__cluster_metadata", "partitions": [_SNAPSHOT]}]}),
 }
-# The client id of `flexwire call` here, which is no client whose APIs are looked for.
+# The client id of `flexwire call` here, which does not count as a client.
 CALL = "flexwire call"
 
 
 @dataclass
 class Reached:
-    """The content of captures: by API and direction, the versions and the number of messages."""
+    """The content of captures: the versions and the number of messages, by API and direction."""
 
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     called: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -50,7 +50,7 @@ class Reached:
 
 
 def reach(paths: Iterable[Path]) -> Reached:
-    """Decode and encode again all that captures hold."""
+    """Decode and encode again all messages in captures."""
     found = Reached()
     for one in read_messages(sorted(paths)):
         if not isinstance(one, CapturedMessage):
@@ -61,7 +61,7 @@ def reach(paths: Iterable[Path]) -> Reached:
         found.bytes += len(one.body)
         if one.type is MessageType.REQUEST:
             header: Any = one.header
-            # ControlledShutdown 0 says no client id, and of all only `call` sends it.
+            # ControlledShutdown 0 has no client id, and only `call` sends it.
             is_call = one.header_version == 0 or header.client_id == CALL
             seen = found.called if is_call else found.versions
             seen[name].add(one.version)
@@ -72,7 +72,7 @@ def reach(paths: Iterable[Path]) -> Reached:
 
 
 def ask_every_version(address: str) -> dict[tuple[str, int], str]:
-    """Send every API's every version, with an empty body; return what was not answered, and why."""
+    """Send every API's every version with an empty body; return what was not answered, and why."""
     with Broker.connect(address, client_id=CALL) as broker:
         offered = broker.offered
     silent = {}
@@ -89,7 +89,7 @@ def ask_every_version(address: str) -> dict[tuple[str, int], str]:
 
 
 def valid_versions(release: str, listener: str) -> dict[str, Versions]:
-    """By API the versions that a release has on brokers' or controllers' listeners."""
+    """The versions that a release has on listeners of brokers or controllers, by API."""
     known = catalog()
     found = {}
     for name in known.names():
@@ -101,6 +101,6 @@ def valid_versions(release: str, listener: str) -> dict[str, Versions]:
         ):
             valid = entry.releases[release]
             if listener in entry.spec(valid.highest, release=release).listeners:
-                # Named as now, whatever the release calls it.
+                # Under the current name, whatever the release calls it.
                 found[api_name(entry.api_key)] = valid
     return found

@@ -1,4 +1,4 @@
-"""The responses to `flexwire call`, in the same notation as the output of `Drive.java`."""
+"""The responses to `flexwire call`, in the notation of `Drive.java`'s output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TOPICS = tuple(f"drive-{codec}" for codec in CODECS)
 GROUP, EARLIEST, LATEST = "drive-group", -2, -1
-# As the protocol has them, by number.
+# By number, as in the protocol.
 _SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -41,7 +41,7 @@ WORDS = (
 
 
 def by_call(sidecars: Sidecars) -> set[tuple[str, ...]]:
-    """Ask for all of `WORDS`."""
+    """Send the requests for all of `WORDS`."""
     with Cluster(sidecars.address("PLAINTEXT"), client_id=CALL) as cluster:
         said = [
             *_of_cluster(cluster),
@@ -129,7 +129,7 @@ def _of_principals(cluster: Cluster) -> Iterator[tuple[Any, ...]]:
             yield "acl", one["resourceName"], acl["principal"], acl["host"]
     for one in _asked(cluster, "DescribeClientQuotas")["entries"]:
         who = ", ".join(f"{part['entityType']}={part['entityName']}" for part in one["entity"])
-        # Java writes doubles its own way.
+        # Java has its own format for doubles.
         limits = ", ".join(f"{limit['key']}={limit['value']:.1E}" for limit in one["values"])
         yield "quota", f"{{{who}}}", f"{{{limits.replace('E+0', 'E')}}}"
     for one in _asked(cluster, "DescribeUserScramCredentials", users=None)["results"]:

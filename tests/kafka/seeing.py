@@ -1,5 +1,4 @@
-"""The traffic that was seen for the APIs of real brokers, as data, and why some APIs are
-missing."""
+"""The observed traffic of real brokers' APIs, as data, and why some APIs are missing."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 SEEN: Final = Path(__file__).with_name("seen.json")
 # The directory for the observations of a run.
 LAST: Final = ROOT / ".build" / "seen"
-# They are sent at moments that no test can bring about, and may be seen or not.
+# They are sent at moments that a test cannot cause, so they may be seen or not.
 SOMETIMES: Final = {
     "AssignReplicasToDirs": "a node that has put a partition into another log directory tells it",
     "UpdateRaftVoter": "a controller that starts may tell which versions it has",
@@ -25,7 +24,7 @@ SOMETIMES: Final = {
 }
 _SHARE_39: Final = "share groups came with 4.0: of 3.9 no client sends it"
 _STREAMS: Final = "Kafka Streams of 4.4 sends it, which is not published with the rest"
-# By release: the APIs that no client or node sends here, and the reason.
+# The APIs that no client or node sends here, and the reason, by release.
 UNSEEN: Final[dict[str, dict[str, str]]] = {
     "3.9.2": {
         "ControlledShutdown": "brokers of a cluster with ZooKeeper send it",
@@ -48,7 +47,7 @@ UNSEEN: Final[dict[str, dict[str, str]]] = {
         "StreamsGroupTopologyDescriptionUpdate": _STREAMS,
     },
 }
-# The same where the cluster has one node.
+# The same for a cluster of one node.
 _ALONE: Final = "one node has nobody to send it to"
 ONE_NODE: Final = {
     "AlterPartition": _ALONE,
@@ -58,7 +57,7 @@ ONE_NODE: Final = {
 
 
 def seen(reached: Reached) -> dict[str, dict[str, str]]:
-    """By API the versions that clients and nodes sent, and those that `call` was answered."""
+    """The versions that clients and nodes sent, and those that `call` got answers to, by API."""
     return {
         "clients": _ranges(reached.versions),
         "call": _ranges(reached.called),
@@ -70,7 +69,7 @@ def _ranges(found: dict[str, set[int]]) -> dict[str, str]:
 
 
 def last_seen(release: str, reached: Reached) -> Path:
-    """Write the observations of a run with a release to a file, and return the file."""
+    """Write the observations of a run with a release to a file, and return its path."""
     LAST.mkdir(parents=True, exist_ok=True)
     path = LAST / f"{release}.json"
     path.write_text(json.dumps(seen(reached)), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""A cluster of combined nodes with a tap before every listener, so that nothing passes unseen.
+"""A cluster of combined nodes with a tap before every listener, so that the taps see everything.
 
-The taps have the names and ports that nodes advertise, as docs/tap.md has them beside brokers: so
-all requests of clients, between brokers and from nodes to the controller are captured.
+The taps have the names and ports that nodes advertise, as docs/tap.md describes for taps beside
+brokers. So all requests of clients, between brokers and from nodes to the controller are captured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LISTENERS = ("PLAINTEXT", "SASL", "CONTROLLER")
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _SHARE_STATE = "share.coordinator.state.topic"
-# The settings that allow groups of all types. In 4.0 share groups and their APIs are early access.
+# The settings that enable groups of all types. In 4.0 share groups and their APIs are early access.
 _OF_RELEASE = {
     "4.0": {
         "group.coordinator.rebalance.protocols": "classic,consumer,share",
@@ -36,7 +36,7 @@ _OF_RELEASE = {
 
 @dataclass(frozen=True)
 class Node:
-    """A node's number and log directories, and by listener where it is and where its tap is."""
+    """A node's number, its log directories, and the addresses of each listener and its tap."""
 
     number: int
     directory: Path
@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Sidecars:
-    """A cluster: its release, its nodes, where the captures are, and what each tap counted."""
+    """A cluster: its release, its nodes, the place of the captures, and each tap's counts."""
 
     release: str
     nodes: list[Node]
@@ -59,7 +59,7 @@ class Sidecars:
     counts: list[TapStatistics]
 
     def address(self, listener: str) -> str:
-        """The first node's, by way of its tap."""
+        """The first node's address, through its tap."""
         return str(self.nodes[0].taps[listener])
 
 
@@ -82,7 +82,7 @@ def sidecars(release: str, count: int, directory: Path, plug_ins: Path) -> Itera
         counts = running.enter_context(_tapping(pairs, captures))
         begun = [broker(release, node.directory, {**settings, **_of_node(node)}) for node in nodes]
         stacks = [running.enter_context(contextlib.ExitStack()) for _ in begun]
-        # Nodes need each other to start, and to end.
+        # Nodes need each other to start and to stop.
         list(pool.map(contextlib.ExitStack.enter_context, stacks, begun))
         yield Sidecars(release, nodes, captures, counts)
         list(pool.map(contextlib.ExitStack.close, stacks))
@@ -110,7 +110,7 @@ def _settings(release: str, nodes: list[Node], plug_ins: Path) -> dict[str, str]
         "super.users": "User:ANONYMOUS;User:carol",
         **replicated,
         f"{_SHARE_STATE}.num.partitions": "2",
-        # Some come from long ago.
+        # Some date from long ago.
         "log.retention.ms": "-1",
         **next((own for line, own in _OF_RELEASE.items() if release.startswith(line)), {}),
     }
@@ -127,7 +127,7 @@ def _of_node(node: Node) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _tapping(pairs: list[tuple[HostPort, HostPort]], out: Path) -> Iterator[list[TapStatistics]]:
-    """Taps in a thread of their own, closed at the end."""
+    """Taps in their own thread, closed at the end."""
     taps = [Tap(listen, upstream, out, keep_addresses=True) for listen, upstream in pairs]
     with running(taps):
         yield [tap.stats for tap in taps]

@@ -1,4 +1,4 @@
-"""Taps before real brokers, in a thread of their own while the tests' programs block this one."""
+"""Taps before real brokers, in their own thread because the tests block this one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SECONDS = 120
 
 @contextlib.contextmanager
 def running(taps: Sequence[Tap]) -> Iterator[None]:
-    """Start taps in their order, and close them at the end."""
+    """Start taps in order, and close them at the end."""
     started, stop = threading.Event(), threading.Event()
 
     async def job() -> None:

@@ -1,5 +1,4 @@
-"""The basis of `make kafka`: jars are available or the command fails, and no broker is left
-over."""
+"""The basis of `make kafka`: jars are available or the command fails, and no broker is left."""
 
 from __future__ import annotations
 

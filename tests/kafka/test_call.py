@@ -1,4 +1,4 @@
-"""`flexwire call` against real brokers: SASL over TLS, all routes, every API that only reads."""
+"""`flexwire call` against real brokers: SASL over TLS, all routes, every read-only API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.kafka
 
 MECHANISMS = ["PLAIN", *SCRAM]
 TOPIC, GROUP = "orders-eu", "billing"
-# What each asks about, where an empty body would be answered by nothing, or not at all.
+# The body for each API that answers an empty body with nothing, or not at all.
 BODIES: dict[str, dict[str, Any]] = {
     "ConsumerGroupDescribe": {"groupIds": [GROUP]},
     "DescribeConfigs": {"resources": [{"resourceType": 2, "resourceName": TOPIC}]},
@@ -52,7 +52,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ShareGroupDescribe": {"groupIds": [GROUP]},
     "StreamsGroupDescribe": {"groupIds": [GROUP]},
 }
-# There is no such group or transaction, nor an authorizer, and the connection is authenticated.
+# The group, the transaction and the authorizer do not exist, and the connection is authenticated.
 ERRORS = {
     "ConsumerGroupDescribe": "GROUP_ID_NOT_FOUND",
     "DescribeAcls": "SECURITY_DISABLED",
@@ -63,7 +63,7 @@ ERRORS = {
     "ShareGroupDescribe": "GROUP_ID_NOT_FOUND",
     "StreamsGroupDescribe": "GROUP_ID_NOT_FOUND",
 }
-# Only with a plug-in for metrics; and what came with share groups and streams groups.
+# Only with a metrics plug-in; and APIs that came with share groups and streams groups.
 _LATER = {
     "DescribeShareGroupOffsets", "GetTelemetrySubscriptions", "ReadShareGroupStateSummary",
     "ShareGroupDescribe", "StreamsGroupDescribe",
@@ -74,7 +74,7 @@ NOT_OFFERED = {
     "4.4.0": {"GetTelemetrySubscriptions"},
 }
 
-# The versions of Produce that are read, whatever is offered.
+# The versions of Produce that the broker reads, whatever it offers.
 PRODUCED = {"3.9.2": Versions(0, 11), "4.0.2": Versions(3, 12), "4.4.0": Versions(3, 13)}
 
 
@@ -130,7 +130,7 @@ def test_a_delegation_token_logs_in(kafka: Secured, cluster: Cluster) -> None:
         "SCRAM-SHA-256", token.token_id, base64.b64encode(token.hmac).decode(), is_token=True
     )
     trusts = read_client_config(kafka.config("PLAIN")).security.context
-    # The broker learns of it from the log of the cluster's metadata, a moment later.
+    # The broker learns of it from the metadata log, a moment later.
     for left in range(50, -1, -1):
         try:
             broker = Broker.connect(kafka.secure, Security(trusts, login))
@@ -150,7 +150,7 @@ def test_what_listens_otherwise_is_worded(kafka: Secured) -> None:
         Broker.connect(kafka.plain, Security(trusts))
     with pytest.raises(CallError, match="a TLS alert"), Broker.connect(kafka.secure) as broker:
         broker.call("Metadata")
-    # Without SASL the listener takes no request.
+    # Without SASL the listener accepts no request.
     with Broker.connect(kafka.secure, Security(trusts)) as broker:
         assert broker.offered
         with pytest.raises(CallError, match="closed the connection without an answer"):
@@ -172,7 +172,7 @@ ROUTES = ["any", "1", f"leader:{TOPIC}-1", f"group:{GROUP}", "transaction:t", "c
 
 @pytest.mark.parametrize("to", ROUTES)
 def test_every_route_leads_there(kafka: Secured, cluster: Cluster, to: str) -> None:
-    # The topics of coordinators are made when they are first asked for, which takes a while.
+    # The coordinators' topics are created on first use, which takes a while.
     answer = cluster.call("DescribeCluster", to=to, retries=8)
     assert str(answer.broker) == kafka.secure
 
@@ -180,7 +180,7 @@ def test_every_route_leads_there(kafka: Secured, cluster: Cluster, to: str) -> N
 def test_the_coordinator_of_a_share_partition_is_found(kafka: Secured, cluster: Cluster) -> None:
     described: Any = cluster.call("Metadata", BODIES["Metadata"]).to_json()
     to = f"share:{GROUP}:{described['topics'][0]['topicId']}:0"
-    # In 4.0 share groups are early access, and off.
+    # In 4.0 share groups are early access, and disabled.
     if kafka.release < "4.1":
         with pytest.raises(CallError, match="does not know the coordinator of share"):
             cluster.broker(to)
@@ -196,7 +196,7 @@ def test_controllers_are_asked_on_their_own_listener(kafka: Secured, to: str) ->
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["topics"][0]["partitions"][0]["leaderId"] == 1
-    # A broker's API is not there.
+    # The controller lacks this API of brokers.
     done = command(kafka.controllers, "Metadata", "--bootstrap-controller")
     assert "does not offer Metadata" in done.stderr
 
@@ -213,7 +213,7 @@ def test_controllers_that_are_not_brokers_are_found(release: str, tmp_path: Path
                 assert str(cluster.broker("controller").address) == nodes.controllers[leader]
                 for node, own in nodes.controllers.items():
                     assert str(cluster.broker(str(node)).address) == own
-        # One that is not active says so; --retry without a route asks the other, which is.
+        # An inactive controller says so; --retry without a route asks the other, which is active.
         [other] = [one for node, one in nodes.controllers.items() if node != leader]
         topic = {"name": TOPIC, "numPartitions": 1, "replicationFactor": 1}
         with Cluster(other, controllers=True) as cluster:
@@ -234,7 +234,7 @@ def test_every_api_that_only_reads_is_answered(kafka: Secured, cluster: Cluster)
     offered = cluster.broker().offered
     errors = dict(ERRORS)
     if kafka.release == "3.9.2":
-        # The groups of KIP-848 are off there by default.
+        # The groups of KIP-848 are disabled there by default.
         errors["ConsumerGroupDescribe"] = "UNSUPPORTED_VERSION"
     for name in sorted(READING):
         if api_key_of(name) not in offered:
@@ -242,7 +242,7 @@ def test_every_api_that_only_reads_is_answered(kafka: Secured, cluster: Cluster)
             continue
         answer = cluster.call(name, BODIES.get(name), allow_writes=False)
         assert answer.response is not None
-        # What was looked for is not there, in releases that say so.
+        # The requested object does not exist; these releases say so.
         assert {one.name for one in answer.error_codes} <= {errors.get(name)}, name
         assert type(answer.response).from_json(answer.to_json(), answer.version) == answer.response
     assert missing == NOT_OFFERED[kafka.release]

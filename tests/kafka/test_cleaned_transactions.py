@@ -43,7 +43,7 @@ def configure(address: str, version: str, **settings: str) -> None:
 
 
 def written(address: str) -> None:
-    """Write a few keys again and again: plainly, and in transactions of both fates."""
+    """Write a few keys again and again: plainly, in committed transactions, and in aborted ones."""
     plain = Producer({"bootstrap.servers": address, "log_level": 2})
     own = {"bootstrap.servers": address, "transactional.id": "t", "log_level": 2}
     within = Producer(own)
@@ -54,18 +54,18 @@ def written(address: str) -> None:
         within.begin_transaction()
         for at in range(3):
             within.produce(TOPIC, b"within", b"k%d" % ((number + at) % KEYS_OF), partition=0)
-        # What waits when a transaction is aborted is never sent.
+        # Records in the queue when a transaction is aborted are never sent.
         assert within.flush(MOST_SECONDS) == 0
         if number % 2:
             within.commit_transaction(MOST_SECONDS)
         else:
             within.abort_transaction(MOST_SECONDS)
-    # A coordinator answers before all markers are written, but to a producer that begins anew.
+    # A coordinator answers before all markers are written, except to a producer that begins anew.
     Producer(own).init_transactions(MOST_SECONDS)
 
 
 def offsets(logs: Path) -> list[int]:
-    """Return the offset of every record, of aborted transactions too."""
+    """Return the offset of every record, including those of aborted transactions."""
     found: list[int] = []
     for task in plan([logs], LogQuery(topics={TOPIC})):
         for piece in task:
@@ -75,7 +75,7 @@ def offsets(logs: Path) -> list[int]:
 
 
 def counted(logs: Path) -> tuple[int, int, int]:
-    """Return how many records there are, are superseded, and are aborted."""
+    """Return how many records there are, how many are superseded, and how many are aborted."""
     [log] = find_logs([logs], LogQuery(topics={TOPIC}))
     pieces = tuple((0, piece) for piece in pieces_of(log, LogQuery()))
     work = LogWork(pieces, frozenset(), {}, 1, {0: transactions_if_sound(log)})
@@ -107,7 +107,7 @@ def test_the_cleaner_removes_what_was_counted(tmp_path: Path, version: str) -> N
         later = Producer({"bootstrap.servers": address, "log_level": 2})
         end = time.monotonic() + 2 * MOST_SECONDS
         while True:
-            # Only a record that is appended makes a new segment; the active one is not cleaned.
+            # Only an appended record makes a new segment; the active segment is not cleaned.
             later.produce(TOPIC, b"later", b"other", partition=0)
             assert later.flush(MOST_SECONDS) == 0
             time.sleep(0.5)
@@ -119,7 +119,7 @@ def test_the_cleaner_removes_what_was_counted(tmp_path: Path, version: str) -> N
 
 
 def offsets_now(data: Path) -> list[int]:
-    """Return the offsets of a log that a broker may be cleaning; none where it was just then."""
+    """Return the offsets of a log that a broker may be cleaning; none if it is cleaning it now."""
     copy = data.parent.parent / "now"
     shutil.rmtree(copy, ignore_errors=True)
     try:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-# Where a configuration comes from: 1 is the topic's own, 2 a broker's, 3 that of all brokers.
+# The source of a configuration: 1 is the topic, 2 a broker, 3 the default of all brokers.
 OF_TOPIC, OF_BROKERS = (1,), (2, 3)
-# What loses nothing there, and so is allowed.
+# Changes that lose nothing there, and so are allowed.
 DOWNGRADES = {
     "3.9.2": ("metadata.version", 20),
     "4.0.2": ("transaction.version", 1),
@@ -31,7 +31,7 @@ DOWNGRADES = {
 
 
 def by_admin(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """By partition: leader, replicas and ISR, as the admin client describes topics."""
+    """Leader, replicas and ISR by partition, as the admin client describes topics."""
     names = list(acts.admin.list_topics(timeout=60).topics)
     found = {}
     for name, one in acts.admin.describe_topics(TopicCollection(names)).items():
@@ -47,7 +47,7 @@ def by_log(rows: list[Row]) -> dict[tuple[str, int], tuple[Any, ...]]:
 
 
 def epochs(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """By partition: leader epoch, and the ELR where the release has it."""
+    """Leader epoch by partition, and the ELR if the release has it."""
     asked = {"topics": None, "allowAutoTopicCreation": False}
     said = acts.ask(3, "Metadata", 12, {**asked, "includeTopicAuthorizedOperations": False})
     names = [{"name": one["name"]} for one in said["topics"]]
@@ -65,7 +65,7 @@ def epochs(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:
 
 
 def dynamic_configs(acts: Acts, topics: list[str]) -> dict[tuple[str, str, str], str | None]:
-    """The configurations by resource and name; None for a value that the broker does not show."""
+    """The configurations by resource and name; None for a value that the broker hides."""
     wanted = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     wanted += [ConfigResource(ResourceType.BROKER, "1")]
     found = {}
@@ -79,7 +79,7 @@ def dynamic_configs(acts: Acts, topics: list[str]) -> dict[tuple[str, str, str],
 
 
 def agree(spark: SparkSession, acts: Acts) -> None:
-    """Compare everything that can be asked of a broker."""
+    """Compare everything that a broker can be asked."""
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     expected, told = by_admin(acts), epochs(acts)
@@ -113,24 +113,24 @@ def agree(spark: SparkSession, acts: Acts) -> None:
         18, "ApiVersions", 3, {"clientSoftwareName": "a", "clientSoftwareVersion": "1"}
     )
     features = {one["name"]: one["maxVersionLevel"] for one in versions["finalizedFeatures"]}
-    # It does not name what is at 0.
+    # It does not name features at 0.
     assert {row.feature: row.level for row in levels.collect()} == features
     check_fenced(rows, {row.broker for row in brokers if row.is_fenced}, features)
     [row] = view("voters", "voters", state).collect()
-    # Static, and so in no record but that of the leader's election.
+    # Static, and so only in the record of the leader election.
     assert (row.voter, row.said_by, row.endpoints) == (1, "LEADER_CHANGE", None)
     assert quorum(acts.address, acts.version).voters == {1: None}
     clients(acts, state)
 
 
 def check_fenced(rows: list[Row], fenced: set[int], features: dict[str, int]) -> None:
-    """Compare ISRs with who is fenced: without ELRs (KIP-966) one may be the last of an ISR."""
+    """Compare ISRs with fenced brokers: without ELRs (KIP-966) one may be the last of an ISR."""
     has_elr = features.get("eligible.leader.replicas.version", 0) > 0
     lonely = [row for row in rows if fenced & {*row.isr}]
     assert all(len(row.isr) == 1 and row.leader is None for row in lonely)
     kept = [row for row in rows if fenced & {*row.elr}]
     assert not (lonely if has_elr else kept)
-    # What was moved to the second broker alone.
+    # Partitions that were moved to the second broker only.
     assert bool(fenced) == bool(lonely or kept)
 
 

@@ -1,5 +1,4 @@
-"""A log of commits that a broker's cleaner compacted: the views are exact where they claim to
-be."""
+"""A commit log that a broker's cleaner compacted: the views are exact where they claim to be."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 VERSION = VERSIONS[-1]
 LOG, TOPIC, PARTITIONS = "__consumer_offsets", "orders", 3
 GROUPS = tuple(f"g-{number}" for number in range(6))
-# It commits once, and again only at the end; and one that is deleted.
+# It commits once, and again only at the end; another group is deleted.
 STILL, GONE = "g-still", "g-gone"
 CLEANING = {"log.cleaner.backoff.ms": "200", "log.cleaner.threads": "1"}
 Commits = dict[tuple[str, int], int]
@@ -67,7 +66,7 @@ class Committing:
         assert said["responses"][0]["errorCode"] == 0, said
 
     def said(self) -> Commits:
-        """The broker's view of all commits, as the admin client gets it."""
+        """The broker's view of all commits, as the admin client receives it."""
         names = (*GROUPS, STILL, GONE)
         asked = [
             {"groupId": one, "memberId": None, "memberEpoch": -1, "topics": None} for one in names
@@ -105,7 +104,7 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
         made.delete(GONE)
 
         def is_cleaned() -> bool:
-            # Only a record that is appended makes a new segment.
+            # Only an appended record makes a new segment.
             made.commit(*GROUPS)
             time.sleep(0.3)
             return all(cleaned(logs).get(one, 0) > at for one, at in early_ends.items())
@@ -118,11 +117,11 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
         made.commit(*GROUPS, STILL)
         last = made.said()
     done = cleaned(logs)
-    # A replica that was moved copies a compacted log, and has a checkpoint without entries.
+    # A moved replica copies a compacted log, and has a checkpoint without entries.
     logs.joinpath("cleaner-offset-checkpoint").write_text("0\n0\n")
     assert all(early_ends[one] < done[one] <= late_ends[one] for one in done)
     rows = spark.read.format("kafka-log").option("topic", LOG).load(str(logs))
-    # The cleaner took most of them.
+    # The cleaner removed most of them.
     assert rows.count() < sum(early_ends.values())
 
     def view(ends: dict[int, int] | None) -> tuple[Commits, set[tuple[str, int]], tuple[int, ...]]:
@@ -139,8 +138,8 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
     assert view(late_ends) == (late, set(), ())
     known, unknown, incomplete = view(early_ends)
     assert incomplete == tuple(sorted(early_ends))
-    # What is said to be known is what it was; the rest is gone, and where anything of it is left
-    # that is said too.
+    # Facts that are reported as known are correct. All others are gone, and if a part of them is
+    # left, the view says so.
     assert known == {place: at for place, at in early.items() if place in known}
     assert {(STILL, one) for one in range(PARTITIONS)} <= {*known}
     assert unknown

@@ -1,4 +1,4 @@
-"""The names of configurations are those of Kafka's own classes, release for release."""
+"""The names of configurations equal those of Kafka's own classes in each release."""
 
 from __future__ import annotations
 

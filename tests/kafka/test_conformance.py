@@ -26,10 +26,10 @@ pytestmark = pytest.mark.kafka
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 SECONDS = 5.0
-"""How long a broker may take for an answer; 3.9 and 4.0 never give two of them (`QUIRKS`)."""
+"""How long a broker may take to answer; 3.9 and 4.0 never answer two requests (`QUIRKS`)."""
 TOPIC, GROUP = "orders", "billing"
-# By release: how many cases there are at least, and which APIs are not judged without an
-# authorizer, or with groups of KIP-848 off.
+# By release: the least number of cases, and the APIs that are not judged without an authorizer or
+# with groups of KIP-848 disabled.
 LEAST = {"3.9.2": 700, "4.0.2": 700, "4.4.0": 800}
 NOT_JUDGED = {
     "3.9.2": {"DescribeAcls", "ConsumerGroupDescribe", "OffsetFetch"},
@@ -63,14 +63,14 @@ def kafka(
 
 
 def state(address: str) -> dict[str, Any]:
-    """What a cluster says of its topics, groups, transactions, configurations and producers."""
+    """A cluster's view of its topics, groups, transactions, configurations and producers."""
     with Broker.connect(address) as asked:
         found: dict[str, Any] = {"releases": fitting_releases(asked.offered)}
         topics = asked.call("Metadata", {"topics": None}).to_json() or {}
         names = [topic["name"] for topic in topics["topics"]]
         resources = [{"resourceType": 2, "resourceName": name} for name in names]
         resources += [{"resourceType": 4, "resourceName": node} for node in ("", "1")]
-        # Null is every configuration, and the empty list of a default is none.
+        # Null means every configuration, and the default, an empty list, means none.
         body = {"resources": [{**one, "configurationKeys": None} for one in resources]}
         about = {"topics": [{"name": name, "partitionIndexes": [0]} for name in names]}
         group = {"groups": [{"groupId": GROUP, "memberId": None, "memberEpoch": -1}]}
@@ -87,7 +87,7 @@ def state(address: str) -> dict[str, Any]:
             found[name] = asked.call(name, asks, version).to_json()
         found["topics"] = topics
         found["features"] = asked.call("ApiVersions").to_json() or {}
-        # It grows with the metadata's log, to which the controller writes by itself.
+        # It grows with the metadata log, which the controller extends by itself.
         del found["features"]["finalizedFeaturesEpoch"]
     return found
 
@@ -172,7 +172,7 @@ def test_the_cluster_is_as_it_was(
 
 
 def test_a_new_cluster_gets_no_internal_topic(tmp_path: Any) -> None:
-    """Not even the coordinators' topics, which the first question about a coordinator creates."""
+    """Not even the coordinators' topics, which the first request for a coordinator creates."""
     with broker(VERSIONS[-1], tmp_path) as address:
         conform(address, Asking(VERSIONS[-1]), timeout=SECONDS)
         assert state_of_topics(address) == []

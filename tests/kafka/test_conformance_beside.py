@@ -1,4 +1,4 @@
-"""Apache Kafka compared with itself does the same in each case, and a stopped run can continue."""
+"""Apache Kafka beside itself behaves equally in each case, and a stopped run can continue."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_run_that_was_stopped_says_the_same(kafka: tuple[str, str], tmp_path: 
     with pytest.raises(StoppedError):
         conform(address, asking, timeout=SECONDS, journal=journal, watch=stop_after(count))
     again = conform(address, asking, timeout=SECONDS, journal=journal)
-    # Answers that may hold credentials are not in a journal.
+    # A journal has no answers that may hold credentials.
     assert count - 100 < again.resumed < count
     verdicts = [(one.case.name, one.verdict, one.error_codes) for one in whole.results]
     assert [(one.case.name, one.verdict, one.error_codes) for one in again.results] == verdicts

@@ -32,7 +32,7 @@ def test_thirty_mutants_are_found_and_the_cluster_is_as_it_was(kafka: tuple[str,
         run = conform(proxied, Asking(release, hostile=True), timeout=SECONDS)
     assert run.deviations == ()
     planted: list[Mutant] = []
-    # Of a response without a place for its mutation, another is drawn.
+    # If a response has no place for its mutation, another response is drawn.
     for asking, mutant in drawn(address, release, SEED, 2 * COUNT):
         if len(planted) == COUNT:
             break

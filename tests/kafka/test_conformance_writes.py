@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["kafka"]
 pytestmark = pytest.mark.kafka
 
-# Offsets in ZooKeeper, which 3.9.2 still offers to commit, and groups of KIP-848, which are off.
+# Offsets in ZooKeeper, which 3.9.2 still offers to commit, and groups of KIP-848, which are
+# disabled.
 NOT_JUDGED = {
     "3.9.2": {("OffsetCommit", 0), ("ConsumerGroupHeartbeat", 0)},
     "4.0.2": set(),
     "4.4.0": set(),
 }
 INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-# The answers of these are about a thing that is there, or that nobody has: each has an error code.
+# The answers to these are about an existing object, or one that nobody has: each has an error code.
 ALWAYS_AN_ERROR = {
     "DeleteShareGroupOffsets",
     *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"),
@@ -53,7 +54,7 @@ def offered(address: str) -> set[int]:
 
 
 def told(address: str) -> dict[str, Any]:
-    """What a cluster says of itself, without what a client of groups and transactions leaves.
+    """The cluster's view of itself, without traces of a client of groups and transactions.
 
     These are internal topics, and a transactional id that nothing removes.
     """
@@ -65,7 +66,7 @@ def told(address: str) -> dict[str, Any]:
 
 
 def check(run: ConformanceRun, address: str, asking: Asking) -> None:
-    """Assert that a run found nothing, and that its requests did something."""
+    """Assert that a run found nothing, and that its requests had an effect."""
     assert run.deviations == ()
     assert [one.split(" ", 2)[:2] for one in run.left] == [["transactional", "id"]]
     writes = [one for one in run.results if one.case.writes]
@@ -86,7 +87,7 @@ def check(run: ConformanceRun, address: str, asking: Asking) -> None:
         ours = [one for one in writes if one.case.api_name == name]
         codes = [one.error_codes for one in ours if one.case.kind is not Kind.UNOFFERED]
         is_off = name == "ConsumerGroupHeartbeat" and bool(unjudged)
-        # A session of a share group ends with its connection, which cases may share or not.
+        # A share session ends with its connection, which cases may or may not share.
         if name != "ShareAcknowledge":
             assert (frozenset() in codes) is not (name in ALWAYS_AN_ERROR or is_off), name
         found = frozenset().union(*codes) - RETRIABLE
@@ -126,14 +127,14 @@ def test_a_cluster_that_nobody_needs_is_changed_as_kafka_does(release: str, tmp_
         asking = Asking(release, own=own_name(), disposable=True)
         check(conform(address, asking, timeout=SECONDS), address, asking)
         assert set(write_questions("")) < {*own_questions(asking)}
-        # What is changed stays, as the page says.
+        # Changes stay, as the page says.
         users = [one["user"] for one in told(address)["DescribeUserScramCredentials"]["results"]]
         assert users == [asking.own]
 
 
 @contextlib.contextmanager
 def of_two_nodes(release: str, directory: Path) -> Iterator[tuple[str, str]]:
-    """Start a broker that is the controller too, and a second broker: their addresses."""
+    """Start a broker that is also the controller, and a second broker; yield their addresses."""
     first = free_ports(3)
     one, two, controller = (f"{LOOPBACK}:{first + at}" for at in range(3))
     common = {"controller.quorum.voters": f"1@{controller}", CLUSTER_ID: new_id()}

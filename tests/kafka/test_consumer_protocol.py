@@ -62,7 +62,7 @@ def classic_member(address: str, release: str, group: str, traits: GroupTraits) 
     first: dict[str, Any] = {}
 
     def has_coordinator() -> bool:
-        # The first question makes the topic of the groups.
+        # The first request creates the groups' topic.
         found = ask(address, "FindCoordinator", release, keyType=0, coordinatorKeys=[group])
         return bool(found["coordinators"][0]["errorCode"] == NO_ERROR)
 
@@ -88,7 +88,7 @@ def classic_member(address: str, release: str, group: str, traits: GroupTraits) 
 
 
 def comes(address: str, release: str, group: str) -> int:
-    """Return the error that a member of the consumer protocol gets when it comes to the group."""
+    """Return the error for a member of the consumer protocol that joins the group."""
     answer = ask(
         address, "ConsumerGroupHeartbeat", release, groupId=group,
         memberId="AAAAAAAAAAAAAAAAAAAAAQ", memberEpoch=0, instanceId=None, rackId=None,

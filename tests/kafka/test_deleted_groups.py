@@ -1,4 +1,4 @@
-"""A group that is deleted in the middle of a transaction: its offsets do not come back."""
+"""A group is deleted during a transaction: its offsets do not come back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD, NEW = VERSIONS[0], VERSIONS[-1]
 
 
 def told(address: str, version: str) -> dict[str, int]:
-    """What the broker says that the groups have committed."""
+    """The broker's view of what the groups have committed."""
     asked = [
         {"groupId": one, "memberId": None, "memberEpoch": -1, "topics": None}
         for one in (GROUP, STAYS)
@@ -68,7 +68,7 @@ def test_what_a_deleted_group_had_pending_is_gone(
     directory = tmp_path / "broker"
     with broker(version, directory) as address:
         delete_within_a_transaction(address)
-        # Markers are written after the producer has its answer.
+        # Markers are written after the producer gets its answer.
         until(lambda: told(address, version).get(STAYS) == 9, "the transaction did not end")
         running = told(address, version)
         shutil.copytree(directory / "data", tmp_path / "copy")

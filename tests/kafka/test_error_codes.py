@@ -1,4 +1,4 @@
-"""Error codes are those of Kafka's own clients, release for release."""
+"""Error codes equal those of Kafka's own clients in each release."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every API that real clients and nodes reach, by release: decoded, and encoded to the same bytes.
+"""Every API that real clients and nodes use, by release: decoded, and encoded to the same bytes.
 
-What was seen stands in seen.json beside this file and in docs/real-brokers.md; where a release is
-seen to do otherwise, the test says so, and ``python -m tests.docs.test_real_brokers_page`` takes
-over what the last run of this test saw.
+seen.json beside this file and docs/real-brokers.md record what was seen. If a release behaves
+differently, the test says so, and ``python -m tests.docs.test_real_brokers_page`` records what the
+last run of this test saw.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# All of them say Spark, though one starts it: tests with Spark come first, and between them and the
-# others every cluster would be started and driven a second time.
+# All of them have Spark's marker, though only one starts Spark: tests with Spark run first, so
+# otherwise every cluster would be started and driven twice.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-# Of the newest release; the others have one.
+# Of the newest release; the other releases have one.
 NODES = 3
 HAVE_RECORDS = {"ProduceRequest", "FetchResponse"}
 _PARTITIONS = re.compile(r"(?<=,partitions=\[)[^\]]*")
@@ -48,7 +48,7 @@ _PARTITIONS = re.compile(r"(?<=,partitions=\[)[^\]]*")
 
 @dataclass(frozen=True)
 class Driven:
-    """What a cluster's clients said, what `call` did, and what is left when it has ended."""
+    """The output of a cluster's clients, the results of `call`, and the files left at the end."""
 
     release: str
     said: Said
@@ -88,7 +88,7 @@ def driven(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_every_message_encodes_to_its_own_bytes(driven: Driven) -> None:
     assert not driven.reached.unused
     assert driven.reached.unlike == []
-    # Of each API that was asked, there is an answer; Produce may have none.
+    # Each API in a request has a response; Produce may have none.
     for name in driven.reached.versions | driven.reached.called:
         assert driven.reached.messages[f"{name}Response"] > 0, name
 
@@ -126,7 +126,7 @@ def test_records_are_those_that_were_sent(driven: Driven) -> None:
     read: dict[str, Counter[tuple[str, ...]]] = {}
     for group, *one in driven.said["read"]:
         read.setdefault(group, Counter())[tuple(one)] += 1
-    # In 3.9 the groups of KIP-848 are off.
+    # In 3.9 the groups of KIP-848 are disabled.
     assert {*read} == {"drive-group", *(("drive-newer",) if driven.release >= "4" else ())}
     assert all(found == Counter(sent) for found in read.values())
     wanted = Counter[tuple[str, ...]](
@@ -138,7 +138,7 @@ def test_records_are_those_that_were_sent(driven: Driven) -> None:
 
 
 def captured(captures: Path) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]:
-    """Partition, time, key and value of each record that a producer sent, and that was fetched."""
+    """Partition, time, key and value of each record that was sent and fetched."""
     produced, fetched = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for one in read_messages(sorted(captures.iterdir())):
         if not isinstance(one, CapturedMessage) or one.name not in HAVE_RECORDS:
@@ -186,7 +186,7 @@ def test_a_dump_is_what_kafka_s_own_tool_prints(driven: Driven) -> None:
 
 
 def in_any_order(line: str) -> str:
-    """A line in which a transaction's partitions, which the tool has in a set, are sorted."""
+    """A line with the partitions of a transaction sorted, because the tool has them in a set."""
     return _PARTITIONS.sub(lambda found: ",".join(sorted(found[0].split(","))), line)
 
 

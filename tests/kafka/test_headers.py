@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
 def decoded(source: DataFrame) -> DataFrame:
-    """What the functions make of the rows of a source."""
+    """The results of the functions for the rows of a source."""
     from flexwire.spark.functions import from_kafka, header, kafka_headers  # noqa: PLC0415 - 4.1
 
     version = F.col("key").cast("string").cast("int")
@@ -40,7 +40,7 @@ def decoded(source: DataFrame) -> DataFrame:
 
 
 def holds(found: list[Row]) -> None:
-    """Say by hand what each record is, from what was sent."""
+    """Write by hand what each record is, from what was sent."""
     assert found
     for row in found:
         number = int(row.message.topics[0].name.removeprefix("topic "))

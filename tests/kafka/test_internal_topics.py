@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 def said(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Said]:
-    """What a broker of each release said, and its logs of that moment."""
+    """What a broker of each release said, and its logs at that moment."""
     directory = tmp_path_factory.mktemp(f"coordinated-{request.param}")
     with broker(request.param, directory) as address:
         made = Coordinated(address, request.param)
@@ -75,7 +75,7 @@ def test_last_commits_and_lag(spark: SparkSession, said: Said) -> None:
     for (_, topic, partition), row in rows.items():
         end = said.ends[topic, partition]
         assert row.end_offset == end
-        # The broker was running, and has written down its high watermarks 5 seconds before or less.
+        # The broker was running, and wrote its high watermarks at most 5 seconds before.
         assert not row.is_watermark_exact
         readable = end if row.high_watermark is None else max(row.high_watermark, row.offset or 0)
         assert readable <= end
@@ -103,7 +103,7 @@ def test_groups_and_members(spark: SparkSession, said: Said) -> None:
     assert unreadable(log, RECORDS).count() == 0
     found = {row.group: row for row in groups(log).collect()}
     told = {one["groupId"]: one for one in said.groups}
-    # Those that only commit have no record of their own.
+    # Groups that only commit have no record of their own.
     only_commit = {
         name
         for name, one in told.items()
@@ -135,7 +135,7 @@ def test_groups_and_members(spark: SparkSession, said: Said) -> None:
 
 
 def check_members(group: dict[str, Any], found: Row, row: Row) -> None:
-    """Compare the one member of a group of a new protocol."""
+    """Compare the single member of a group of a new protocol."""
     [one] = group["members"]
     assert found.epoch == group["groupEpoch"]
     for ours, theirs in {
@@ -184,7 +184,7 @@ def test_transactions_and_those_that_hang(spark: SparkSession, said: Said) -> No
         ("t-open", "__consumer_offsets"),
         ("t-open", "paid"),
     }
-    # Where no coordinator knows of it, an operator has to end it.
+    # If no coordinator knows of it, an operator must end it.
     alone = hanging_transactions(view.where("transactional_id != 't-open'"), now, opened).collect()
     assert [(row.state, row.topic, row.first_offset) for row in alone] == [
         (None, "paid", found[row.producer_id]) for row in alone

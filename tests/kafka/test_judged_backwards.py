@@ -1,4 +1,4 @@
-"""A client is captured at a newer broker, judged for an older one, and run against that."""
+"""A client is captured at a newer broker, judged for an older one, and run against it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 OLDER, NEWER = VERSIONS[0], VERSIONS[-1]
 TOPIC, MOST_SECONDS, COUNT = "backwards", 30, 3
 PROTOCOLS = ("classic", "consumer")
-# The new protocol is a choice of the broker's too: what fails is not to be that.
+# The broker must enable the new protocol too; otherwise a failure would have that cause.
 SETTINGS = {"group.coordinator.rebalance.protocols": "classic,consumer"}
 
 
@@ -38,7 +38,7 @@ def prepare(address: str) -> None:
 
 
 def consumed(address: str, protocol: str) -> int:
-    """How many records a consumer reads, of another client id for each protocol."""
+    """How many records a consumer reads, with another client id for each protocol."""
     told = {"bootstrap.servers": address, "group.id": f"g-{protocol}", "client.id": protocol}
     consumer = Consumer({**told, "group.protocol": protocol, "auto.offset.reset": "earliest"})
     consumer.subscribe([TOPIC])
@@ -76,6 +76,6 @@ def test_what_the_audit_foresees_of_an_older_broker_is_what_happens(tmp_path: Pa
     with broker(OLDER, tmp_path / OLDER, SETTINGS) as address:
         prepare(address)
         assert consumed(address, "classic") == COUNT
-        # librdkafka reads nothing for as long as anybody waits; some releases say an error.
+        # librdkafka reads nothing, however long one waits; some releases report an error.
         with contextlib.suppress(KafkaException):
             assert consumed(address, "consumer") == 0

@@ -1,4 +1,4 @@
-"""A real broker's JVM logs the secrets of its TLS connections, and these open a capture of them."""
+"""A real broker's JVM logs the secrets of its TLS connections, and these decrypt a capture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 VERSION = "4.4.0"
-# It needs nothing of what it says that it needs.
+# It needs none of its declared dependencies.
 AGENT = Jars(
     "extract-tls-secrets-4.0.0", ("name.neykov:extract-tls-secrets:4.0.0",), left_out=("*:*",)
 )
@@ -34,7 +34,7 @@ AGENT = Jars(
 
 @dataclass(frozen=True)
 class Logged:
-    """A broker that logs its secrets, a tap that sees TLS only, and who signed the certificate."""
+    """A broker that logs its secrets, a tap that sees only TLS, and the certificate's authority."""
 
     tap: Tap
     secrets: Path

@@ -33,7 +33,7 @@ def test_a_broker_s_directory(spark: SparkSession, kafka: Broker, tmp_path: Path
         assert got.superseded_records == expected["superseded"], topic
         assert got.damaged == 0
     for topic in TOPICS:
-        # A third of 18 transactions was aborted; two records are open, or after one that is.
+        # A third of 18 transactions was aborted; two records are open, or follow an open one.
         unseen = 6 * 10 + 2 if topic == "transactions" else 0
         assert answers[topic].records == len(consumed(kafka, topic)) + unseen, topic
     codecs = {topic: row.codecs for topic, row in answers.items() if topic.startswith("in-")}
@@ -52,7 +52,7 @@ def test_a_broker_s_directory(spark: SparkSession, kafka: Broker, tmp_path: Path
 
 
 def by_spark(spark: SparkSession, kafka: Broker) -> dict[str, dict[str, Any]]:
-    """The same by records one by one, as ``kafka-log`` gives them."""
+    """The same with records read one by one, as ``kafka-log`` returns them."""
     schema = "topic string, partition int, key binary, value binary"
     found: dict[str, dict[str, Any]] = defaultdict(lambda: {"records": 0, "tombstones": 0, "n": 0})
     keys: dict[str, set[Any]] = defaultdict(set)

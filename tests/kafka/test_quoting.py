@@ -1,5 +1,4 @@
-"""If real brokers quote a secret configuration that they refuse, no capture of a tap has the
-secret."""
+"""If real brokers quote a secret configuration that they refuse, no capture of a tap has it."""
 
 from __future__ import annotations
 
@@ -16,15 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-SECRET = "opensesame"  # noqa: S105 - planted, to be found nowhere
-# No value is a number. Two are secret by what they say.
+SECRET = "opensesame"  # noqa: S105 - planted, and must not be found anywhere
+# No value is a number. Two are secret because of their text.
 TOPIC = ("retention.ms", f"password={SECRET}")
 BROKER = ("log.retention.ms", f"password={SECRET}")
 OPEN = ("retention.ms", "soon")
 
 
 def create(address: str, version: str, config: tuple[str, str]) -> str:
-    """Create a topic that the broker refuses, and return what it says."""
+    """Create a topic that the broker refuses, and return its message."""
     topic: dict[str, Any] = {"name": "refused", "numPartitions": 1, "replicationFactor": 1}
     topic |= {"assignments": [], "configs": [{"name": config[0], "value": config[1]}]}
     form: dict[str, Any] = {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False}
@@ -33,7 +32,7 @@ def create(address: str, version: str, config: tuple[str, str]) -> str:
 
 
 def alter(address: str, version: str, config: tuple[str, str]) -> str:
-    """Set what the broker refuses, and return what it says."""
+    """Set a value that the broker refuses, and return its message."""
     value = {"name": config[0], "configOperation": 0, "value": config[1]}
     resource = {"resourceType": 4, "resourceName": "1", "configs": [value]}
     form: dict[str, Any] = {"resources": [resource], "validateOnly": False}

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 REAL, REHEARSED = "3.9.2", ("4.0.2", "4.4.0")
 API_VERSIONS = 18
-# Requests that change nothing, by API, with the fields that brokers want.
+# Requests that change nothing, by API, with the fields that brokers require.
 ASKED: dict[str, dict[str, Any]] = {
     "Produce": {"acks": -1},
     "Fetch": {},
@@ -61,7 +61,7 @@ def new(
 
 
 def said(address: HostPort, *payloads: bytes) -> list[bytes]:
-    """What an address answers to requests on one connection; fewer where it closed."""
+    """The answers of an address to requests on one connection; fewer if it closed."""
     answers: list[bytes] = []
     with socket.create_connection(address, MOST_SECONDS) as plain, plain.makefile("rb") as heard:
         plain.sendall(b"".join(map(frame, payloads)))
@@ -105,7 +105,7 @@ def test_lists_are_those_of_the_release_but_for_what_is_documented(
                 assert ours == theirs
                 equal += 1
                 continue
-            # Documented: what 3.9.2 lacks is missing, and what is said of the cluster is its own.
+            # Documented: what 3.9.2 lacks is missing, and the cluster's facts are its own.
             (source,) = said(old.listeners["PLAINTEXT"], asks(min(version, 4)))
             from_old, found = shown(source, min(version, 4)), shown(ours, version)
             expected = shown(theirs, version)
@@ -144,7 +144,7 @@ def test_what_the_release_refuses_is_refused_and_all_else_is_answered(
             for version in stable_versions(api_key, REAL):
                 body = message(f"{name}Request")(**fields)
                 payload = request_payload(api_key, version, body)
-                # What came before is answered first.
+                # Earlier requests are answered first.
                 both = [asks(0), payload]
                 theirs, ours = said(real, *both), said(tap.listen_address, *both)
                 assert len(ours) == len(theirs), (name, version)
@@ -165,7 +165,7 @@ def test_clients_fail_and_go_on_as_with_the_release(
             assert by_confluent(str(address), f"confluent-{release}") == [b"0", b"1", b"2"]
             assert by_old_producer(str(address)) is False
         assert tap.stats.rehearsed_closed > 0
-        # Once it is over, the same client works.
+        # After it ends, the same client works.
         tap.end_rehearsal()
         assert by_old_producer(str(tap.listen_address)) is True
     assert tap.rehearsal is not None
@@ -195,7 +195,7 @@ def by_confluent(address: str, topic: str) -> list[bytes]:
 
 
 def by_old_producer(address: str) -> bool:
-    """Return whether a client works that writes as for 0.10 without asking for versions."""
+    """Return whether a client works that writes like 0.10 without asking for versions."""
     producer = KafkaProducer(
         bootstrap_servers=address,
         client_id="old-producer",

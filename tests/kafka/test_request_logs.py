@@ -116,7 +116,7 @@ def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
     """What docs/request-logs.md says of INFO: 3.9.0 logs nothing (KAFKA-18272)."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG.replace("=debug", "=info"))
     with broker(release, tmp_path) as address:
-        # 4.0 removed version 0 of it.
+        # 4.0 removed its version 0.
         for version in (0, 4):
             form: dict[str, Any] = {"resources": []}
             if version:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 MOST_SECONDS = 120
-# "5" is a number where the tool's older form of a line has one.
+# "5" is a number in the place where the tool's older line format has one.
 TOPICS = ("orders", "5")
 GROUPS = (
     "plain",
@@ -45,7 +45,7 @@ Offsets = dict[tuple[str, str], int]
 
 
 def tool(version: str, address: str, *given: str) -> subprocess.CompletedProcess[str]:
-    """Run kafka-consumer-groups of a release."""
+    """Run a release's kafka-consumer-groups."""
     wanted = (f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36")
     jars = Jars(f"kafka-tools-{version}", wanted, ("org.slf4j:slf4j-reload4j",)).bring()
     program = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -61,7 +61,7 @@ def tool(version: str, address: str, *given: str) -> subprocess.CompletedProcess
 
 
 def commit(address: str, offset: int) -> None:
-    """Have every group commit an offset of each topic."""
+    """Let every group commit an offset of each topic."""
     for group in (*GROUPS, BROKEN):
         own = {"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False}
         consumer = Consumer({**own, "log_level": 2})
@@ -128,7 +128,7 @@ def test_kafkas_tool_takes_a_plan(
             one: offset for one, offset in before.items() if one not in kept
         }, done.stdout + done.stderr
         assert {found[one] for one in kept} == {3}
-        # A group that is asked for alone takes its lines of the same file.
+        # A group that is requested by itself uses its lines of the same file.
         commit(address, 3)
         alone = ("--reset-offsets", "--group", "plain", "--execute", "--from-file", str(plan))
         done = tool(of_tool, address, *alone)

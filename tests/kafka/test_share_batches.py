@@ -1,4 +1,4 @@
-"""Batches of share groups that overlap are combined as Kafka's own share coordinator does."""
+"""Overlapping batches of share groups are combined as Kafka's own share coordinator does it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def batch(text: str) -> tuple[int, int, int, int]:
     return first, last, fate, count
 
 
-# 3.9 has no share coordinator that is released.
+# 3.9 has no released share coordinator.
 @pytest.mark.parametrize("version", VERSIONS[1:])
 def test_the_reference_is_kafkas_combiner(version: str) -> None:
     drawn = random_batches(2000)
@@ -32,5 +32,5 @@ def test_the_reference_is_kafkas_combiner(version: str) -> None:
         check=True,
     )
     told = [[batch(one) for one in line.split()] for line in ran.stdout.splitlines()]
-    # 4.0 leaves some neighbours apart that share one fate.
+    # 4.0 does not join some neighbours with the same state.
     assert [state(one, -1) for one in told] == [state(batches, at) for batches, at in cases]

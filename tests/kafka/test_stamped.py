@@ -1,4 +1,4 @@
-"""Real brokers take stamped requests of real clients, and captures say who sent which tags."""
+"""Real brokers accept stamped requests of real clients, and captures say who sent which tags."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_stamped_traffic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> 
     apis = {client: {name for name, tags in arrived[client] if tags} for client in CLIENTS}
     assert apis["confluent"] >= OFTEN | {"DeleteTopics", "DescribeGroups"}
     assert apis["kafka-python"] >= OFTEN | {"FindCoordinator", "JoinGroup", "SyncGroup"}
-    # It asks in versions that are not flexible, and these pass as they are.
+    # It sends versions that are not flexible, and these pass unchanged.
     assert arrived["aiokafka"]
     assert apis["aiokafka"] == set()
     assert before.stats.unstamped_not_flexible >= len(arrived["aiokafka"])
@@ -80,7 +80,7 @@ def test_stamped_traffic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> 
 
 
 def of_clients(paths: list[Path]) -> dict[str, list[tuple[str, dict[int, bytes]]]]:
-    """By client id, the API of each request and the tags in its header."""
+    """The API of each request and the tags in its header, by client id."""
     found: dict[str, list[tuple[str, dict[int, bytes]]]] = defaultdict(list)
     for one in read_messages(paths):
         header: Any = one.header if isinstance(one, CapturedMessage) else None
@@ -91,7 +91,7 @@ def of_clients(paths: list[Path]) -> dict[str, list[tuple[str, dict[int, bytes]]
 
 
 def use_confluent(bootstrap: str) -> None:
-    """Topics, records, a group, and what an admin client asks."""
+    """Topics, records, a group, and the requests of an admin client."""
     client: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "client.id": "confluent",

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-# Of the others none has such groups.
+# The other releases have no such groups.
 VERSION = VERSIONS[-1]
 GROUP, GONE, SOURCE, PARTITIONS = "g-streams", "g-gone", "flow-in", 4
 LEAVES = -1
-# A coordinator's topic is made when it is asked for, and read before it answers.
+# A coordinator's topic is created on request, and read before the coordinator answers.
 LOADING = (14, 15, 16)
-# What a heartbeat need not say.
+# Fields that a heartbeat may leave out.
 UNSAID = (
     "instanceId",
     "rackId",
@@ -56,7 +56,7 @@ TOPOLOGY = {
 
 
 class Member:
-    """A member that heartbeats as Kafka Streams does, and takes the tasks that it is assigned."""
+    """A member that heartbeats like Kafka Streams, and accepts its assigned tasks."""
 
     def __init__(self, address: str, group: str) -> None:
         self.address, self.group = address, group
@@ -96,7 +96,7 @@ class Member:
 
 
 def settled(members: list[Member]) -> None:
-    """Heartbeat until all of them are in one epoch, and have all tasks."""
+    """Heartbeat until all members are in one epoch and have all tasks."""
     end = time.monotonic() + MOST_SECONDS
     while True:
         for one in members:
@@ -145,7 +145,7 @@ def agree(spark: SparkSession, logs: Path, said: dict[str, Any]) -> None:
 
 
 def test_members_that_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
-    # Nobody heartbeats while views are made.
+    # Nobody heartbeats while views are computed.
     long = {f"group.streams.{one}session.timeout.ms": "600000" for one in ("", "max.")}
     settings = {"group.streams.initial.rebalance.delay.ms": "0", **long}
     with broker(VERSION, tmp_path, settings) as address:

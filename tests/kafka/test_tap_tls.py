@@ -87,7 +87,7 @@ def test_stamped_requests_pass_and_those_of_sasl_are_not_stamped(
         read = by_java(at, ca, mechanism, f"s-{mechanism}-", broker.version, properties)
     assert Counter(read) == Counter(f"s-{mechanism}-{number}" for number in range(COUNT))
     stats, stamps = tap.stats, [one for path in tap.capture_paths for one in read_stamps(path)]
-    # Kafka's own client begins SASL with ApiVersions v0, and all else that it sends is flexible.
+    # Kafka's own client begins SASL with ApiVersions v0; all its other requests are flexible.
     assert stats.unstamped_not_flexible == stats.connections
     assert stats.unstamped_sasl >= 2 * stats.connections
     assert stats.stamped == len(stamps) > stats.connections
@@ -132,6 +132,6 @@ def test_without_a_certificate_where_brokers_ask_for_one_their_reason_is_logged(
     (one,) = said
     assert one.startswith(f"{broker.listeners['MTLS']}: closed, as TLS could not be begun: ")
     assert one.endswith("does not accept our certificate, or requires one and we have none")
-    # The client tries again until the end, and its last connection may end with the tap.
+    # The client retries until the end, and its last connection may end with the tap.
     assert tap.stats.connections - tap.stats.broker_handshakes_failed <= 1
     assert tap.stats.reset == 0

@@ -1,4 +1,4 @@
-"""One traffic of a TLS cluster by each of the three ways in: they agree, and each lacks its part.
+"""The same traffic of a TLS cluster by three ways of capture: they agree, and each lacks its part.
 
 ```
 clients ──TLS──▶ tap under TLS ──TLS──▶ plain relay, which captures TLS ──▶ broker
@@ -42,13 +42,13 @@ MECHANISM = "PLAIN"
 KAFKAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SASL = ("SaslHandshake", "SaslAuthenticate")
 ASKED = "ApiVersions"
-# Set, the three outputs are copied there, to be looked at.
+# If this is set, the three outputs are copied there for inspection.
 KEPT = "FLEXWIRE_THREE_WAYS"
 
 
 @dataclass(frozen=True)
 class Ways:
-    """The same traffic, analyzed three times; ``tap`` is the one under TLS."""
+    """The same traffic, analyzed three times; ``tap`` is the analysis from the tap inside TLS."""
 
     logged: Analysis
     tapped: Analysis
@@ -58,7 +58,7 @@ class Ways:
 
 @contextmanager
 def _secret(authority: Authority, directory: Path) -> Iterator[tuple[Tap, Path]]:
-    """A relay that sees TLS only, and the key log of the broker behind it, which logs requests."""
+    """A relay that sees only TLS, and the key log of the broker behind it, which logs requests."""
     certificate, key = authority.certificate([LOOPBACK], name="broker")
     both = directory / "both.pem"
     both.write_bytes(key.read_bytes() + certificate.read_bytes())
@@ -127,7 +127,7 @@ def tables(spark: SparkSession, done: Analysis) -> AnalysisTables:
 
 
 def requests(spark: SparkSession, done: Analysis) -> dict[tuple[Any, ...], Any]:
-    """The requests of clients, by what tells them apart; the cluster's own are left out."""
+    """The requests of clients, by their distinguishing facts, without the cluster's own."""
     of_clients = (
         "client_id = 'rdkafka' or client_id like 'producer-%' or client_id like 'consumer-%'"
     )
@@ -181,7 +181,7 @@ def test_records_are_in_captures_and_their_bytes_in_all_three(
             ("logged", ways.logged), ("tapped", ways.tapped), ("opened", ways.opened),
         )
     }  # fmt: skip
-    # Each was produced once, and fetched at least once.
+    # Each record was produced once, and fetched at least once.
     assert counts["logged"] == 0
     assert counts["tapped"] == counts["opened"] >= 4 * COUNT
 
@@ -205,7 +205,7 @@ def test_the_log_alone_knows_the_principal_and_captures_alone_the_login(
         logins = [one for key, one in requests(spark, done).items() if key[1] == SASL[1]]
         assert logins
         assert all(one.withheld_credentials for one in logins)
-    # The tap lays nothing open that TLS hid: not even its capture has it.
+    # The tap reveals nothing that TLS hid: not even its capture has it.
     assert not any(PASSWORD.encode() in path.read_bytes() for path in ways.tap.capture_paths)
 
 

@@ -1,5 +1,4 @@
-"""A cluster of 3.9.2 is upgraded to 4.x: brokers behave as the gates of its metadata log
-predict."""
+"""A cluster of 3.9.2 is upgraded to 4.x: brokers behave as its metadata gates predict."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 OLD = "3.9.2"
-# The last release that blocks changes, and those of the newest lines that do not.
+# The last release that blocks changes, and the newest lines, which do not.
 LATER = ("4.0.2", "4.1.2", "4.2.1", "4.4.0")
 TOPIC, BROKER, SET, DELETE = 2, 4, 0, 1
 FORMAT, CONVERSION = "message.format.version", "message.downconversion.enable"
@@ -32,7 +31,7 @@ INVALID, UNSUPPORTED = CODES["INVALID_CONFIG"], CODES["UNSUPPORTED_VERSION"]
 
 
 def alter(address: str, kind: int, resource: str, operation: int, **values: str | None) -> int:
-    """Alter configurations of a resource in one request, and give the error code."""
+    """Alter configurations of a resource in one request, and return the error code."""
     configs = [
         {"name": name.replace("_", "."), "configOperation": operation, "value": value}
         for name, value in values.items()
@@ -56,7 +55,7 @@ def create(address: str, topic: str, **configs: str) -> int:
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """The directory of a broker of 3.9.2 that has stopped, and its cluster's id."""
+    """The directory of a stopped broker of 3.9.2, and its cluster's id."""
     directory, cluster = tmp_path_factory.mktemp("old"), new_id()
     with broker(OLD, directory, {"cluster.id": cluster}) as address:
         assert create(address, "one", message_format_version="2.8") == 0
@@ -65,7 +64,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
         assert create(address, "fine", retention_ms="1000000") == 0
         assert alter(address, BROKER, "1", SET, **{OF_BROKER.replace(".", "_"): "false"}) == 0
         assert alter(address, BROKER, "1", SET, nonsense="1") == 0
-        # Before the upgrade the command of the gate works.
+        # Before the upgrade the gate's command works.
         assert create(address, "mended", message_format_version="2.8") == 0
         assert alter(address, TOPIC, "mended", DELETE, message_format_version=None) == 0
     yield directory, cluster
@@ -108,20 +107,20 @@ def test_brokers_do_what_the_gate_says(release: str, old: tuple[Path, str], tmp_
             assert alter(address, TOPIC, topic, SET, retention_ms="1000000") == blocked
         for topic in ("fine", "mended"):
             assert alter(address, TOPIC, topic, SET, retention_ms="1000000") == 0
-        # The remedy after the upgrade: all that are gone in one command.
+        # The remedy after the upgrade: remove all gone configurations in one command.
         assert alter(address, TOPIC, "one", DELETE, message_format_version=None) == 0
         assert alter(address, TOPIC, "both", DELETE, message_format_version=None) == blocked
         at_once = {"message_format_version": None, "message_downconversion_enable": None}
         assert alter(address, TOPIC, "both", DELETE, **at_once) == 0
         for topic in ("one", "both"):
             assert alter(address, TOPIC, topic, SET, retention_ms="1000001") == 0
-        # "configuration gone" of a topic's is answered, of a broker's it is not.
+        # "configuration gone" of a topic is returned; of a broker it is not.
         for name in (FORMAT, CONVERSION, "message.timestamp.difference.max.ms"):
             assert alter(address, TOPIC, "fine", SET, **{name.replace(".", "_"): "1"}) == INVALID
             assert create(address, f"new-{name}", **{name.replace(".", "_"): "1"}) == INVALID
         gone = {OF_BROKER.replace(".", "_"): "true"}
         assert alter(address, BROKER, "1", SET, **gone) == 0
-        # "not finalized": offered, and answered 35.
+        # "not finalized": offered, and answered with error 35.
         described = ask(
             address, "ConsumerGroupDescribe", release, groupIds=["g"],
             includeAuthorizedOperations=False,

@@ -1,7 +1,7 @@
-"""A real broker that takes tickets of a real KDC, and the clients that have them.
+"""A real broker that accepts tickets of a real KDC, and clients with tickets.
 
-Names are of this realm only: Java's clients and kcat are told where they are, and the broker's
-keys are for one of them.
+Names exist only in this realm: Java's clients and kcat get their addresses, and the broker's keys
+are for one name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-# The broker's name, another that has keys, which are another's, and one that has none.
+# The broker's name, a name with another broker's keys, and a name without keys.
 BROKER, OTHER, STRANGER = "broker.test", "other.test", "stranger.test"
 CLIENT = "alice"
 _KAFKA = {"sasl.kerberos.service.name": "kafka"}
@@ -35,7 +35,8 @@ _MODULE = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true 
 class Ticketed:
     """A broker's two listeners with GSSAPI, and the realm.
 
-    Of ``BESIDE`` it advertises its own name and the port of `tap`, of ``ELSEWHERE`` where it is.
+    On ``BESIDE`` it advertises its own name and the port of `tap`, on ``ELSEWHERE`` its own
+    address.
     """
 
     version: str
@@ -46,14 +47,14 @@ class Ticketed:
     names: Path
 
     def beside(self) -> Tap:
-        """The tap that has the broker's advertised name and port, with TLS on both sides."""
+        """The tap with the broker's advertised name and port, and TLS on both sides."""
         listen = ListenTls(*self.authority.certificate([BROKER], name="tap"))
         security = TapSecurity(listen, UpstreamTls(self.authority.path, name=BROKER))
         out = self.names.parent / "beside"
         return Tap(self.tap, self.own["BESIDE"], out, security=security, keep_addresses=True)
 
     def elsewhere(self, name: str, out: Path) -> Tap:
-        """A tap on a port of its own, by which clients come to know a name."""
+        """A tap on its own port, through which clients learn a name."""
         return Tap((LOOPBACK, 0), self.own["ELSEWHERE"], out, advertised_host=name)
 
     @property
@@ -66,7 +67,7 @@ class Ticketed:
 
 @contextmanager
 def ticketed(version: str, directory: Path) -> Iterator[Ticketed]:
-    """A KDC, a broker of a release that has keys for `BROKER`, and a client's keys."""
+    """A KDC, a broker of a release with keys for `BROKER`, and a client's keys."""
     jars(version)
     with kdc(directory / "realm") as realm:
         for name in (BROKER, OTHER):
@@ -117,10 +118,10 @@ def _login(found: Ticketed, principal: str) -> str:
 def by_java(
     found: Ticketed, address: HostPort, prefix: str, properties: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Produce and consume by Kafka's own client of the broker's release."""
+    """Produce and consume with Kafka's own client of the broker's release."""
     told = {**_KAFKA, "bootstrap.servers": str(address), "sasl.mechanism": "GSSAPI"}
     told |= {"sasl.jaas.config": _login(found, CLIENT), "security.protocol": "SASL_PLAINTEXT"}
-    # A client to which no broker comes says so after a minute by itself.
+    # A client that no broker answers reports that after a minute by itself.
     told["max.block.ms"] = "20000" if address.host == BROKER else "5000"
     if address.port == found.tap.port:
         told |= {"security.protocol": "SASL_SSL", "ssl.truststore.type": "PEM"}
@@ -131,7 +132,7 @@ def by_java(
 def by_old_java(
     found: Ticketed, client: str, address: HostPort, prefix: str, properties: Path
 ) -> subprocess.CompletedProcess[str]:
-    """The same by an old one, which looks for its keys in a file and for the realm in Java."""
+    """The same with an old client, which finds its keys in a file and the realm through Java."""
     wanted = (f"org.apache.kafka:kafka-clients:{client}", "org.slf4j:slf4j-simple:1.7.36")
     own = Jars(f"kafka-clients-{client}", wanted).bring()
     login = properties.with_name("jaas.conf")
@@ -144,7 +145,7 @@ def by_old_java(
 
 
 def by_kcat(found: Ticketed, address: HostPort, prefix: str) -> list[str]:
-    """The same by librdkafka, of Debian, as wheels of it have no GSSAPI."""
+    """The same with Debian's librdkafka, because its wheels have no GSSAPI."""
     sent = kcat(found, address, ["-P", "-t", TOPIC], [f"{prefix}{one}" for one in range(COUNT)])
     assert sent.returncode == 0, sent.stderr[-3000:]
     group = ["-X", "auto.offset.reset=earliest", "-G", f"{prefix}group", TOPIC, "-e"]
@@ -156,7 +157,7 @@ def by_kcat(found: Ticketed, address: HostPort, prefix: str) -> list[str]:
 def kcat(
     found: Ticketed, address: HostPort, asked: list[str], values: Iterable[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run kcat, which is given values to send."""
+    """Run kcat with values to send."""
     told = {**_KAFKA, "bootstrap.servers": str(address), "sasl.mechanisms": "GSSAPI"}
     told |= {"sasl.kerberos.keytab": str(found.realm.keytab(CLIENT))}
     told |= {"sasl.kerberos.principal": f"{CLIENT}@{REALM}", "security.protocol": "SASL_PLAINTEXT"}

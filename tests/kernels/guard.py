@@ -1,7 +1,7 @@
-"""Reads messages that end against a page that nobody may read; run as a program, it may crash.
+"""Reads messages that end at a protected page; run as a program, it may crash.
 
 ``python -m tests.kernels.guard ROUNDS [--lie]``: with ``--lie`` the kernel is told that there is
-one more byte, which proves that the page guards the memory.
+one more byte. The crash proves that the page guards the memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Sample = tuple[Any, int, bytes]
 PAGES = 64
 _SIZE_AT = 16
-# From 3.14 on CPython keeps marks of its own in the lowest bits of an object's address.
+# From 3.14 on CPython stores flags in the lowest bits of an object's address.
 _ALIGNMENT = 4 if sys.version_info >= (3, 14) else 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -42,7 +42,7 @@ def protect(page: int) -> None:
 
 
 class Guarded:
-    """Memory between two protected pages: its last byte lies against one, its first against one."""
+    """Memory between two protected pages; its first and last bytes are next to them."""
 
     def __init__(self) -> None:
         size = PAGES * mmap.PAGESIZE
@@ -54,15 +54,15 @@ class Guarded:
         protect(self.end)
 
     def put(self, data: bytes) -> int:
-        """Put data against the guard and give its address."""
+        """Put data next to the guard and return its address."""
         ctypes.memmove(self.end - len(data), data, len(data))
         return self.end - len(data)
 
     def put_bytes(self, data: bytes, *, lie: bool = False) -> bytes:
-        """Make bytes that end against the guard, where other bytes have a zero behind them.
+        """Make bytes that end at the guard, in the place of the zero byte of other bytes.
 
-        They are the only ones at a time, and hold until the next. From CPython 3.14 on up to three
-        bytes are between. With ``lie`` they say that they are one byte longer.
+        Only one such object exists at a time, until the next is made. From CPython 3.14 on up to
+        three bytes are between them. With ``lie`` they claim to be one byte longer.
         """
         empty = sys.getsizeof(b"") - 1
         at = self.end - len(data) - empty
@@ -83,7 +83,7 @@ class Reader:
         self.read = objects_read.decoder(program, lambda _: None)
 
     def __call__(self, data: bytes) -> bool:
-        """Read what may be a message; whether it was."""
+        """Read a possible message; return whether it was one."""
         return self.read(data) is not None
 
 

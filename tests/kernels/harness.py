@@ -1,4 +1,4 @@
-"""The kernels alone: functions that say when they refuse."""
+"""The kernels alone: functions that report a refusal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = object()
 def functions(
     made: type[Message], version: int
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return the kernels' decode and encode of one message version; both give REFUSED."""
+    """Return the kernels' decode and encode of one message version; both can return REFUSED."""
     definition = made.definition
     program = objects.Program(definition.schema(version), definition.classes)
     return (
@@ -49,7 +49,7 @@ def full_message() -> Any:
 _TAGGED = {"versions": "2+", "taggedVersions": "2+", "tag": 0, "ignorable": True}
 _OLD = {"name": "Old", "type": "int32", "versions": "3+", "ignorable": True}
 _EPOCH = {"name": "Epoch", "type": "int32", "versions": "2+"}
-# A structure is compared with its default, also fields that the version does not have.
+# A structure is compared with its default, including fields that the version lacks.
 CURRENT = {"name": "Current", "type": "Current", **_TAGGED, "fields": [_OLD, _EPOCH]}
 _ROWS = [
     {"name": "Rows", "type": "[]Row", "versions": "2+", "fields": [CURRENT]},
@@ -59,12 +59,12 @@ _ROWS = [
 
 @cache
 def hooked() -> Any:
-    """Return a message whose rows run Python code while version 2 of it is encoded: see `row`."""
+    """Return a message whose rows run Python code while its version 2 is encoded; see `row`."""
     return made(_ROWS)
 
 
 def row(act: Callable[[], object]) -> Any:
-    """Return a row that calls a function when it is encoded, and is encoded whatever that does."""
+    """Return a row that calls a function when it is encoded, and ignores the result."""
 
     class Acts:
         __hash__ = None  # type: ignore[assignment]  # as Python does where __eq__ is

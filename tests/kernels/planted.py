@@ -1,9 +1,9 @@
-"""``python -m tests.kernels.planted``: a mistake planted in each kernel is found by the sanitizers.
+"""``python -m tests.kernels.planted``: sanitizers find a planted mistake in each kernel.
 
 It shows whether the runs of `tests/kernels/test_sanitized.py` would find a mistake. Run it when a
-kernel changes, or when these runs change. `make guard` runs it. If every mistake is found, it
-writes what the kernels were into ``planted.txt`` beside it, and a test compares that with the
-kernels that there are. It takes a minute of a processor.
+kernel or these runs change. `make guard` runs it. If every mistake is found, it writes a digest of
+the kernels into ``planted.txt`` beside it. A test compares that digest with the current kernels. It
+takes a minute of CPU time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.sanitized import FOUND, KERNELS, ROOT
 
 RECORD = Path(__file__).with_name("planted.txt")
 PYTEST = ("pytest", "-q", "-x", "--capture=no", "-p", "no:cacheprovider", "-m", "not guard")
-"""How tests are run on watched kernels: what a sanitizer says as a process ends is not captured."""
+"""How tests run with watched kernels: a sanitizer's last output is not captured."""
 WRITES = (
     "tests/kernels/test_boundaries.py",
     "tests/kernels/test_kernels.py::test_every_length_at_the_edges_of_its_prefix",
@@ -32,12 +32,12 @@ WRITES = (
     "tests/records/test_batch_kernels.py::test_sizes_at_the_edges_of_the_buffer",
     "tests/spark/test_record_sums.py::test_kernel_and_objects_agree_on_any_bytes",
 )
-"""Kernels that write or hash: the boundaries of each type, and of each size of a buffer."""
+"""Kernels that write or hash: the boundaries of each type and of each buffer size."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is written instead of what, and which run has to find it, with the room's name."""
+    """The replaced and the new text, and the run that must find it, with the room's name."""
 
     right: str
     wrong: str
@@ -127,7 +127,7 @@ MISTAKES = {
 
 
 def digest() -> str:
-    """Return a digest of the kernels, and of what says which mistakes are planted."""
+    """Return a digest of the kernels and of the list of planted mistakes."""
     sha = hashlib.sha256(Path(__file__).read_bytes())
     files = [path for path in (ROOT / KERNELS).iterdir() if path.suffix in {".pyx", ".pxd", ".h"}]
     for path in sorted(files):
@@ -137,7 +137,7 @@ def digest() -> str:
 
 
 def mistaken(tree: Path) -> Path:
-    """Build the kernels with all mistakes, each in a room of its own; return where they are."""
+    """Build the kernels with all mistakes, each in a separate room; return their directories."""
     for name in (str(KERNELS), "tools/package"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.so"))
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE"):
@@ -152,7 +152,7 @@ def mistaken(tree: Path) -> Path:
 
 
 def is_found(room: str, wrong: Path, place: Path) -> bool:
-    """Return whether a room's mistake is found, with its name; all other rooms are sound."""
+    """Return whether a room's mistake is found, with its name; all other rooms are unchanged."""
     shutil.copytree(sanitized.built(), place)
     [library] = wrong.glob(f"{room}.*.so")
     shutil.copy(library, place)
@@ -165,7 +165,7 @@ def is_found(room: str, wrong: Path, place: Path) -> bool:
 
 
 def main() -> int:
-    """Plant the mistakes; 1 if one of them is not found."""
+    """Plant the mistakes; return 1 if one of them is not found."""
     if (reason := sanitized.lacking()) is not None:
         sys.stdout.write(f"no mistakes planted: {reason}\n")
         return 0

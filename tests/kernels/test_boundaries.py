@@ -1,4 +1,4 @@
-"""The kernels for objects at every boundary of `tests.codec.boundaries`, asked by name."""
+"""The kernels for objects at every boundary of `tests.codec.boundaries`, tested by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_is_read_at_every_boundary() -> None:
     expected = [
         agreed(one.value if one.value is boundaries.REFUSED else one.holder) for one in DECODED
     ]
-    # As text: NaN is not equal to itself, and 0.0 is equal to -0.0.
+    # Compared as text: NaN is not equal to itself, and 0.0 is equal to -0.0.
     wrong = [
         (str(case), case.raw[:20].hex())
         for case, value in zip(DECODED, expected, strict=True)

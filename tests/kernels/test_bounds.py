@@ -1,4 +1,4 @@
-"""No kernel reads or writes a byte outside of its memory."""
+"""No kernel reads or writes a byte outside its memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_reading_stops_before_the_guard() -> None:
     assert done.returncode == 0, done.stderr
     rounds, sound = done.stdout.split(" rounds, ")
     assert rounds == "8000"
-    # Some of the damage is in values, so that messages are read to their last byte too.
+    # Some of the damage is in values, so that kernels read messages to their last byte too.
     assert int(sound.split()[0]) > 1200
 
 
@@ -25,7 +25,7 @@ def test_the_guard_would_catch_one_byte_too_many() -> None:
 
 
 def test_writing_stays_within_its_buffers() -> None:
-    # The debug allocator puts marks around every block, and looks at them when it is freed.
+    # The debug allocator puts marks around every block, and checks them when it is freed.
     tests = (
         "tests/kernels/test_kernels.py::test_every_vector_is_read_and_written",
         "tests/kernels/test_kernels.py::test_every_length_at_the_edges_of_its_prefix",

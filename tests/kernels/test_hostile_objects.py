@@ -45,7 +45,7 @@ def _raise(*_: object) -> Any:
 
 
 class Raises:
-    """An object that every question makes raise."""
+    """An object that raises on every access."""
 
     __eq__ = __ne__ = __bool__ = __index__ = __int__ = __float__ = __len__ = _raise
     __iter__ = __getitem__ = __bytes__ = __str__ = __repr__ = __contains__ = _raise
@@ -63,7 +63,7 @@ class Index:
 
 
 class Holder(msgspec.Struct):
-    """A structure of no message, with the collector and without `unknown_tagged_fields`."""
+    """A structure of no message, tracked by the collector and without `unknown_tagged_fields`."""
 
     name: str = ""
 
@@ -73,14 +73,14 @@ def subclass(kind: type, *arguments: Any, **more: Any) -> Any:
 
 
 def hostile() -> list[Any]:
-    """Return what belongs in no field or in few, made anew."""
+    """Return new objects that belong in no field or in few."""
     return [
         *(None, True, 0, -1, 2**15, 2**31, 2**63, -(2**63) - 1, 10**400, subclass(int, 5)),
         *(Index(7), Index(2**40), 1.5, float("nan"), float("inf"), subclass(float, 0.5), 1j),
         *("text", "\ud800", "x" * 32_767, "ß" * 20_000, subclass(str, "text")),
         *(b"bytes", bytearray(b"bytes"), memoryview(b"bytes"), subclass(bytes, b"bytes")),
         *(("t",), [], {"name": "t"}, subclass(list, [1]), subclass(dict, {1: b""})),
-        # These are no lists, though some have an empty list's length.
+        # These are not lists, though some have the length of an empty list.
         *("", b"", (), {}, set(), bytearray(), Raises(), odd_uuid(2**128), odd_uuid(None)),
         *(int, Holder, Holder(), message("RequestHeader")(client_id="a")),
         *([one] for one in (None, True, 2**63, "", b"", 0.5, "\udfff", [], {}, object())),
@@ -90,7 +90,7 @@ def hostile() -> list[Any]:
 
 
 def hostile_tags() -> list[Any]:
-    """Return what may stand for unknown tagged fields and mostly is none."""
+    """Return replacements for unknown tagged fields, most of them invalid."""
     return [
         *(None, 0, 5, "", "tags", b"", [], [(9, b"")], (), {9_000: b"x", "y": b""}, Raises()),
         *({tag: b"x"} for tag in (-1, 2**31 - 1, 2**31, 2**70, True, 9.0, None, "9", b"")),
@@ -101,7 +101,7 @@ def hostile_tags() -> list[Any]:
 
 
 def structures(value: Any) -> Iterator[Any]:
-    """Yield an object and all within it."""
+    """Yield an object and everything in it."""
     if isinstance(value, list):
         for one in value:
             yield from structures(one)
@@ -125,7 +125,7 @@ def spoil(value: Any, source: random.Random) -> None:
 
 
 def outcome(encode: Callable[..., bytes], *arguments: Any) -> bytes | str:
-    """Return the bytes, or the only errors there may be."""
+    """Return the bytes, or one of the allowed errors."""
     try:
         return encode(*arguments)
     except EncodeError as error:
@@ -169,7 +169,7 @@ def odd_uuid(number: object) -> uuid.UUID:
 
 
 def number(answer: Callable[[], object]) -> Any:
-    """Make what may stand in a UUID: its bytes are what ``answer`` gives."""
+    """Make an object that may replace a UUID: ``answer`` returns its bytes."""
     return SimpleNamespace(to_bytes=lambda *_: answer())
 
 
@@ -208,7 +208,7 @@ def test_a_list_that_is_emptied_while_it_is_written_is_refused() -> None:
     for change in (empty, grow):
         value.rows = [row(change) for _ in range(50)]
         assert encode(value) is REFUSED
-    # The list itself is held until it is written.
+    # The list is held until it is written.
     value.rows = [row(drop) for _ in range(50)]
     assert len(hooked().decode(encode(value), 2).rows) == 50
     assert value.rows == []
@@ -223,12 +223,12 @@ def test_a_message_whose_fields_are_deleted_is_refused() -> None:
     for name in hooked().__struct_fields__:
         value = hooked()(rack="r")
         value.rows = [row(partial(delattr, value, name))]
-        # What was read before it was deleted is written.
+        # A value that was read before it was deleted is written.
         assert (functions(hooked(), 2)[1](value) is REFUSED) == (name != "rows")
 
 
 def test_a_comparison_that_raises_raises_with_kernels_too() -> None:
-    # The absent and ignorable field is compared with its default, and not written.
+    # The absent, ignorable field is compared with its default, and not written.
     kind: Any = made([CURRENT])
     value = kind(current=kind.Current(old=Raises(), epoch=1))
     for version in (2, 3):

@@ -1,4 +1,4 @@
-"""The kernels are good citizens of the interpreter: threads, collector, interrupts, exit."""
+"""The kernels respect the interpreter: threads, garbage collection, interrupts, exit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MadeUp: Any = everything()
-# From so many bytes on, the collector is kept off while objects are made.
+# From this many bytes on, garbage collection is off while objects are made.
 LARGE = 1024
 pytestmark = [pytest.mark.own_process, pytest.mark.slow]
 
@@ -68,7 +68,7 @@ def test_a_collector_that_decodes_in_the_middle_of_a_decode_does_no_harm() -> No
 
 
 def test_a_list_that_changes_while_it_is_written_does_no_harm() -> None:
-    # Where a structure is compared with its default, another thread may run.
+    # While a structure is compared with its default, another thread may run.
     encode = functions(hooked(), 2)[1]
     value = hooked()(rows=[row(lambda: sleep(0)) for _ in range(200)])
     stop = threading.Event()
@@ -112,7 +112,7 @@ def test_another_exception_is_the_fallback_s_business(kind: type[Exception]) -> 
 
 
 def test_no_python_code_runs_while_usual_values_are_read_or_written() -> None:
-    # So nothing else runs during that time: no other thread, and no signal handler.
+    # Nothing else runs during that time: no other thread, and no signal handler.
     decode, encode = functions(MadeUp, 1)
     value = full_message()
     raw = encode(value)
@@ -132,8 +132,8 @@ def test_no_python_code_runs_while_usual_values_are_read_or_written() -> None:
 
 
 def test_no_list_is_seen_before_it_is_whole() -> None:
-    # Whoever takes an element that is not there yet, a debugger for instance, crashes. From Python
-    # 3.12 on the collector looks between Python's own steps only.
+    # Code that takes an element that does not exist yet, such as a debugger, crashes. From Python
+    # 3.12 on garbage collection runs only between Python's own steps.
     decode = functions(MadeUp, 1)[0]
     count = 57
     raw = MadeUp(ids=[uuid.UUID(int=number) for number in range(count)]).encode(1)
@@ -143,7 +143,7 @@ def test_no_list_is_seen_before_it_is_whole() -> None:
     def lists() -> set[int]:
         return {id(one) for one in gc.get_objects() if type(one) is list and len(one) == count}
 
-    # What is there already is not looked through again, which would take most of the time.
+    # Existing objects are not examined again, which would take most of the time.
     gc.collect()
     gc.freeze()
     others = lists()
@@ -188,7 +188,7 @@ assert sys.kept[0](sys.kept[1](header(client_id="a"))).client_id == "a"
 
 
 def test_functions_may_outlive_everything_but_the_interpreter() -> None:
-    # Freed memory is overwritten, so that a use of it is noticed.
+    # Freed memory is overwritten, so that its use is noticed.
     done = subprocess.run(
         [sys.executable, "-c", OUTLIVED],
         env={**os.environ, "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"},

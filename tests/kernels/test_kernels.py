@@ -51,7 +51,8 @@ def test_every_version_of_every_message(name: str) -> None:
             raw = made.definition.encode_reference(value, version)
             assert decode(raw) == value
             assert decode(raw + b"\x00") is REFUSED
-            # Unknown tagged fields come in any order, and kernels write them in that of their tags.
+            # Unknown tagged fields come in any order, and kernels write them in the order of their
+            # tags.
             assert encode(value) in (raw, REFUSED)
             assert encode(decode(raw)) == raw
         assert encode(made()) == made().encode(version)
@@ -76,7 +77,7 @@ def test_damaged_bytes_are_read_as_the_reference_reads_them(
     except DecodeError:
         reference = REFUSED, len(damaged)
     reference = reference[0] if reference[1] == len(damaged) else REFUSED
-    # As text: damage makes NaN, which is not equal to itself.
+    # Compared as text: damage can produce NaN, which is not equal to itself.
     assert repr(found) == repr(reference)
 
 
@@ -160,7 +161,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
 
     work()
     gc.collect()
-    # Small ints are there once, and full of references, which no kernel may count wrongly.
+    # Small ints are shared and have many references, which no kernel may count wrongly.
     ints = [-5, -1, 0, 1, 7, 20, 255, 256]
     singletons = [None, True, False, REFUSED, MadeUp, MadeUp.Topic, uuid.UUID, *ints]
     for one, changed in zip(singletons, changed_counts(work, singletons), strict=True):

@@ -1,4 +1,4 @@
-"""A class's ``decode`` is a C function once its process runs on kernels, with the same results."""
+"""A class's ``decode`` is a C function once its process uses kernels, with the same results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIGHEST = 70
 
 
 def python_decode(kind: Any, *arguments: Any, **named: Any) -> Any:
-    """Call the method that is written in Python, whatever stands in its place."""
+    """Call the method that is written in Python, even if it was replaced."""
     return vars(Message)["decode"].__func__(kind, *arguments, **named)
 
 

@@ -17,23 +17,23 @@ from tests.each import each
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# It has allocations fail: of CPython's own tests.
+# From CPython's own tests: it makes allocations fail.
 _NAME = "_testcapi"
 pytestmark = [
-    # Allocations of every thread fail, those of a worker's receiver too.
+    # Allocations of every thread fail, including a worker's receiver.
     pytest.mark.own_process,
     pytest.mark.skipif(
         find_spec(_NAME) is None, reason="this Python came without the modules of its own tests"
     ),
 ]
 RECORDS = [
-    # Bytes of one letter, and keys that were made before, are there.
+    # One-letter bytes, and keys that were made before, exist already.
     Record(2**62 + at, 2**40 + at, b"k%d" % at, b"v" * at, [(b"h%d" % at, b"value"), (b"", None)])
     for at in range(9)
 ]
 CREATED = encode_batch(RECORDS)
 APPENDED = encode_batch(RECORDS, timestamp_type="LogAppendTime")
-# So many allocations none of them takes.
+# None of them needs this many allocations.
 MOST = 400
 
 
@@ -67,17 +67,17 @@ def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failin
         assert found == expected
         return True
 
-    # What is kept from one call to the next is there.
+    # Objects that are kept between calls exist already.
     for first in range(1, MOST):
         tried(first)
     gc.collect()
     grown = []
-    # A leak appears each time; other threads of the process may keep some memory once.
+    # A leak repeats each time; other threads of the process may keep some memory once.
     for _ in range(4):
         before = sys.getallocatedblocks()
         right = [tried(first) for first in range(1, MOST)]
         grown.append(sys.getallocatedblocks() - before)
     assert min(grown) < 20
-    # The last ones failed after it was done.
+    # The last allocations failed after it was done.
     assert right[-1]
     assert failing < MOST or not right[0]

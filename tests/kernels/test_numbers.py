@@ -16,7 +16,7 @@ from tests.each import each
 
 KERNELS = Path(__file__).parents[2] / "src" / "flexwire" / "kernels"
 FILES = sorted([*KERNELS.glob("*.pxd"), *KERNELS.glob("*.pyx")])
-# Where Python has the numbers of each room.
+# The Python module with the numbers of each room.
 _WIRE = ("wire.limits", "wire.batch_layout", "wire.segment_layout", "wire.frame_layout")
 _HOMES: dict[str, tuple[str, ...]] = {
     "packets": ("wire.packet_layout", "capture.reassembly.packet_scan"),
@@ -29,7 +29,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "batches": (*_WIRE, "columnar.batch_table"),
     "hashing": ("columnar.value_hash",),
 }
-# These have the same name, but another meaning: a magic in the order of its bytes, not in little
+# These have the same name but another meaning: a magic in the order of its bytes, not little
 # endian.
 _OTHERS = {"LZ4_MAGIC", "ZSTD_MAGIC"}
 _ENUM = re.compile(r"^cdef enum ?\w*:\n((?:(?: .*)?\n)*)", re.MULTILINE)
@@ -39,7 +39,7 @@ _MEMBER = re.compile(r"(\w+)(?:\[\w+\])?$")
 
 
 def numbers(source: str) -> dict[str, int]:
-    """Return the constants of a file in Cython, by their names."""
+    """Return the constants of a Cython file, by name."""
     found = {name: int(value, 0) for name, value in _DEFINED.findall(source)}
     for body in _ENUM.findall(source):
         following = 0

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(_LACKING is not None, reason=_LACKING or "it runs"),
 ]
 ROOMS = {one.stem for one in (ROOT / KERNELS).glob("*.pyx")}
-# So many damaged inputs for each program; `make guard` has a million.
+# The number of damaged inputs for each program; `make guard` has a million.
 ROUNDS = "400"
 
 
@@ -27,7 +27,7 @@ def test_damaged_inputs_and_boundaries_touch_nothing_else() -> None:
         assert done.returncode == 0, f"{arguments}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
         assert not any(one in done.stderr for one in FOUND), done.stderr[-6000:]
         watched |= sanitized.rooms(done.stdout)
-    # Every room was watched, and not one that was compiled otherwise.
+    # Every room was compiled with sanitizers.
     assert watched >= ROOMS
 
 

@@ -14,7 +14,7 @@ from tests.each import each
 
 KERNELS = Path(__file__).parents[2] / "src" / "flexwire" / "kernels"
 SOURCES = sorted(KERNELS.rglob("*.pyx"))
-# What Python can call, or make an object of; a class with all that is indented below it.
+# What Python can call or instantiate; a class with everything that is indented below it.
 _FUNCTION = re.compile(r"^(?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
 _CLASS = re.compile(r"^(?:cdef )?class (\w+).*\n((?:(?:[ ].*)?\n)*)", re.MULTILINE)
 _METHOD = re.compile(r"^    (?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
@@ -23,7 +23,7 @@ Names = dict[str, list[str]]
 
 
 def compiled(source: str) -> Names:
-    """Return the public names of a file in Cython: what functions take, and what classes have."""
+    """Return the public names of a Cython file: arguments of functions, and members of classes."""
     names = {one[1]: arguments(one[2]) for one in _FUNCTION.finditer(source)}
     for one in _CLASS.finditer(source):
         names[one[1]] = sorted(_FIELD.findall(one[2]))
@@ -47,7 +47,7 @@ def public(names: Names) -> Names:
 
 
 def told(stub: str) -> Names:
-    """Return what a stub says of the same."""
+    """Return the same from a stub."""
     names: Names = {}
     for node in ast.parse(stub).body:
         if isinstance(node, ast.FunctionDef):

@@ -19,7 +19,7 @@ OTHER = 7
 
 
 def level(tag: int, versions: str) -> dict[str, Any]:
-    """Return a tagged field of some versions; they share tags with what is unknown."""
+    """Return a tagged field of some versions; its tags are shared with unknown fields."""
     common = {"type": "int32", "taggedVersions": versions, "tag": tag, "ignorable": True}
     return {"name": f"Level{tag}", "versions": versions, **common}
 
@@ -28,7 +28,7 @@ def level(tag: int, versions: str) -> dict[str, Any]:
 Levels: Any = made([*(level(tag, "2+") for tag in KNOWN), level(OTHER, "3+")])
 EDGES = [1, 2, 5, 127, 128, 199, 201, 16_383, 16_384, 2**21, HIGHEST_TAG]
 TAGS = st.sampled_from(EDGES) | st.integers(0, HIGHEST_TAG)
-# As long as their length prefixes change.
+# Long enough that their length prefixes change.
 DATA = st.binary(max_size=3) | st.sampled_from([b"x" * size for size in (127, 128, 300, 16_384)])
 
 
@@ -93,8 +93,8 @@ OUTER = [{"name": "Inner", "type": "Inner", "tag": 9, **TAGGED, "fields": INNER}
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("size", [0, 1, 50])
 def test_a_comparison_that_changes_them_does_no_harm(change: str, call: int, size: int) -> None:
-    # A structure with a tag is compared with its default, first as a part of the one that holds it,
-    # and then when that is written, with all tags counted.
+    # A structure with a tag is compared with its default twice, with all tags counted: as a part of
+    # the structure that holds it, and when that is written.
     kind: Any = made(OUTER)
     asked: list[object] = []
 

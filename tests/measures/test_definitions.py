@@ -1,4 +1,4 @@
-"""Each condition on frames says one thing, in Arrow and in SQL."""
+"""Each condition on frames means the same in Arrow and in SQL."""
 
 from __future__ import annotations
 

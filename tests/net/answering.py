@@ -35,8 +35,8 @@ def served(handler: Handler, tls: SSLContext | None = None) -> Iterator[HostPort
         async with serving(handler, tls) as address:
             ready.set_result((address, asyncio.get_running_loop(), stop))
             await stop.wait()
-            # Connections that nobody waited for are taken first: a server that is closed meanwhile
-            # forgets them.
+            # Waiting connections are accepted first, because a server that closes meanwhile forgets
+            # them.
             for _ in range(20):
                 await asyncio.sleep(0)
 
@@ -51,10 +51,10 @@ def served(handler: Handler, tls: SSLContext | None = None) -> Iterator[HostPort
 
 
 class Answers:
-    """Answers requests by their API's name: with a JSON form, or what a function makes of theirs.
+    """Answers requests by API name: with a JSON form, or with a function of the request.
 
-    What a form leaves out has its default, and so has every API that is not named. ApiVersions
-    offers ``offered``. None closes the connection, or where no answer is expected gives none.
+    A field that a form leaves out has its default, and so has every API without a form. ApiVersions
+    offers ``offered``. None closes the connection, or sends nothing if no answer is expected.
     """
 
     def __init__(self, offered: dict[str, tuple[int, int]] | None = None, **says: Says) -> None:
@@ -65,7 +65,7 @@ class Answers:
         self.headers: list[RequestFrame] = []
 
     def names(self) -> list[str]:
-        """The APIs that were asked, in order."""
+        """The APIs of the received requests, in order."""
         return [name for name, _, _ in self.asked]
 
     def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
@@ -88,7 +88,7 @@ class Answers:
 
 
 def ranges(offered: dict[str, tuple[int, int]] | None) -> list[dict[str, int]]:
-    """What an ApiVersions response says of these APIs; of all in the catalog by default."""
+    """The content of an ApiVersions response for these APIs; for all of the catalog by default."""
     if offered is None:
         entries = map(catalog().entry, catalog().names())
         offered = {
@@ -109,7 +109,7 @@ def ranges(offered: dict[str, tuple[int, int]] | None) -> list[dict[str, int]]:
 def answering(
     answers: Answers | None = None, tls: SSLContext | None = None
 ) -> Iterator[tuple[str, Answers]]:
-    """A broker's address as text, and what it answers with."""
+    """A broker's address as text, and its answers."""
     answers = answers or Answers()
     with served(Broker(answers), tls) as address:
         yield str(address), answers

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 PATIENCE = 120
 CHUNK_BYTES = 256 * 1024
-"""What asyncio reads at once."""
+"""The most that asyncio reads at once."""
 T = TypeVar("T")
 
 
 def run(job: Coroutine[None, None, T]) -> T:
-    """Run an asynchronous test; one that hangs fails, and one that leaves a task behind too."""
+    """Run an asynchronous test; it fails if it hangs or leaves a task behind."""
 
     async def bounded() -> T:
         async with asyncio.timeout(PATIENCE):
@@ -43,9 +43,9 @@ def run(job: Coroutine[None, None, T]) -> T:
 
 
 def free_ports(count: int = 1) -> int:
-    """The first of so many ports in a row that nobody listens on, and nobody comes to do so.
+    """The first of this many consecutive ports on which nobody listens, now or later.
 
-    Systems hand out others to whoever asks for any: those from 32768 or 49152 on.
+    Systems assign other ports to clients without a port: those from 32768 or 49152 on.
     """
     while True:
         first = random.randrange(20_000, 32_000)
@@ -57,7 +57,7 @@ def free_ports(count: int = 1) -> int:
 
 @asynccontextmanager
 async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[HostPort]:
-    """A server on a free port of the loopback, ended with all its connections."""
+    """A server on a free loopback port, closed with all its connections."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,7 +72,7 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
         task = asyncio.create_task(handle(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-        # One that is cancelled before it began closes nothing.
+        # A task that is cancelled before it begins closes nothing.
         task.add_done_callback(lambda _: writer.close())
 
     server = await asyncio.start_server(accept, LOOPBACK, 0, ssl=tls)
@@ -115,7 +115,7 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        # A transport with TLS has forgotten it when it is closed.
+        # A TLS transport has forgotten it when it is closed.
         self.port: int = writer.get_extra_info("sockname")[1]
 
     async def send(self, data: bytes) -> None:
@@ -168,7 +168,7 @@ Streams = dict[tuple[int, int], bytes]
 
 
 def captured(paths: Iterable[Path]) -> Streams:
-    """What each (source port, destination port) sent, by a reader that is not ours."""
+    """The bytes of each (source port, destination port), by an independent reader."""
     streams: defaultdict[tuple[int, int], bytes] = defaultdict(bytes)
     for path in sorted(paths):
         with path.open("rb") as file:

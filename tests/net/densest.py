@@ -1,5 +1,4 @@
-"""The densest messages: as many elements as fit into a number of bytes, in each array of a
-message."""
+"""The densest messages: each array with as many elements as a number of bytes can hold."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def least(kind: Type) -> bytes:
-    """Return the shortest value of a type that is not null, but for structures."""
+    """Return the shortest value of a type; null only for structures."""
     if isinstance(kind, Schema):
         return b"".join(least(one.type) for one in kind.inline) + b"\x00" * kind.flexible
     if isinstance(kind, NullableStruct):
@@ -43,9 +42,9 @@ def densest(name: str, version: int, array: str, size: int) -> bytes:
 
 
 def dense_cases(names: Iterable[str]) -> list[tuple[str, int, str]]:
-    """Return the arrays at the top of messages: of the newest version, and the newest without tags.
+    """Return the top-level arrays of messages: of the newest version, and the newest without tags.
 
-    Each is a message's name, its version and the array's attribute.
+    Each entry has a message's name, its version and the array's attribute.
     """
     found = []
     for name in names:

@@ -21,7 +21,7 @@ REAL, OLDER, NEWER = "3.9.2", "4.0.2", "4.4.0"
 
 
 def versions_list(release: str, **fields: Any) -> Any:
-    """The body of the release's answer to ApiVersions, with all that a cluster may say beside."""
+    """The body of the release's answer to ApiVersions, with all optional facts of a cluster."""
     kind: Any = message("ApiVersionsResponse")
     keys = [key for key in catalog().api_keys() if role_of({key}) == "client"]
     offers = [(key, offered_versions(key, release)) for key in keys]
@@ -46,7 +46,7 @@ FEATURES: dict[str, Any] = {
 
 
 def versions_answer(release: str, request: RequestFrame) -> bytes:
-    """The release's answer to a request for its list."""
+    """The release's answer to a request for its list of versions."""
     version, told = request.api_version, request.correlation_id
     own = stable_versions(API_VERSIONS, release)
     if version in own:
@@ -60,7 +60,7 @@ def versions_answer(release: str, request: RequestFrame) -> bytes:
 
 
 def broker_of(release: str, otherwise: Callable[[RequestFrame, bytes], bytes | None]) -> Broker:
-    """A broker of a release: what it reads is answered by ``otherwise``, and else it closes."""
+    """A broker of a release: ``otherwise`` answers what it reads; else it closes."""
 
     def answer(request: RequestFrame, payload: bytes) -> bytes | None:
         if request.api_key == API_VERSIONS:

@@ -1,4 +1,4 @@
-"""Every request of the catalog goes out as it was said, and its answer is read."""
+"""Every request of the catalog is sent as given, and its answer is read."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_error_codes_are_named_wherever_they_stand_and_can_be_left_out() -> None
     assert "Metadata v13" in repr(answer)
 
 
-# Which version is sent.
+# The version that is sent.
 
 
 def test_the_latest_version_is_that_of_both() -> None:
@@ -175,7 +175,7 @@ def test_what_a_release_advertises_and_does_not_read_is_left_out() -> None:
     offered = {key: versions for key, versions in offered.items() if versions}
     offered[0] = Versions(0, offered[0].highest)
     assert usable_versions(0, offered) == Versions(3, 13)
-    # Of no release: nothing is known of it.
+    # It is in no release, so nothing is known of it.
     assert usable_versions(0, {0: Versions(0, 13), 3: Versions(5, 6)}) == Versions(0, 13)
 
 

@@ -1,4 +1,4 @@
-"""Whatever a broker sends or does, it is our own error, in bounded memory and time."""
+"""Whatever a broker sends or does causes our own error, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METADATA = response_payload(
 
 
 def sends(raw: bytes, *, stays: bool = False) -> Handler:
-    """Sends these bytes once it was asked, and closes the connection or says no more."""
+    """Sends these bytes after a request, and closes the connection or stays silent."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -40,7 +40,7 @@ def sends(raw: bytes, *, stays: bool = False) -> Handler:
 
 def ask(handler: Handler, *, timeout: float = 30.0) -> Any:
     with served(handler) as address, Broker.connect(address) as broker:
-        # A busy machine may take longer to connect; the time for each answer begins anew.
+        # A busy machine may take longer to connect; the timeout of each answer starts anew.
         broker._connection._timeout = timeout
         try:
             return broker.call("Metadata", {"topics": []}, 12)

@@ -55,7 +55,7 @@ class Nodes:
         return {"topics": [{"partitions": [{"leaderId": self.leader}]}]}
 
     def asked(self, name: str) -> list[int]:
-        """Which nodes were asked this, in the order of the nodes."""
+        """The nodes that received this request, in the order of the nodes."""
         return [
             node for node, one in self.answers.items() for asked in one.names() if asked == name
         ]
@@ -119,7 +119,7 @@ def test_old_brokers_are_asked_in_their_versions(nodes: Nodes) -> None:
     with at(nodes) as asked:
         assert asked.broker("leader:a-3").address == nodes.addresses[2]
         assert asked.broker("group:a").address == nodes.addresses[2]
-        # Without DescribeQuorum it is a cluster with ZooKeeper, whose Metadata says it.
+        # Without DescribeQuorum it is a ZooKeeper cluster, whose Metadata names the controller.
         assert asked.broker("controller").address == nodes.addresses[1]
 
 
@@ -127,7 +127,7 @@ def test_controllers_say_where_they_are_by_other_means(nodes: Nodes) -> None:
     brokers = [{"brokerId": one.pop("nodeId"), **one} for one in nodes.brokers()]
     nodes.answers[1].offered = {"DescribeQuorum": (0, 1), "DescribeCluster": (0, 2)}
     nodes.answers[1].says["DescribeCluster"] = {"brokers": brokers, "controllerId": 2}
-    # Only the active controller answers it.
+    # Only the active controller answers this request.
     nodes.answers[1].says["DescribeQuorum"] = {"topics": [{"partitions": [{"errorCode": 6}]}]}
     with at(nodes, controllers=True) as asked:
         assert asked.broker("controller").address == nodes.addresses[2]
@@ -217,7 +217,7 @@ def test_where_any_would_do_another_one_is_asked(nodes: Nodes) -> None:
     nodes.answers[2].says["ListOffsets"] = MOVED
     with at(nodes) as asked:
         assert asked.call("ListOffsets", retries=3).is_moved
-    # In turn: the one that was asked longest ago.
+    # In turn: the node that was asked longest ago.
     assert nodes.asked("ListOffsets") == [1, 1, 1, 2, 2, 2]
 
 

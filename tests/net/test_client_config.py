@@ -37,7 +37,7 @@ HUSH = "hush"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
-# What java.util.Properties made of them.
+# How java.util.Properties read them.
 PROPERTIES = {
     "a=b": {"a": "b"},
     "a: b": {"a": "b"},
@@ -176,7 +176,7 @@ def test_what_cannot_be_used_is_said_with_its_file(
         config(tmp_path, **given)
 
 
-# Trust stores and key stores, against a broker that has TLS.
+# Trust stores and key stores, against a broker with TLS.
 
 Stores = dict[str, str]
 
@@ -202,7 +202,7 @@ def pkcs12_file(authority: Authority, directory: Path) -> Stores:
     )
     path = directory / "trust.p12"
     path.write_bytes(raw)
-    # JKS is what Java takes by default, and it opens PKCS #12 under that name.
+    # JKS is Java's default, and Java opens PKCS #12 under that name.
     return {"ssl_truststore_location": str(path), "ssl_truststore_password": "changeit"}
 
 

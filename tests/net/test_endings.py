@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def reset_on_close(writer: asyncio.StreamWriter) -> None:
-    # A lingering time of 0 makes a close a reset.
+    # With a linger time of 0, a close is a reset.
     sock = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -49,7 +49,7 @@ def test_a_client_that_closes_before_its_answer_has_not_reset(
         await reader.readexactly(len(frame(asking(b""))))
         await gone.wait()
         if polite:
-            assert await reader.read() == b""  # the tap has passed on that the client is done
+            assert await reader.read() == b""  # the tap has passed on the client's end
         while not writer.transport.is_closing():
             writer.write(answer)
             await writer.drain()
@@ -148,7 +148,7 @@ def test_frames_that_came_together_are_all_captured_passed_on_and_counted(tmp_pa
 
 
 def test_a_tap_ends_while_brokers_come_up(tmp_path: Path) -> None:
-    # Each answer names a broker more, and each of these takes a listener.
+    # Each answer names one more broker, and each of these needs a listener.
     count = 300
     asked = b"".join(
         frame(request_payload(METADATA, 1, correlation_id=one)) for one in range(count)

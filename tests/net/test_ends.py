@@ -1,4 +1,4 @@
-"""An end of a connection tells all that comes, in its order, and holds no more than it must."""
+"""An end of a connection passes on everything in order, and holds no more than it must."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what is asked of it."""
+    """A transport that records the calls to it."""
 
     def __init__(self, end: End) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Wire(asyncio.Transport):
 
 
 class Heard:
-    """What an end has told."""
+    """The events of an end."""
 
     def __init__(self, most: int | None = None) -> None:
         self.all: list[object] = []
@@ -79,7 +79,7 @@ def test_what_comes_early_waits_and_nothing_more_is_read() -> None:
         heard = Heard()
         one.end.call(heard.calls, other.end)
         assert heard.all == [b"early", "ended"]
-        # The end is told once, whatever comes of it.
+        # The end is reported once, whatever the handler does.
         one.end.connection_lost(None)
         assert heard.all == [b"early", "ended"]
 
@@ -147,7 +147,7 @@ def test_what_is_not_taken_comes_again_in_order_before_any_end(lost: Exception |
         heard = Heard(most=2)
         one.end.call(heard.calls, other.end)
         one.end.data_received(b"abcde")
-        # asyncio may have read more, and the end, before it was told to read nothing.
+        # asyncio may have read more, and the end, before it was told to pause.
         one.end.data_received(b"f")
         one.end.eof_received()
         one.end.connection_lost(lost)
@@ -245,7 +245,7 @@ def test_to_end_a_direction_of_what_was_reset_meanwhile_is_no_error() -> None:
         near.setblocking(False)
         end = End()
         await asyncio.get_running_loop().connect_accepted_socket(lambda: end, near)
-        # Nothing is read, so that the reset is there and not yet known.
+        # Nothing is read, so that the reset has arrived but is not yet known.
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         peer.close()
         far.close()
@@ -342,7 +342,7 @@ def test_each_wait_begins_after_the_one_before_and_the_end_comes_last() -> None:
         assert (one.written, one.end.is_full, other.is_read()) == (b"0", True, False)
         await settled(lambda: one.written.endswith(b"|end"))
         assert one.written == b"0123|end"
-        # A busy machine may be later, and never earlier.
+        # A busy machine may be late, but never early.
         assert loop.time() >= begin + 0.06
         assert (one.end.is_full, other.is_read()) == (False, True)
 

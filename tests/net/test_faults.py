@@ -57,7 +57,7 @@ ID = UUID("d9a3f0c8-3b0f-4d2e-9a55-0c7d1e2f3a4b")
 def asks(
     name: str, version: int, correlation_id: int = 7, client: str = "tests", **of: Any
 ) -> bytes:
-    """A request of an API with these fields, as `Message.of` takes them."""
+    """A request of an API with these fields, as `Message.of` accepts them."""
     body = message(f"{name}Request").of(**of)
     key = api_key_of(f"{name}Request")
     return request_payload(key, version, body, correlation_id=correlation_id, client_id=client)
@@ -73,7 +73,7 @@ def produce(topic: str = "orders", correlation_id: int = 7, acks: int = -1) -> b
 
 
 def real_answer(request: RequestFrame, payload: bytes) -> bytes | None:
-    """What a broker says that has done everything; None where no response is due."""
+    """The response of a broker that has done everything; None if no response is due."""
     name = request.message_name.replace("Request", "Response")
     fields: dict[str, Any] = {}
     if name == "ProduceResponse":
@@ -134,7 +134,7 @@ def somewhere() -> HostPort:
 def faulty(
     tmp_path: Path, *texts: str, seed: int = 1
 ) -> Callable[[Callable[[Client, Tap, Broker], Any]], None]:
-    """Run a job with one client of a tap with these faults, before a broker that does all."""
+    """Run a job with one client of a tap with these faults, before a broker without faults."""
 
     def over(job: Callable[[Client, Tap, Broker], Any]) -> None:
         broker = Broker(real_answer)
@@ -178,7 +178,7 @@ def test_an_error_after_is_of_what_the_broker_has_done(tmp_path: Path) -> None:
         assert [part.error_code for part in topic.partition_responses] == [RETRIABLE]
         assert received(broker) == frame(produce())
         assert did(tap) == [(7, "answered with an error")]
-        # The capture has what the broker really said.
+        # The capture has the broker's real responses.
         (heard,) = (
             data
             for (source, _), data in captured(tap.capture_paths).items()
@@ -287,7 +287,7 @@ def test_nothing_follows_a_response_that_is_cut(tmp_path: Path) -> None:
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(frame(ends(1)) + frame(ends(2))))
-        # A whole response, and the beginning of the next, in one piece.
+        # A whole response and the beginning of the next, in one piece.
         writer.write(first + last[:-1])
         await reader.read()
 
@@ -333,7 +333,7 @@ def test_after_a_cut_no_request_goes_on() -> None:
 )
 def test_a_cut_ends_the_connection_after_so_many_bytes(
     text: str,
-    reaches_broker: bool,  # noqa: FBT001 - pytest gives it by name
+    reaches_broker: bool,  # noqa: FBT001 - pytest passes it by name
     length: int | None,
     tmp_path: Path,
 ) -> None:
@@ -377,12 +377,12 @@ def test_silence_before_keeps_all_later_requests_from_the_broker(tmp_path: Path)
         assert await client.receive() == said_by_broker(produce(correlation_id=1))
         await client.send(frame(produce(correlation_id=4)))
         client.writer.write_eof()
-        # No answer comes, and the tap lets go of a client that leaves.
+        # No answer comes, and the tap releases a client that leaves.
         assert await client.reader.read() == b""
         await settled(lambda: tap.stats.open_connections == 0)
         assert received(broker) == frame(produce(correlation_id=1))
         assert did(tap) == [(2, "silent from here on")]
-        # What the client sent is in the capture all the same.
+        # The client's bytes are in the capture anyway.
         streams = captured(tap.capture_paths)
         said = [data for (source, _), data in streams.items() if source == client.port]
         expected = (produce(correlation_id=1), ends(2), ends(3), produce(correlation_id=4))
@@ -628,7 +628,7 @@ def test_responses_of_any_bytes_pass_and_are_counted(tmp_path: Path) -> None:
     source = random.Random(11)
     kinds = ("tag=10042=x 30%", "error=6 after 30%", "throttle=1ms 30%", "delay=1ms 30%", "stale")
     texts = [f"* {kind}" for kind in kinds]
-    # What logs in, and what may have no response, has tests of its own.
+    # Logins, and requests that may have no response, have tests of their own.
     others = {"Produce", "SaslHandshake", "SaslAuthenticate", "ApiVersions"}
     keys = sorted({*catalog().api_keys()} - {api_key_of(f"{name}Request") for name in others})
 
@@ -699,12 +699,12 @@ def test_any_faults_keep_order_and_bytes(seed: int, tmp_path: Path) -> None:
         await settled(lambda: tap.stats.open_connections == 0)
         ended = {one: what for one, what in did(tap) if what in {"closed", "cut", SILENT}}
         last = min(ended, default=len(sent))
-        # The client hears of each request in its order, to the one that ended it.
+        # The client gets the answers in order, up to the request that ended the connection.
         numbers = list(correlation_ids(answers))
         assert numbers == list(range(len(numbers)))
         assert len(numbers) <= last
         assert len(numbers) == last or ended[last] == SILENT
-        # The broker has what was sent, without what the tap answered itself, to the end.
+        # The broker gets what was sent, without the tap's own answers, to the end.
         own = {
             one.correlation_id
             for path in tap.capture_paths
@@ -745,7 +745,7 @@ def test_faults_are_done_under_tls_too(text: str, made: Made, tmp_path: Path) ->
             elif text.startswith("cut"):
                 assert await client.reader.read() == frame(said_by_broker(last))[:9]
             else:
-                # The end of the client is an end for the broker, which has heard no more.
+                # The broker gets the end of the client, and no further bytes.
                 client.writer.close()
             await settled(lambda: tap.stats.faults == 1)
 

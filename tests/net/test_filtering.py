@@ -56,7 +56,7 @@ def produce(topic: str, acks: int = -1) -> bytes:
 
 
 class Judge:
-    """A connection of which frames are asked one after the other."""
+    """A connection whose frames are tested one after another."""
 
     def __init__(self, only: CaptureFilter, names: TopicNames | None = None) -> None:
         self.stats = TapStatistics()
@@ -84,7 +84,7 @@ def test_a_request_and_its_response_are_there_together_or_not_at_all() -> None:
     left_out = response_payload(LIST_GROUPS, 3, b"abc", correlation_id=2)
     assert not judge.answered(left_out)
     assert judge.answered(response_payload(METADATA, 9, metadata(), correlation_id=1))
-    # It answers nothing any more, and whoever reads the capture sees that.
+    # It no longer answers anything, and the capture shows that.
     assert judge.answered(left_out)
     assert judge.stats.filtered_frames == 2
 
@@ -130,7 +130,7 @@ def test_stars_stand_for_any_text_between_others(text: str, fits: Any) -> None:
 
 
 def test_a_hostile_client_id_is_judged_at_once() -> None:
-    # One way after another would take longer than there are stars.
+    # Trying one way after another would take practically forever.
     only = CaptureFilter(client_ids=("*a*a*a*a*a*a*b*",))
     assert not only.takes_client("a" * 32_767)
 
@@ -145,12 +145,12 @@ def test_a_hostile_client_id_is_judged_at_once() -> None:
         (fetch("other", version=11), False),
         (fetch(IDS["orders"], version=13), True),
         (fetch(IDS["other"], version=13), False),
-        # An id that no response has named may be that of any topic.
+        # An id that no response has named may belong to any topic.
         (fetch(UUID(int=77), version=13), True),
-        # Of no topic at all, and of all topics.
+        # Without any topic, and with all topics.
         (request_payload(HEARTBEAT, 3, make("HeartbeatRequest")), False),
         (request_payload(METADATA, 9, make("MetadataRequest", topics=None)), True),
-        # What does not decode.
+        # A frame that does not decode.
         (produce("other")[:-1], True),
     ],
 )

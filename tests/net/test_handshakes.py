@@ -1,4 +1,4 @@
-"""A handshake that fails is worded, counted, and costs nobody else a connection."""
+"""A failing handshake is described, counted, and costs no other client a connection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["made"]
 
 
 async def raw(address: HostPort, data: bytes) -> None:
-    """Send these bytes without TLS, and read whatever comes."""
+    """Send these bytes without TLS, and read the answer."""
     async with connected(address) as client:
         await client.send(data)
         await client.reader.read()
@@ -134,11 +134,11 @@ def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # 
             tapped(upstream, tmp_path, security=security) as tap,
         ):
             for number in (1, 2):
-                with suppress(OSError):  # refused, as it is to be
+                with suppress(OSError):  # refused, as expected
                     await spoil(tap.listen_address, made, tmp_path)
                 await settled(lambda n=number: getattr(tap.stats, count) == n)  # type: ignore[misc]
             await settled(lambda: tap.stats.open_connections == 0)
-            # Others are as before, and have all the time that they need.
+            # Other connections are unaffected, and have all the time that they need.
             monkeypatch.undo()
             async with connected(tap.listen_address, made.mutual()) as client:
                 assert await client.ask(asking(b"x")) == answering(b"x")
@@ -152,7 +152,7 @@ def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # 
 
 
 def told(stats: TapStatistics) -> dict[str, int]:
-    """What a run counted beside frames and bytes."""
+    """The counts of a run, except frames and bytes."""
     silent = {"requests", "responses", "request_bytes", "response_bytes", "open_connections"}
     names = {one.name for one in fields(stats)} - silent
     return {name: getattr(stats, name) for name in names if getattr(stats, name)}
@@ -239,7 +239,8 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
             await client.send(frame(asking(b"")))
             assert await client.reader.read() == b""
             await settled(lambda: tap.stats.open_connections == 0)
-            # asyncio's servers end a handshake without a reason, and Kafka's with one: tests/kafka.
+            # asyncio's servers end a handshake without a reason, and Kafka's with a reason; see
+            # tests/kafka.
             assert tap.stats.responses == 0
 
     run(job())

@@ -43,7 +43,7 @@ __all__ = ["made"]
 MIB = 1024 * 1024
 FRAME_LIMIT = 8 * MIB
 BODY = FRAME_LIMIT - 1000
-# CPU seconds of one step of the loop. Decoding the densest frame of this size takes seven.
+# CPU seconds of one step of the event loop. Decoding the densest frame of this size takes seven.
 LONGEST_STEP = 1.0
 HIDING = sorted({one.message_name for one in CREDENTIALS})
 REQUESTS = [name for name in HIDING if name.endswith("Request")]
@@ -52,7 +52,7 @@ API_VERSIONS, LIST_GROUPS, PRODUCE, METADATA = 18, 16, 0, 3
 
 
 class Watch:
-    """The longest that the event loop computed without a pause, in CPU seconds of its thread."""
+    """The longest time that the event loop computed without a pause, in CPU seconds."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -102,7 +102,7 @@ async def drained(reader: asyncio.StreamReader) -> None:
 
 
 def answers_once(then: bytes) -> Any:
-    """A broker that answers the first request as it should, and the second with some bytes."""
+    """A broker that answers the first request correctly, and the second with some bytes."""
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         size = int.from_bytes(await reader.readexactly(4), "big")
@@ -222,14 +222,14 @@ def test_no_header_stops_the_loop(made: Made, tmp_path: Path) -> None:
             answers_once(b""), sent, tmp_path, is_answered=True, tls=made
         )
         assert longest < LONGEST_STEP
-        # Its header is too long to be read, so nobody knows that it is a request.
+        # Its header is too long to be read, so it cannot be recognized as a request.
         assert (counts.requests, counts.not_requests) == (2, 1)
 
     run(job())
 
 
 class Steps:
-    """How many frames each step of the event loop had a conversation look at."""
+    """The number of frames that a conversation read in each step of the event loop."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.frames = [0]
@@ -280,7 +280,7 @@ def test_a_flood_of_frames_is_taken_in_short_steps(
     *,
     over_tls: bool,
 ) -> None:
-    """Another connection waits for so many frames of each flood, and not for a whole chunk."""
+    """Another connection waits for this many frames of each flood, not for a whole chunk."""
     steps, came = Steps(monkeypatch), bytearray()
     security = TapSecurity(made.listen if over_tls else None, None)
 
@@ -303,7 +303,7 @@ def test_a_flood_of_frames_is_taken_in_short_steps(
 
 
 class Frames:
-    """A recorder that counts frames of either direction."""
+    """A recorder that counts frames of both directions."""
 
     def __init__(self) -> None:
         self.requests = self.responses = 0
@@ -320,7 +320,7 @@ class Frames:
 
 @pytest.mark.parametrize("ends", ["client", "broker", "lost", "cancelled"])
 def test_what_waits_for_a_later_step_is_captured_whatever_ends_the_connection(ends: str) -> None:
-    """Frames that were read are not forgotten because the connection ends before their turn."""
+    """Frames that were read are not forgotten if the connection ends before their turn."""
 
     async def job() -> None:
         client, broker, recorder = Wire(End(over_tls=True)), Wire(End()), Frames()
@@ -403,7 +403,7 @@ def test_unfinished_frames_have_one_bound_for_all_connections(
             assert room.held == 0
             stats = tap.stats
             assert stats.broken_off == clients
-            # Those that came while there was room are captured as they are.
+            # Frames that came while there was room are captured unchanged.
             assert stats.shortened_frames >= clients - 1
             captured_bytes = sum(path.stat().st_size for path in tap.capture_paths)
             assert captured_bytes < clients * MIB + most_held
@@ -414,7 +414,7 @@ def test_unfinished_frames_have_one_bound_for_all_connections(
 def test_a_frame_that_is_not_kept_passes_whole_and_is_a_request_in_the_capture(
     tmp_path: Path,
 ) -> None:
-    """The broker gets every byte, and readers see a request of which bytes are missing."""
+    """The broker gets every byte, and readers see a request with missing bytes."""
     before, after = b"\x01" * (3 * MIB), ASKED
     produce = request_payload(PRODUCE, 9, produce_body(before), correlation_id=8)
     answered = response_payload(PRODUCE, 9, message("ProduceResponse")(), correlation_id=8)

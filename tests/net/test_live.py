@@ -31,7 +31,7 @@ def frame(size: int) -> bytes:
 
 
 def received(reader: socket.socket) -> bytes:
-    """All that is there, and no waiting for more."""
+    """Everything that is available, without waiting for more."""
     data = b""
     while True:
         try:
@@ -63,7 +63,7 @@ def test_who_reads_a_running_tap(tmp_path: Path) -> None:
             await client.ask(asking(NOTHING))
             reader = ActivityReader()
             with closing(LiveCaptures([path])) as live:
-                # The tap takes the reader in when it comes to it.
+                # The tap accepts the reader when its turn comes.
                 await asyncio.sleep(0.1)
                 for count in range(1, 4):
                     await client.ask(asking(NOTHING))
@@ -147,7 +147,7 @@ def test_readers_that_talk_leave_or_are_too_many_change_nothing(tmp_path: Path) 
             readers = [connect(path) for _ in range(MOST_READERS)]
             await settled(lambda: len(live) == MOST_READERS)
             readers[0].send(b"x" * 1000)
-            readers[1].shutdown(socket.SHUT_WR)  # as nc at the end of its input
+            readers[1].shutdown(socket.SHUT_WR)  # like nc at the end of its input
             with connect(path) as another:
                 await settled(lambda: received_end(another))
             readers[2].close()

@@ -1,5 +1,4 @@
-"""A tap whose capture fails: clients continue, every frame is captured or counted, and the tap
-reports it."""
+"""A tap whose capture fails: clients continue, and every frame is captured or counted."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROUNDS = 6
-HALF = ROUNDS // 2 * 3 * 2  # three requests and three responses a round
+HALF = ROUNDS // 2 * 3 * 2  # three requests and three responses each time
 
 
 def held(out: Path) -> int:
@@ -36,7 +35,7 @@ def held(out: Path) -> int:
 
 
 def relayed(out: Path, between: Callable[[], None], *, max_bytes: int) -> TapStatistics:
-    """What a tap counts over exchanges on one connection; ``between`` runs in the middle."""
+    """The counts of a tap over exchanges on one connection; ``between`` runs in the middle."""
 
     async def job() -> TapStatistics:
         async with (
@@ -47,7 +46,7 @@ def relayed(out: Path, between: Callable[[], None], *, max_bytes: int) -> TapSta
             for number in range(ROUNDS):
                 if number == ROUNDS // 2:
                     between()
-                # Three at once, which the tap may get in one piece or in several.
+                # Three at once, which the tap may receive in one piece or in several.
                 await client.send(b"".join(frame(asking(b"%d" % one)) for one in range(3)))
                 for one in range(3):
                     assert await client.receive() == answering(b"%d" % one)

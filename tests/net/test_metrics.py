@@ -45,7 +45,7 @@ async def answering(*, seconds: float = 60.0) -> AsyncIterator[MetricsPort]:
 
 
 async def told(address: HostPort, request: bytes) -> tuple[bytes, bytes]:
-    """The head and the body of what is answered; both empty where nothing is."""
+    """The headers and the body of the answer; both are empty if there is none."""
     async with connected(address) as client:
         await client.send(request)
         head, _, body = (await client.reader.read()).partition(b"\r\n\r\n")
@@ -57,7 +57,7 @@ def values(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in found}
 
 
-# Each field of the statistics, whichever it is, has a series of its own and its own value.
+# Each field of the statistics has a series of its own with its own value.
 @settings(max_examples=20)
 @given(st.data())
 def test_every_count_is_told(data: st.DataObject) -> None:
@@ -67,7 +67,7 @@ def test_every_count_is_told(data: st.DataObject) -> None:
     expected = {name if name in GAUGES else f"{name}_total": counts[name] for name in names}
     assert values(text) == {**expected, "clients": 3}
     assert text.endswith('\nflexwire_tap_info{version="1.2"} 1\n# EOF\n')
-    # The grammar of OpenMetrics 1.0: a family is typed once, before its samples.
+    # The grammar of OpenMetrics 1.0: a family has one type line, before its samples.
     families = re.findall(r"^# TYPE (\S+) (?:counter|gauge|info)$", text, re.MULTILINE)
     assert len(set(families)) == len(families) == len(names) + 2
     for family in re.findall(r"^# UNIT (\S+) bytes$", text, re.MULTILINE):
@@ -136,7 +136,7 @@ def test_a_question_has_its_answer(request_: bytes, status: bytes) -> None:
             try:
                 return await told(port.address, request_)
             except ConnectionError:
-                return b"", b""  # more came than was read
+                return b"", b""  # more arrived than was read
 
     head, body = run(job())
     assert head.partition(b"\r\n")[0] == (b"HTTP/1.1 " + status if status else b"")
@@ -160,7 +160,7 @@ def test_who_says_nothing_is_closed_and_who_comes_beyond_the_bound_at_once() -> 
             assert await silent.reader.read() == b""
         async with answering() as port:
             waiting = [await asyncio.open_connection(*port.address) for _ in range(20)]
-            # Some are refused, whichever: the others stand, and wait for us.
+            # Some connections are refused; the others stay open and wait for us.
             ended = [asyncio.create_task(reader.read()) for reader, _ in waiting]
             await settled(lambda: sum(one.done() for one in ended) == 20 - MOST_CONNECTIONS)
             for _, writer in waiting:
@@ -195,7 +195,7 @@ def test_only_loopback_is_listened_at_unless_told(tmp_path: Path) -> None:
         with pytest.raises(TapError, match=r"cannot listen on .* for metrics.*in use"):
             await MetricsPort(port.address, beyond_loopback=True).start(bytes)
         await port.close()
-        # A tap that cannot give what it was asked for does not start, and leaves nothing behind.
+        # A tap that cannot do what it was asked does not start, and leaves nothing behind.
         taken = MetricsPort((everywhere, 0))
         with pytest.raises(TapError, match="a loopback address"):
             await run_tap(f"{LOOPBACK}:0", f"{LOOPBACK}:9", tmp_path, metrics=taken)

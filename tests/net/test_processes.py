@@ -1,4 +1,4 @@
-"""Several processes behind one set of ports: one tap to its clients, its monitor and its disk."""
+"""Several processes behind one set of ports: one tap for its clients, its monitor and its disk."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, 
             looked.set()
             said = dict(await talks)
             await settled(lambda: tap.stats.open_connections == 0)
-            # Each process tells of its own in a moment.
+            # Each process reports its own counts shortly afterwards.
             await settled(lambda: processes_of(tap).clients == 0)
             await tap.close()
             streams = captured(tap.capture_paths)
@@ -113,7 +113,7 @@ def test_a_broker_has_one_port_whichever_process_met_it(tmp_path: Path) -> None:
             assert len(tap.listeners) == 2
             port = tap.listeners[far].port
             assert port.to_bytes(4, "big") in next(iter(answers))
-            # And there it is listened.
+            # And there the tap listens.
             async with connected(tap.listeners[far]) as client:
                 assert await client.reader.read() == b""
 

@@ -59,7 +59,7 @@ def test_a_late_answer_is_not_taken_for_that_about_another_broker(tmp_path: Path
         told.ask.send(json.dumps((ONE, 1111)).encode())
         told.ask.send(json.dumps((TWO, 2222)).encode())
         assert told.worker._port_for(TWO) == 2222
-        # What was said late is not remembered, and asked again.
+        # A late report is not remembered, and is requested again.
         told.ask.send(json.dumps((ONE, 1111)).encode())
         assert told.worker._port_for(ONE) == 1111
         told.ask.close()
@@ -81,7 +81,7 @@ def test_a_tap_that_does_not_answer_is_not_waited_for_again_at_once(
         monkeypatch.setattr("flexwire.tap.worker.time.monotonic", lambda: began)
         for number in range(100):
             assert told.worker._port_for(HostPort(f"{number}.example", 9092)) is None
-        # Only the first was asked.
+        # Only the first process was asked.
         assert json.loads(told.ask.recv(MESSAGE_BYTES)) == [*ONE]
         told.ask.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -105,7 +105,7 @@ def test_a_file_is_told_when_it_begins(tmp_path: Path) -> None:
         assert writer is not None
         for _ in range(3):
             writer._next_file()
-        # Where the tap has to be waited for, they are told later, and each once.
+        # If they must wait for the tap, they are told later, each once.
         for path in writer.paths:
             assert json.loads(told.control.recv(MESSAGE_BYTES)) == ["paths", [str(path)]]
         filled = 0
@@ -167,7 +167,7 @@ def test_the_file_of_a_process_that_was_killed_makes_room_too(
         ):
             for _ in range(3):
                 victim = processes_of(tap)._running[0]
-                # It has said which its first file is before it said that it is ready.
+                # It named its first file before it said that it is ready.
                 assert victim.unfinished
                 victim.process.kill()
                 await settled(lambda one=victim: one not in processes_of(tap)._running)  # type: ignore[misc]  # the same

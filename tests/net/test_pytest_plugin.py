@@ -1,4 +1,4 @@
-"""The fixture ``kafka_tap``: any client of any test passes the tap, and its frames are messages."""
+"""The fixture ``kafka_tap``: any client of any test uses the tap, and its frames are messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["kafka_tap"]
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """A broker in a thread, as a container would be: its address."""
+    """A broker in a thread, like a container: its address."""
     address: list[str] = []
     started, stop = threading.Event(), threading.Event()
 
@@ -83,7 +83,7 @@ def test_two_taps_of_one_test_are_apart(kafka_tap: Start, upstream: str) -> None
 
 
 async def _produced(tap: RunningTap) -> bytes:
-    """Send a Produce request of an old version, and return what comes until the end."""
+    """Send a Produce request of an old version, and return all bytes until the end."""
     host, _, port = tap.bootstrap.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(frame(produce(2)))
@@ -116,7 +116,7 @@ def test_a_release_is_met_from_any_moment_on(kafka_tap: Start, upstream: str) ->
         with path.open("rb") as file:
             releases.append(rehearsed_release_in(file))
     assert releases == [None, NEWER]
-    # Another release begins anew.
+    # With another release everything begins anew.
     tap.pretend("4.0")
     assert tap.refused == {}
     assert len(tap.frames("ProduceRequest", at_least=2)) == 2

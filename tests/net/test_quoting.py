@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec, MessageSpec
 
 SECRET: Final = b"opensesame"
-# As Kafka words it, and as a plug-in may.
+# In Kafka's words, and in words that a plug-in may use.
 QUOTES: Final = (
     f"Invalid value {SECRET.decode()} for configuration {SECRET_NAME}: Not a number of type INT",
     f"the policy of this cluster does not like '{SECRET.decode()}'",
@@ -57,7 +57,7 @@ def texts(spec: MessageSpec) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
 
 
 def free_texts(request_name: str) -> Iterator[CredentialField]:
-    """Find what is no name and no echo of the request in any version of its response."""
+    """Find anything that is neither a name nor an echo of the request in any response version."""
     name = re.sub("Request$", "Response", request_name)
     asked = {
         field.name for spec, _ in catalog().entry(request_name).specs() for field in spec.walk()
@@ -108,9 +108,9 @@ def test_a_quoted_secret_is_in_nothing_that_is_kept_of_the_response(
 
 
 def kept_of(request: bytes, response: bytes) -> Iterator[bytes]:
-    """Everything that the tap, ``decode``, ``explain`` and request logs have of a pair."""
+    """Everything that the tap, ``decode``, ``explain`` and request logs show of a pair."""
     yield from tapped(request, response)
-    # A response that breaks off, and one that is longer than its spec says.
+    # A response that is cut off, and one that is longer than its spec.
     for damaged in (response[:-1], response + SECRET):
         yield from tapped(request, damaged)
     asked = parse_request(request)
@@ -165,7 +165,7 @@ def test_what_holds_for_one_request_holds_for_no_other() -> None:
     ]
     for one in requests:
         withholding.shown(one, conversation.request(one))
-    # The last response answers nothing, as its id was answered before.
+    # The last response answers nothing, because a response with its id came before.
     for number, is_kept in ((1, False), (0, True), (2, True), (0, False)):
         response = response_payload(ALTER, 1, told("no: opensesame"), correlation_id=number)
         shown = withholding.shown(response, conversation.response(response))
@@ -203,5 +203,5 @@ def test_call_explains_a_text_unless_the_request_holds_a_credential(*, is_secret
     parts = [*explain_response(answer)]
     assert (QUOTES[0].encode() in parts[1].data) is not is_secret
     assert parts[1].withheld == is_secret
-    # The message that the caller has is as it was.
+    # The caller's message is unchanged.
     assert SECRET.decode() in repr(asked)

@@ -53,7 +53,7 @@ def forwarder(plan: RehearsalPlan = PLAN) -> tuple[RehearsingForwarder, Rehearsa
 
 
 def in_both(body: Any, release: str) -> list[tuple[int, int, int]]:
-    """What a release offers of a list, computed anew."""
+    """The versions that a release offers from a list, computed independently."""
     kept = []
     for one in body.api_keys:
         own = offered_versions(one.api_key, release)
@@ -145,7 +145,7 @@ def test_exactly_what_the_release_does_not_read_is_refused(api_key: int) -> None
         turn = Conversation().request(payload)
         passed = passing.requests([payload], [turn])
         if rehearsal.over:
-            # Some versions only brokers send.
+            # Only brokers send some versions.
             assert (passed.outgoing, passed.answers) == (frame(payload), {})
         elif version in stable_versions(api_key, NEWER):
             assert (passed.outgoing, passed.answers) == (frame(payload), {}), (api_key, version)
@@ -214,7 +214,7 @@ def test_an_older_broker_of_the_cluster_says_so_in_version_0() -> None:
 
 def test_a_list_that_kafka_would_not_write_so_is_refused() -> None:
     sent = versions_answer(REAL, parse_request(asks(4)))
-    # The count of APIs in one byte more than it takes.
+    # The count of APIs in one byte more than needed.
     assert sent[6] < 0x80
     longer = sent[:6] + bytes([sent[6] | 0x80, 0]) + sent[7:]
     with pytest.raises(FlexwireError):
@@ -228,7 +228,7 @@ def test_a_share_is_of_clients_and_the_same_everywhere() -> None:
     taken = [first.takes(*client) for client in clients]
     assert taken == [second.takes(*client) for client in clients]
     assert 150 < sum(taken) < 250
-    # A larger share has the clients of a smaller one.
+    # A larger share includes the clients of a smaller one.
     larger = Rehearsal(RehearsalPlan(NEWER, share=0.5), ALL_FRAMES)
     assert all(larger.takes(*client) for client, is_in in zip(clients, taken, strict=True) if is_in)
     only = Rehearsal(PLAN, CaptureFilter(client_ids=("billing-*",)))

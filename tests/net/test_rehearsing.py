@@ -1,5 +1,4 @@
-"""A tap that rehearses a release: each client sees the versions of that release, and nothing else
-changes."""
+"""A tap that rehearses a release: each client sees its versions, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["made"]
 LEADER_AND_ISR = 4
-# As JSON it has more bytes than a process may say at once.
+# As JSON it has more bytes than a process may send at once.
 LONG = "\x01" * 30_000
 
 
@@ -82,7 +81,7 @@ def test_clients_meet_the_release_and_the_capture_has_what_was_sent(tmp_path: Pa
             negative = asks(5).replace(bytes.fromhex("0012 0005"), bytes.fromhex("0012 ffff"))
             expected = bytes.fromhex("00000007 0023 00000001 0012 0000 0005")
             assert await client.ask(negative) == expected
-            # What the release reads passes in the same connection.
+            # Requests that the release reads pass on the same connection.
             assert (await client.ask(produce(3)))[4:] == make("ProduceRequest", acks=-1).encode(3)
             client.writer.close()
             await settled(lambda: tap.stats.open_connections == 0)
@@ -112,7 +111,7 @@ def test_clients_meet_the_release_and_the_capture_has_what_was_sent(tmp_path: Pa
 
 
 class Waiting:
-    """A broker of a release that answers only when it may, in pieces of any size."""
+    """A broker of a release that answers only when allowed, in pieces of any size."""
 
     def __init__(self, source: random.Random) -> None:
         self.may = asyncio.Event()
@@ -153,7 +152,7 @@ def test_answers_keep_the_order_of_requests_in_any_pipeline(seed: int, tmp_path:
     plan = [source.choice(kinds) for _ in range(40)] + ["refused", "read", "unsupported"]
     requests, expected, passed = [], [], []
     for number, kind in enumerate(plan):
-        # Ids are used again, as clients may.
+        # Ids are reused, as clients may do.
         told = source.choice([number, 3])
         is_over = "refused" in plan[:number]
         if kind in {"list", "new list"}:
@@ -236,7 +235,7 @@ def test_clients_that_are_not_chosen_see_what_the_broker_says(
 
 
 async def all_pass(tap: Tap, processes: int) -> bool:
-    """Return whether a refused request passes in every process; each has one of these clients."""
+    """Return whether a refused request passes in every process, each of which has a client."""
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(connected(tap.listen_address)) for _ in range(processes)
@@ -262,7 +261,7 @@ def test_it_ends_for_all_once_too_many_clients_failed(processes: int, tmp_path: 
                 rehearsal=RehearsalPlan(NEWER, most_failed=2),
             ) as tap,
         ):
-            # The same client again is one client.
+            # The same client counts once.
             for client_id in ("a", "a", "b", "a", LONG):
                 async with connected(tap.listen_address) as client:
                     await client.send(
@@ -278,11 +277,11 @@ def test_it_ends_for_all_once_too_many_clients_failed(processes: int, tmp_path: 
                 (LOOPBACK, name): "Produce v0" for name in ("a", "b", LONG[:200])
             }
             assert rehearsal.over == "more than 2 clients failed"
-            # Each process hears of it in a moment, and then everything passes everywhere.
+            # Each process learns of it shortly afterwards, and then everything passes everywhere.
             while not await all_pass(tap, processes):
                 pass
             if processes > 1:
-                # One that takes the place of another does not begin anew.
+                # A process that replaces another does not begin anew.
                 assert processes_of(tap)._config.rehearsal is None
             await settled(lambda: tap.stats.rehearsed_closed >= 5)
 
@@ -355,7 +354,7 @@ def test_a_signal_ends_the_rehearsal_and_not_the_tap(tmp_path: Path) -> None:
 
 def test_a_broker_among_the_clients_ends_it_and_passes(tmp_path: Path) -> None:
     async def job() -> None:
-        # In ZooKeeper mode a controller comes to the same listener.
+        # In ZooKeeper mode a controller uses the same listener.
         def answer(request: RequestFrame, payload: bytes) -> bytes:
             is_list = request.api_key == API_VERSIONS
             return versions_answer(REAL, request) if is_list else echo(request, payload)
@@ -385,7 +384,7 @@ def test_tokens_of_a_login_are_no_requests(tmp_path: Path) -> None:
         first = parse_request(await client.receive())
         if first.api_key == API_VERSIONS:
             await client.send(frame(versions_answer(REAL, first)))
-            # The tap asks in a version that 3.9 lacks, and then in one that it has.
+            # The tap asks in a version that 3.9 lacks, and then in a version that it has.
             await client.send(frame(versions_answer(REAL, parse_request(await client.receive()))))
             return
         body = make("SaslHandshakeResponse")
@@ -434,16 +433,17 @@ def test_a_request_too_long_to_keep_is_refused_by_its_beginning(tmp_path: Path) 
             serving(broker) as upstream,
             tapped(upstream, tmp_path, rehearsal=RehearsalPlan(NEWER)) as tap,
         ):
-            # Before a broker has answered, half a megabyte is kept.
+            # Before a broker has answered, the tap keeps at most half a megabyte.
             whole = frame(request_payload(PRODUCE, 2, b"\0" * 2_000_000))
             async with connected(tap.listen_address) as client:
                 client.writer.write(whole)
-                # As a broker that closes while more is on its way.
+                # Like a broker that closes while more is on its way.
                 with suppress(ConnectionResetError):
                     assert await client.reader.read() == b""
             body = request_payload(METADATA, 1, b"\0" * 1_000_000)
             async with connected(tap.listen_address) as client:
-                # What is read of a long one is answered before the next one is refused.
+                # The part of a long list that was read is answered before the next request is
+                # refused.
                 await client.send(frame(body) + frame(produce(1)))
                 assert (await client.receive())[4:] == b"\0" * 1_000_000
                 assert await client.reader.read() == b""
@@ -535,7 +535,7 @@ def test_an_answer_does_not_come_into_the_middle_of_a_response(tmp_path: Path) -
             tapped(upstream, tmp_path, rehearsal=RehearsalPlan(NEWER)) as tap,
             connected(tap.listen_address) as client,
         ):
-            # One that has no answer, so that the broker speaks first.
+            # A request without an answer, so that the broker speaks first.
             await client.send(frame(produce(5, acks=0)))
             begun = await client.reader.readexactly(50)
             await client.send(frame(asks(99)))

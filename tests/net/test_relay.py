@@ -1,4 +1,4 @@
-"""Bytes pass through unchanged, and each connection lives and dies alone."""
+"""Bytes pass through unchanged, and each connection lives and ends independently."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RANDOM = random.Random(7)  # bytes to compare, not secrets
 
 
 def echo(request: RequestFrame, payload: bytes) -> bytes:
-    """The request's body as the response's: any bytes there are."""
+    """The request's body as the response's body: any bytes."""
     body = payload[request.body_offset :]
     return response_payload(
         request.api_key, request.api_version, body, correlation_id=request.correlation_id
@@ -159,7 +159,7 @@ def test_a_client_that_does_not_read_stops_its_broker(tmp_path: Path) -> None:
             while before != sent or sent == 0:
                 before = sent
                 await asyncio.sleep(0.1)
-            # What is on its way fills the sockets' buffers, not the tap.
+            # Bytes on their way fill the sockets' buffers, not the tap.
             assert sent < count // 2
             for _ in range(count):
                 assert len(await client.receive()) == len(answering(body))
@@ -223,7 +223,7 @@ def test_garbage_loses_only_its_own_connection(garbage: bytes, tmp_path: Path) -
                 await settled(lambda: len(received) == len(garbage))
                 async with connected(tap.listen_address) as good:
                     assert await good.ask(asking(b"still here")) == answering(b"still here")
-                    # The broker hung up on the bad one, so the tap does.
+                    # The broker closed the bad connection, so the tap does too.
                     assert await bad.reader.read() == b""
                     assert await good.ask(asking(b"and now")) == answering(b"and now")
             await settled(lambda: tap.stats.open_connections == 0)
@@ -242,7 +242,7 @@ def test_garbage_from_a_broker_reaches_the_client_and_the_capture(
         await reader.read(1)
         writer.write(frame(answering(b"fine")) + garbage)
         await writer.drain()
-        # A garbage length must not be held back until more comes.
+        # A garbage length must not delay bytes until more arrive.
         await reader.read()
 
     async def job() -> None:
@@ -300,7 +300,7 @@ def test_what_a_broker_said_before_it_left_reaches_the_client_and_the_capture(
                 try:
                     arrived = await client.reader.read()
                 except ConnectionResetError:
-                    arrived = cut_off  # the broker left bytes unread, which resets
+                    arrived = cut_off  # the broker left bytes unread, which causes a reset
                 assert arrived == cut_off
             await settled(lambda: tap.stats.open_connections == 0)
             streams = captured(tap.capture_paths)
@@ -312,7 +312,7 @@ def test_what_a_broker_said_before_it_left_reaches_the_client_and_the_capture(
 
 def test_a_half_closed_client_still_gets_its_response(tmp_path: Path) -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        everything = await reader.read()  # until the client has said that it is done
+        everything = await reader.read()  # until the client has ended its side
         assert everything == frame(asking(b"last"))
         writer.write(frame(answering(b"words")))
         await writer.drain()

@@ -165,7 +165,7 @@ def test_addresses_become_listeners_and_all_else_stays(
             assert received != sent[0]
             assert tap.stats.rewritten == 1
 
-            # The capture has what the broker really sent.
+            # The capture has the broker's real bytes.
             streams = captured(tap.capture_paths)
             assert streams[bootstrap.port, client.port] == frame(sent[0])
 
@@ -196,7 +196,7 @@ def test_a_second_broker_is_reached_through_its_listener(tmp_path: Path) -> None
                 body: Any = message("MetadataResponse").decode(payload[4:], 1)
                 assert body.controller_id == 1
                 addresses.append([HostPort(one.host, one.port) for one in body.brokers])
-            # The mapping stays as it is while the tap runs.
+            # The mapping does not change while the tap runs.
             assert addresses[0] == addresses[1]
             assert addresses[0][0] == tap.listen_address
             other = await stack.enter_async_context(connected(addresses[0][1]))
@@ -381,7 +381,7 @@ def test_what_does_not_decode_goes_on_and_is_counted(
 
 
 def test_a_response_is_rewritten_whatever_follows_its_addresses(tmp_path: Path) -> None:
-    """A broker's address reaches no client because the topics after it do not decode."""
+    """No client gets a broker's address, because the topics after it do not decode."""
 
     async def job() -> None:
         def answer(_: RequestFrame, __: bytes) -> bytes:
@@ -404,7 +404,7 @@ def test_a_response_is_rewritten_whatever_follows_its_addresses(tmp_path: Path) 
 def test_what_follows_a_response_that_began_to_pass_on_is_still_rewritten(
     cut: int | None, tmp_path: Path
 ) -> None:
-    """The rest of one response comes with another, or with the beginning of another."""
+    """The rest of one response arrives with another, or with the beginning of another."""
     first = frame(answering(bytes(range(200))))
     second = frame(response_payload(METADATA, 9, metadata(9, FAR), correlation_id=8))
     asked = frame(asking(b"")) + frame(request_payload(METADATA, 9, correlation_id=8))

@@ -1,4 +1,4 @@
-"""The tap as a program: it starts, says where, and stops on a signal."""
+"""The tap as a program: it starts, prints its address, and stops on a signal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""An event that a peer or a failure can repeat without limit is logged once a second, with a
-count."""
+"""An event that a peer or a failure can repeat without limit is logged once a second."""
 
 from __future__ import annotations
 
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     import pytest
 
 KINDS = ("frames that are lost", "clients that left")
-# Calls of a logger that no peer and no failure repeats, by file, and why.
+# Log calls that no peer and no failure repeats, by file, with the reason.
 BOUNDED = {
-    # Of addresses there are 1,000 at most.
+    # There are at most 1,000 addresses.
     "connections.py": (7, "once for each address until it is reached again, and for each text"),
     "listeners.py": (
         3,
@@ -136,7 +135,7 @@ def test_a_full_disk_is_said_once_a_second_with_the_count_of_lost_frames(
         False,
     ]
     (more,) = re.findall(r"^frames that are not captured: (\d+) more$", lost[-1])
-    # Frames that came together are lost together.
+    # Frames that arrive together are lost together.
     assert stats.capture_failures - 3 <= int(more) < stats.capture_failures
 
 

@@ -1,5 +1,4 @@
-"""A stamped request has the client's bytes and the tags; all other requests pass unchanged and are
-counted."""
+"""A stamped request has the client's bytes and the tags; other requests pass unchanged."""
 
 from __future__ import annotations
 
@@ -86,7 +85,7 @@ def test_a_stamped_request_has_its_tags_and_ours_and_else_what_it_was(
     )
     new, added, reason = stamped(payload)
     assert (added, reason) == (OURS, None)
-    # The strict reader takes ascending tags only.
+    # The strict reader accepts only ascending tags.
     old, read = parse_request(payload), parse_request(new)
     fields: Any = read.header
     assert fields.unknown_tagged_fields == sent | OURS
@@ -137,9 +136,9 @@ def test_any_bytes_are_stamped_or_pass_as_they_are(payload: bytes) -> None:
         (request_payload(METADATA, 12, unknown_tagged_fields={20000: b""}), "tag_taken"),
         (request_payload(METADATA, 99), "not_flexible"),
         (request_payload(API_VERSIONS, 99), "not_flexible"),
-        # 0 tagged fields in two bytes: Kafka reads it, and no client writes it.
+        # 0 tagged fields in two bytes: Kafka reads it, but no client writes it.
         (bytes.fromhex("0003 000c 00000001 ffff 8000"), "sasl"),
-        # The same tag twice, which only lenient readers take.
+        # The same tag twice, which only lenient readers accept.
         (bytes.fromhex("0003 000c 00000001 ffff 02 0500 0500"), "sasl"),
         (b"n,,n=alice,r=abc", "sasl"),
     ],
@@ -243,7 +242,7 @@ def test_the_longest_values_and_the_most_tags() -> None:
 
 
 def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> None:
-    # Three together, one byte at a time, and one that is longer than what is read at once.
+    # Three together, one byte at a time, and one that exceeds what is read at once.
     asked = [
         asking(b"a", correlation_id=1),
         asking(b"b", correlation_id=2),
@@ -283,7 +282,7 @@ def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> No
     assert {one.client for one in stamps} == {f"{LOOPBACK}:{port}"}
     told = [one for _, one in read_marks(list_captures(paths))]
     assert told == [FileMarks(added_tags=tuple(OURS))] * len(paths)
-    # Packets say as before where a request begins, and kernels read them as objects do.
+    # Packets still show where a request begins, and kernels read them as objects do.
     read = [one for path in paths for one in read_segments(path)]
     by_objects = [one for one in read if not isinstance(one, UnreadableBytes)]
     assert [one.begins for one in by_objects if one.begins] == ["request", "response"]
@@ -360,7 +359,7 @@ def test_tls_goes_on_as_it_came(first: int, tmp_path: Path) -> None:
     ],
 )
 def test_comments_of_others_say_nothing(comment: bytes, tmp_path: Path) -> None:
-    from flexwire.capture.files.pcapng import PcapngWriter  # noqa: PLC0415 - only this one writes
+    from flexwire.capture.files.pcapng import PcapngWriter  # noqa: PLC0415 - no other code writes
 
     with PcapngWriter(tmp_path) as writer:
         connection = writer.open_connection(("10.0.0.9", 50000), ("10.0.0.1", 9092))

@@ -1,4 +1,4 @@
-"""Stamping under TLS: the broker gets the tags, and the capture neither these nor credentials."""
+"""Stamping with TLS: the broker gets the tags; the capture has neither the tags nor credentials."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from flexwire.tap import Tap
 
 __all__ = ["made"]
-# More than have their comments on one packet.
+# More frames than one packet has comments for.
 MANY = 150
 
 
 class Listening:
-    """A broker that keeps what comes until its client has said all, and says nothing."""
+    """A broker that keeps what it receives until its client has ended, and sends nothing."""
 
     def __init__(self) -> None:
         self.heard = bytearray()
@@ -41,7 +41,7 @@ class Listening:
 
 
 def passed(made: Made, out: Path, said: bytes, pieces: int, *, connects: bool) -> tuple[Any, ...]:
-    """What the broker heard, and what the capture has of it."""
+    """What the broker received, and what the capture has of it."""
     security = TapSecurity(made.listen, made.upstream if connects else None)
     broker = Listening()
 

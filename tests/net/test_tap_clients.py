@@ -1,4 +1,4 @@
-"""Real clients over TLS, through a tap with TLS on both sides, to a cluster with TLS."""
+"""Real clients with TLS, through a tap with TLS on both sides, to a cluster with TLS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def upstream(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostPort]:
-    """A cluster whose every advertised listener has TLS: there is a tap before each broker."""
+    """A cluster with TLS on every advertised listener: there is a tap before each broker."""
     inner = TapSecurity(ListenTls(*authority.certificate(name="broker")))
     with MockCluster() as cluster:
         cluster.create_topic(TOPIC, 3)
@@ -59,7 +59,7 @@ def test_a_client_reads_back_what_it_wrote_and_the_capture_has_it(
             read = asyncio.run(by_aiokafka(at, authority.path, "none", prefix))
         else:
             read = by_kafka_python(at, authority.path, prefix)
-        # All three brokers, each by a listener of its own.
+        # All three brokers, each with its own listener.
         assert len(tap.listeners) >= 3
     sent = Counter(f"{prefix}{number}" for number in range(COUNT))
     assert Counter(read) == sent

@@ -1,4 +1,4 @@
-"""A tap whose capture is a ring: SIGHUP ends a file, the oldest go, and all of it is counted."""
+"""A tap whose capture is a ring: SIGHUP ends a file, the oldest files go, and all is counted."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_ring_counts_what_it_lets_go(tmp_path: Path) -> None:
     assert len(tap.capture_paths) == 2
     assert tap.stats.removed_frames + len(frames(tap.capture_paths)) == 18
     assert tap.stats.removed_bytes >= 100 * tap.stats.removed_files
-    # Frames that the tap dropped as its options say are not counted as lost.
+    # Frames that the tap drops because of its options do not count as lost.
     assert tap.stats.is_captured
 
 

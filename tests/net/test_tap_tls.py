@@ -1,4 +1,4 @@
-"""The tap under TLS: the traffic through it, the brokers that it reaches, and the principal."""
+"""The tap with TLS: its traffic, the brokers that it reaches, and the principal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RANDOM = random.Random(11)
 
 @dataclass(frozen=True)
 class Made:
-    """One authority for both sides, what the broker serves with, and what clients come with."""
+    """One authority for both sides, the broker's certificate, and the clients' certificates."""
 
     authority: Authority
     broker: ssl.SSLContext
@@ -65,7 +65,7 @@ class Made:
 
 
 def closing(paths: Iterable[Path]) -> list[tuple[str | None, bool]]:
-    """By which end each captured connection was closed, and whether that was a reset."""
+    """The end that closed each captured connection, and whether it sent a reset."""
     assembler = FrameAssembler()
     for path in paths:
         for segment in read_segments(path):
@@ -153,11 +153,11 @@ def test_every_advertised_listener_leads_to_one_with_tls_and_a_name_that_holds(
             ):
                 async with connected(tap.listen_address, made.client, name) as client:
                     (one, same) = told(await client.ask(request_payload(METADATA, 1)))
-                # By the name it came by, which its certificate is good for.
+                # Under the name that it used, which its certificate covers.
                 assert one == same == HostPort(name, tap.listeners[far].port)
                 async with connected(HostPort(LOOPBACK, one.port), made.client, one.host) as client:
                     assert await client.ask(asking(b"there")) == answering(b"there")
-                # The broker was asked for by the name that it advertises.
+                # The client asked for the broker by its advertised name.
                 assert asked == ["localhost"]
 
     run(job())
@@ -404,7 +404,7 @@ def test_a_client_that_ends_tls_ends_its_connection_and_is_counted(
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(frame(asking(b""))))
         await left.wait()
-        with suppress(OSError):  # a broker with TLS is told that the client left
+        with suppress(OSError):  # a broker with TLS learns that the client left
             writer.write(frame(answering(b"too late")))
             await writer.drain()
             assert await reader.read() == b""

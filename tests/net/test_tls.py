@@ -1,5 +1,4 @@
-"""Our side of TLS: which servers a client trusts, its own certificate, and the errors for wrong
-files."""
+"""Our side of TLS: trusted servers, its own certificate, and the errors for wrong files."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def serving_with(certificate: tuple[Path, Path], ca: Path | None = None) -> ssl.SSLContext:
-    """A server's context that is not ours; with ``ca`` it asks clients for a certificate."""
+    """A server's context from elsewhere; with ``ca`` it asks clients for a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     if ca is not None:
@@ -33,7 +32,7 @@ def serving_with(certificate: tuple[Path, Path], ca: Path | None = None) -> ssl.
 
 
 def shaken(client: ssl.SSLContext, server: ssl.SSLContext, host: str = LOOPBACK) -> str:
-    """Shake hands without a socket, and give the common name that the server saw, or "nobody"."""
+    """Shake hands without a socket, and return the common name that the server saw, or "nobody"."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(to_client, to_server, server_hostname=host)
     answering = server.wrap_bio(to_server, to_client, server_side=True)

@@ -1,4 +1,4 @@
-"""Under TLS a capture has no credential, and all else of every frame."""
+"""With TLS a capture has no credentials, and everything else of every frame."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sasl(version: int = 1) -> list[bytes]:
 
 
 class Talked(NamedTuple):
-    """What a capture has of one connection, and the counts of the tap that wrote it."""
+    """The capture of one connection, and the counts of the tap that wrote it."""
 
     requests: bytes
     responses: bytes
@@ -67,7 +67,7 @@ def talked(
     talk: Callable[[Client], Awaitable[None]],
     tls: ssl.SSLContext | None = None,
 ) -> Talked:
-    """Have a client talk to a broker through a tap, until both are done."""
+    """Let a client talk to a broker through a tap, until both are done."""
 
     async def job() -> Talked:
         async with serving(handler) as upstream, tapped(upstream, out, security=security) as tap:
@@ -175,7 +175,7 @@ def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> Non
 
 
 def turned(payload: bytes) -> bytes:
-    """What a conversation's first request becomes."""
+    """The result for a conversation's first request."""
     return withhold_credentials(payload, Conversation().request(payload))
 
 
@@ -209,7 +209,7 @@ def test_all_else_of_a_request_stays_in_its_place(case: tuple[int, int, Any]) ->
     payload = request_payload(*case)
     assert SECRET in payload
     assert turned(payload) == payload.replace(SECRET, b"*" * len(SECRET))
-    # What comes after the body is nobody's.
+    # Bytes after the body belong to nobody.
     assert turned(payload + SECRET).endswith(b"*" * len(SECRET))
 
 
@@ -252,7 +252,7 @@ def test_what_does_not_decode_is_filled(keep: int) -> None:
     payload = whole[: start + keep]
     head = parse_request(payload).body_offset
     assert turned(payload) == payload[:head] + b"*" * (len(payload) - head)
-    # A length that says more than there is.
+    # A length that exceeds the bytes.
     reply = response_payload(AUTHENTICATE, 0, b"\0\0\xff\xff\0\0\x10\0" + SECRET)
     assert SECRET not in answered(AUTHENTICATE, 0, reply)
     assert answered(AUTHENTICATE, 0, reply).startswith(reply[:4])
@@ -302,7 +302,7 @@ def test_no_token_is_left_in_a_frame_that_has_it(token: bytes, version: int) -> 
 def test_after_requests_are_not_seen_any_more_nothing_is_laid_open(
     made: Made, tmp_path: Path
 ) -> None:
-    # A request of no authentication, and then a length beyond what is held.
+    # A request without authentication, and then a length beyond the limit.
     said = frame(asking(b"")) + b"\x7f\0\0\0" + frame(request_payload(*scram()))
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

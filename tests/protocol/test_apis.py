@@ -1,4 +1,4 @@
-"""Names and verdicts, against what is known of Kafka 4."""
+"""Names and verdicts, compared with known facts about Kafka 4."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flexwire.errors import UnknownMessageError
 from flexwire.protocol import accepted, api_name, verdict
 from flexwire.schema.catalog import catalog
 
-# Removed in 4.0 and still gone, by KIP-896; JoinGroup 0-1 came back in 4.0.1 (KAFKA-19444).
+# Removed in 4.0 by KIP-896 and still gone; JoinGroup 0-1 came back in 4.0.1 (KAFKA-19444).
 REMOVED = {
     "Produce": range(3),
     "Fetch": range(4),

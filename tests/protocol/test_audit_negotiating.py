@@ -1,4 +1,4 @@
-"""The audit does not say "it negotiates" about an API without a version in common."""
+"""The audit does not say "it negotiates" about an API without a common version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING = "nothing seen against it"
 
 @cache
 def reads(api_key: int, release: str) -> frozenset[int]:
-    """What a broker reads, from the specs and not from the audit's own functions."""
+    """The versions that a broker reads, from the specs and not from the audit's own functions."""
     found: set[int] = set()
     for entry in request_entries(api_key):
         found |= {*entry.releases.get(release, ())}
@@ -34,7 +34,7 @@ def reads(api_key: int, release: str) -> frozenset[int]:
 
 @cache
 def offers(api_key: int, release: str) -> frozenset[int]:
-    """What of that it offers: not the newest version while that is in early access."""
+    """The versions of those that it offers: not the newest while that is in early access."""
     every = reads(api_key, release)
     for entry in request_entries(api_key) if every else ():
         if max(every) in entry.releases.get(release, ()):
@@ -45,7 +45,7 @@ def offers(api_key: int, release: str) -> frozenset[int]:
 
 
 def spoken(api_key: int, version: int) -> set[int]:
-    """Every version of some release that has this one too."""
+    """Every version of a release that also has this one."""
     found: set[int] = set()
     for release in RELEASES:
         every = reads(api_key, release)
@@ -95,7 +95,7 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
                     if is_silent and not may_be:
                         wrong.append((release, version, software, asked))
     assert not wrong
-    # An API that some release lacks is told of at least once, and so the loop looks at something.
+    # An API that some release lacks is reported at least once, so the loop checks something.
     if any(not reads(api_key, one) for one in RELEASES):
         assert told
 
@@ -103,7 +103,7 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
 @pytest.mark.parametrize(
     ("names", "software", "release", "verdict"),
     [
-        # The issue's own: a share consumer, KIP-848 and streams groups against older brokers.
+        # The issue's own cases: a share consumer, KIP-848 and streams groups with older brokers.
         ({"ShareGroupHeartbeat": 1, "ShareFetch": 1}, "apache-kafka-java", "3.9", "will break"),
         ({"ShareGroupHeartbeat": 1, "ShareFetch": 2}, None, "3.9", "will break"),
         ({"ShareGroupHeartbeat": 0, "ShareFetch": 0}, None, "4.4.0", "will break"),
@@ -114,18 +114,18 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
         ({"ConsumerGroupHeartbeat": 1}, None, "3.6", "cannot say"),
         ({"StreamsGroupHeartbeat": 0}, "apache-kafka-java", "4.0", "will break"),
         ({"StreamsGroupHeartbeat": 0}, None, "4.0", "cannot say"),
-        # librdkafka speaks one version of it.
+        # librdkafka has one version of it.
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "3.9", "will break"),
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "4.0", NOTHING),
         ({"ConsumerGroupHeartbeat": 1}, "apache-kafka-java", "3.9", NOTHING),
-        # What is documented to go on.
+        # Clients that are documented to continue.
         ({"ConsumerGroupHeartbeat": 1}, "kgo", "3.6", NOTHING),
         ({"GetTelemetrySubscriptions": 0, "PushTelemetry": 0}, None, "3.6", NOTHING),
         ({"DescribeTopicPartitions": 0}, "apache-kafka-java", "3.6", NOTHING),
         ({"DescribeCluster": 1}, "apache-kafka-java", "2.7", NOTHING),
         ({"DescribeCluster": 1}, None, "2.7", "cannot say"),
         ({"DescribeQuorum": 1}, "apache-kafka-java", "2.6", "cannot say"),
-        # What negotiation helps with.
+        # Cases in which negotiation helps.
         ({"Fetch": 18, "Produce": 13, "Metadata": 13}, "apache-kafka-java", "2.8", NOTHING),
     ],
 )
@@ -138,7 +138,7 @@ def test_judging_backwards(
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_software_that_does_not_heed_what_brokers_offer_never_negotiates(release: str) -> None:
-    """Sarama before 1.46.0 asks for ApiVersions, and sends what Config.Version says."""
+    """Sarama before 1.46.0 asks for ApiVersions, but sends the versions of Config.Version."""
     older = Party("a", "10.0.0.9", None, "sarama", "v1.45.2")
     newer = Party("a", "10.0.0.9", None, "sarama", "v1.46.0")
     silent, negotiated = [], 0
@@ -211,7 +211,7 @@ def test_each_fallback_has_a_source_a_day_and_apis_that_clients_use() -> None:
         assert one.what
         assert set(one.api_keys) <= set(KEYS.values()) - OPENING_APIS
         assert one.outcome in {"goes on", "fails"}
-    # No client is told both of the same API.
+    # No client gets both verdicts about the same API.
     for key in {key for one in ABSENT for key in one.api_keys}:
         named = [name for one in ABSENT if key in one.api_keys for name in one.software]
         assert len(named) == len(set(named))

@@ -23,7 +23,7 @@ from tests.kafka.trial.rows import JUDGED, Row, read_rows
 FETCH, JOIN_GROUP = 1, 11
 ROWS = read_rows()
 FIRST = {one.library: one for one in LIBRARIES}
-# The trial's name of a client, without its release, and the library that it is.
+# The trial's name of a client, without its release, and its library.
 TRIED = {
     "kafka-clients": "kafka-clients (Java)",
     "librdkafka": "librdkafka and what is built on it",
@@ -45,7 +45,7 @@ def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> ClientFind
 
 
 def named(library: Library, version: str | None = None) -> Party:
-    """A client of the library, by what it says of itself or by its default client id."""
+    """A client of the library, by its own name or by its default client id."""
     if library.software is not None and version is not None:
         return Party("a", "10.0.0.9", None, library.software, version)
     client_id = re.sub(r"\\|\.\*", "", library.client_id or "")
@@ -104,7 +104,7 @@ def test_a_client_that_is_new_enough_is_told_of_its_setting_only() -> None:
     assert is_new_enough(party, FIRST["Sarama"])
     assert "upgrade" not in refused(party).remedy
     assert "Config.Version" in refused(party).remedy
-    # Telegraf says the version of its Sarama, which is none of Telegraf's.
+    # Telegraf names the version of its Sarama, which is not Telegraf's.
     assert not is_new_enough(Party("Telegraf", None, None, "sarama", "v1.61.1"), FIRST["Telegraf"])
 
 
@@ -112,7 +112,7 @@ def test_two_clients_with_one_library_are_told_apart_by_their_default_client_id(
     for client_id, library in (("Telegraf", "Telegraf"), ("beats", "Beats"), ("x", "Sarama")):
         found = find_library(Party(client_id, None, None, "sarama", "v1.46.0"))
         assert found is FIRST[library]
-    # A client id says nothing against what the client says of itself.
+    # A client id does not contradict what the client says of itself.
     assert find_library(Party("rdkafka", None, None, "kgo", "v1")) is FIRST["franz-go"]
     assert find_library(Party("rdkafka", None, None, "unheard-of", "1")) is None
 
@@ -142,7 +142,7 @@ def numbers(version: str) -> list[int]:
 
 
 def of_trial(row: Row) -> tuple[Library | None, str, str]:
-    """Of a client that was tried: its library if that has a first release, release, setting."""
+    """For a tested client: its library if that has a first release, its release, its setting."""
     program, _, version = row.client.partition(" ")
     release, _, setting = version.partition(", ")
     return FIRST.get(TRIED.get(program, "")), release, setting
@@ -152,7 +152,7 @@ def of_trial(row: Row) -> tuple[Library | None, str, str]:
     "row", [one for one in ROWS if of_trial(one)[0]], ids=lambda one: one.client
 )
 def test_the_first_release_that_works_is_what_the_trial_found(row: Row) -> None:
-    """Whatever was tried from the first release on works, unless a setting pins it."""
+    """All tests from the first release on work, unless a setting pins the version."""
     library, release, setting = of_trial(row)
     assert library is not None
     assert library.works_from is not None

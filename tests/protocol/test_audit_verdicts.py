@@ -1,4 +1,4 @@
-"""Each kind of evidence leads to its verdict, and no other evidence does."""
+"""Each kind of evidence leads to its own verdict, and to no other."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ def verdicts(*uses: Use, release: str = "4.0.2", brokers: tuple[str, ...] = ()) 
 
 
 NEVER, UNSEEN, ELSEWHERE = {"asked": "never"}, {"asked": "unseen"}, {"asked": "elsewhere"}
-# api key, version, evidence, the releases that the brokers may be, verdict, which evidence
+# api key, version, evidence, the possible releases of the brokers, verdict, evidence
 CASES = [
     # A refused version, and the connection closed without an answer.
     (FETCH, 3, {"closed": True, "offered": Versions(4, 17)}, (), "broke", "closed"),
     (FETCH, 3, {"closed": True, **NEVER}, (), "broke", "closed"),
     (FETCH, 3, {"closed": True, **UNSEEN}, (), "broke", "closed"),
     (FETCH, 99, {"closed": True, "offered": ALL, **NEVER}, (), "broke", "closed"),
-    # A broker may not read all versions that it advertises: 4.x has Produce 0-13, and closes on 2.
+    # A broker may not read all versions that it advertises: 4.x lists Produce 0-13, but closes on
+    # 2.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 13)}, ("4.3.1",), "broke", "closed"),
-    # A broker that reads the version closed for another reason; so may one that is not known.
+    # A broker that reads the version closed for another reason; an unknown broker may have too.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 11)}, ("3.9.2",), "will break", "offered"),
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 11)}, (), "will break", "offered more"),
     # The client's own limit, or a pinned setting.
@@ -58,13 +59,13 @@ CASES = [
     (FETCH, 3, {}, (), "cannot say", "range not seen"),
     (FETCH, 3, UNSEEN, (), "cannot say", "range not seen"),
     (FETCH, 99, UNSEEN, (), "cannot say", "asking not seen"),
-    # The release lacks the API, and it is not known what the client does then.
+    # The release lacks the API, and the client's reaction is unknown.
     (999, 0, UNSEEN, (), "cannot say", "API missing"),
     (999, 0, {}, (), "cannot say", "API missing"),
     (999, 0, NEVER, (), "will break", "API missing"),
     (SHARE_FETCH, 1, {}, (), "will break", "API missing"),
     (SHARE_FETCH, 0, {}, (), "cannot say", "early access"),
-    # What the release reads, and what a client that negotiates lowers.
+    # The versions that the release reads, and those that a negotiating client lowers.
     (FETCH, 4, NEVER, (), "nothing seen against it", ""),
     (FETCH, 4, {"closed": True, **NEVER}, (), "nothing seen against it", ""),
     (METADATA, 0, NEVER, (), "nothing seen against it", ""),

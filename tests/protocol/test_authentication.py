@@ -1,4 +1,4 @@
-"""When authentication is ruled out on a connection, and with it credentials among damaged bytes."""
+"""When authentication is ruled out on a connection, so that damaged bytes hold no credentials."""
 
 from __future__ import annotations
 

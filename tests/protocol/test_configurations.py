@@ -1,4 +1,4 @@
-"""Configurations by release: every release of the catalog has its own, and few are gone."""
+"""Configurations by release: every release of the catalog has its own, and few are removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flexwire.protocol.configurations import (
 from flexwire.schema.catalog import bundled_catalog, release_order
 from tools.config_names import OUT, RELEASES, written
 
-# LogConfig of 3.9.2 against 4.0.0; brokers of both were asked (40 for these, 0 for others).
+# LogConfig of 3.9.2 compared with 4.0.0; brokers of both were asked (40 for these, 0 for others).
 OF_TOPICS = {
     "message.downconversion.enable",
     "message.format.version",
@@ -23,7 +23,7 @@ OF_TOPICS = {
 
 
 def test_every_release_of_the_catalog_from_the_last_3_on_has_its_names() -> None:
-    """A release that is new in the catalog needs `python -m tools.config_names`."""
+    """A new release in the catalog needs `python -m tools.config_names`."""
     later = [
         one
         for one in bundled_catalog().releases
@@ -68,7 +68,7 @@ def test_a_name_of_a_plug_in_and_a_release_before_the_first_say_nothing() -> Non
         assert known_names(kind, "2.8.2") == frozenset()
     assert find_removal("topic", "message.format.version", "3.8.1") is None
     assert find_removal("topic", "message.format.version", "one of mine") is not None
-    # A patch that the catalog lacks is like the release before it.
+    # A patch release that the catalog lacks is treated like the release before it.
     assert find_removal("topic", "message.format.version", "4.0.1") is not None
 
 

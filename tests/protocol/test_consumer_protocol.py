@@ -1,4 +1,4 @@
-"""Verdicts about groups and the consumer protocol: each obstacle alone; the gravest wins."""
+"""Verdicts about groups and the consumer protocol: each obstacle alone; the gravest one wins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control records: every type, versions to come, and bytes that are none."""
+"""Control records: every type, future versions, and invalid bytes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_conversation_is_a_queue_for_each_correlation_id(
     unpaired = forgotten = 0
     for serial, (is_request, correlation_id) in enumerate(steps):
         if is_request:
-            # The version tells requests with the same correlation id apart.
+            # The version distinguishes requests with the same correlation id.
             conversation.request(
                 request_payload(METADATA, serial % 9, b"", correlation_id=correlation_id)
             )
@@ -111,7 +111,7 @@ def test_a_response_known_before_its_request_is_its_own_if_it_was_seen_later(
     asked = conversation.request(request(7), seen_at)
     assert (asked.pair == answer.pair) is is_pair
     assert (conversation.unanswered() == []) is is_pair
-    # So one that answers a request from before the capture shifts nothing.
+    # So a response to a request from before the capture shifts nothing.
     if not is_pair:
         assert conversation.response(response(7), 9).pair == asked.pair
 
@@ -207,7 +207,7 @@ def test_a_cut_produce_says_whether_it_is_answered_once_its_acks_are_there(
     for size in range(header.body_offset, len(whole)):
         conversation = Conversation()
         turn = conversation.damaged_request(whole[:size], "cut off", is_placed=True)
-        # Before acks stands a null text, of one byte in flexible versions, which begin with 9.
+        # Before acks is a null text, of one byte in flexible versions, which begin with 9.
         has_acks = size >= header.body_offset + (1 if version >= 9 else 2) + 2
         assert turn.request == header
         assert (turn.pair is None) == (acks == 0 and has_acks)
@@ -257,7 +257,7 @@ SCRAM = (b"n,,n=alice,r=fyko", b"c=biws,r=fyko,p=v0X8")
         [b"n,,\x01auth=Bearer x\x01\x01"],
         [b"\x60\x82\x02\x03", b"", b"\x05\x04\x04\xff" + bytes(12)],
         [b""],
-        # A request header in form, of a version that no release has.
+        # A complete request header of a version that no release has.
         [bytes.fromhex("0003 0070 00000001 0000 00")],
     ],
 )
@@ -273,12 +273,12 @@ def test_tokens_after_a_sasl_handshake_of_version_0_are_not_requests(tokens: lis
         assert conversation.response(b"") == sent
     assert conversation.request(request(2)).request is not None
     assert conversation.response(response(2)).request is not None
-    # From the first request on, what is not a request is an error again.
+    # After the first request, bytes that are not a request are an error again.
     assert conversation.request(PLAIN).kind == "unread"
     assert conversation.unpaired == 0
 
 
-# As Kafka's client of 0.9 begins; then it goes on with an empty token, and one more.
+# Kafka's client of 0.9 begins like this, then sends an empty token and one more.
 TICKET = bytes.fromhex("608202c006092a864886f71201020201006e8202af308202ab")
 
 
@@ -299,7 +299,7 @@ def test_a_ticket_needs_no_handshake_before_it(length: str) -> None:
 def test_what_differs_from_a_ticket_in_one_byte_is_none(place: int) -> None:
     damaged = bytearray(TICKET)
     damaged[place] ^= 0x10
-    # All but the two bytes of its length.
+    # All except the two bytes of its length.
     assert (Conversation().request(bytes(damaged)).kind == "token") is (place in {2, 3})
     assert Conversation().request(TICKET[:place]).kind == "unread"
 
@@ -313,7 +313,7 @@ def test_a_request_that_waits_is_answered_before_a_token_and_after_one_that_was_
     conversation.request(PLAIN)
     conversation.request(request(2))
     assert conversation.response(response(2)).kind == "response"
-    # The answer to the second token was not seen, and is not waited for any more.
+    # The answer to the second token was not captured, and is no longer expected.
     assert conversation.response(response(3)).kind == "response"
 
 

@@ -1,4 +1,4 @@
-"""Error codes are Kafka's, each once; and the specs' names say which fields hold one."""
+"""Error codes are Kafka's, each once; the specs' names say which fields hold one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flexwire.protocol.error_codes import (
 from flexwire.protocol.error_meanings import MEANINGS
 from flexwire.schema.catalog import catalog, release_order
 
-# By release, how many codes the enum of its clients has.
+# The number of codes in the enum of each release's clients.
 COUNTS = {
     "2.4.1": 89,
     "2.5.0": 90,

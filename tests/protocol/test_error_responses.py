@@ -1,7 +1,7 @@
-"""An error response equals the one that Kafka's own class builds; and errors set in a response.
+"""An error response equals the response of Kafka's own class, also with errors set in a response.
 
-`tools/error_response_vectors.py` wrote the vectors. Texts of errors are Kafka's prose and belong
-to a release: here they are null in what Java wrote too.
+`tools/error_response_vectors.py` wrote the vectors. Texts of errors are Kafka's prose and depend on
+the release: here they are null, also in Java's responses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NO_RESPONSE = "null"
 UNSUPPORTED_VERSION = 35
 UNKNOWN_ID = UUID(int=7)
 
-# Kafka's classes collect partitions in a hash map there, so their order is no order.
+# Kafka's classes collect partitions in a hash map there, so their order has no meaning.
 UNORDERED = {
     ("Produce", "3.9.2"): "partitions by size, in a HashMap",
     ("Produce", "4.4.0"): "partitions by size, in a HashMap",
@@ -50,7 +50,7 @@ UNORDERED = {
     ("WriteTxnMarkers", "3.9.2"): "errors by partition, in a HashMap",
     ("WriteTxnMarkers", "4.4.0"): "errors by partition, in a HashMap",
 }
-# The value that we write everywhere, by a field, instead of what the old release wrote.
+# The value that we always write, by field, instead of the old release's value.
 NEWER = {
     ("Fetch", "3.9.2"): "records are null; in 4.4 they are empty",
 }
@@ -58,16 +58,16 @@ NEWER = {
 ELSEWHERE = {
     ("ApiVersions", UNSUPPORTED_VERSION): "lists the versions of this API that the release has",
 }
-# Requests that we refuse, by API and versions: Kafka's response says no error at all.
+# Requests that we refuse, by API and versions: Kafka's response has no error at all.
 REFUSED = {
     "DescribeLogDirs": "0-2",  # only directories of the broker have an error
-    "ElectLeaders": "0",  # null asks for all partitions; from 1 on the top says the error
+    "ElectLeaders": "0",  # null asks for all partitions; from 1 on the top level has the error
     "Metadata": "0-12",  # null asks for all topics, empty in 0; from 13 on the top says the error
 }
 
 
 class ErrorVector(NamedTuple):
-    """A request, and what the classes of some releases answer to it for one code."""
+    """A request, and the responses of some releases' classes to it for one code."""
 
     releases: tuple[str, ...]
     api: str
@@ -83,7 +83,7 @@ class ErrorVector(NamedTuple):
 
     @property
     def response(self) -> Message:
-        """What Java wrote, with texts of errors and what only an old release writes left out."""
+        """Java's response, without error texts and fields that only an old release writes."""
         kind = message(f"{self.api}Response", self.releases[-1])
         response = kind.decode(bytes.fromhex(self.answer), self.version)
         without_texts(response, self.version)
@@ -100,7 +100,7 @@ class ErrorVector(NamedTuple):
 
 @cache
 def vectors() -> dict[str, list[ErrorVector]]:
-    """Every vector with a response or without one, by API; not what Java itself throws for."""
+    """Every vector, with or without a response, by API; not those for which Java itself throws."""
     found: dict[str, list[ErrorVector]] = defaultdict(list)
     with gzip.open(FILE, "rt", encoding="utf-8") as lines:
         for line in map(json.loads, lines):
@@ -136,7 +136,7 @@ def without_texts(response: Message, version: int) -> None:
 
 
 def in_order(value: Any) -> Any:
-    """A value to compare, in which lists have one order."""
+    """A value for comparison, with lists in one order."""
     if isinstance(value, list):
         return sorted(map(in_order, value), key=repr)
     if isinstance(value, dict):
@@ -145,7 +145,7 @@ def in_order(value: Any) -> Any:
 
 
 def fault(vector: ErrorVector) -> str | None:
-    """What is wrong with our response; None if it is Kafka's, or a known difference."""
+    """The error in our response; None if it is Kafka's or a known difference."""
     try:
         ours = error_response(vector.request, vector.version, vector.code)
     except ArgumentError as error:
@@ -234,7 +234,7 @@ def test_every_exception_is_needed(
     # Layouts keep nothing of the tables.
     of_api = [vector for vector in vectors()[place[0]] if vector.code == CODES[0]]
     if table == "_ALL":
-        # Without it a response would say no error, as Kafka's does.
+        # Without it a response would report no error, as Kafka's does.
         assert any(not _is_refused(vector) for vector in of_api if vector.version == 0)
     else:
         assert any(map(fault, of_api))
@@ -304,7 +304,7 @@ def test_a_request_that_has_no_such_response_says_why() -> None:
 
 
 class Parts(NamedTuple):
-    """A response's JSON form in parts: what `set_errors` may change, and the rest."""
+    """A response's JSON form in two parts: what `set_errors` may change, and the rest."""
 
     codes: list[int]
     data: list[str | None]
@@ -312,7 +312,7 @@ class Parts(NamedTuple):
 
 
 def parts(response: Message, version: int) -> Parts:
-    """The parts, by the rule of the house for what is an error field."""
+    """The parts, by this project's rule for error fields."""
     kind = type(response)
     form, records = response.to_json(version), record_field_names(kind, version)
     codes: list[int] = []
@@ -338,7 +338,7 @@ def test_after_it_every_error_field_has_the_code_and_nothing_else_is_changed(nam
         before = parts(response, version)
         count = set_errors(response, version, 77)
         after = parts(response, version)
-        # A tagged field is left out of the form while it has its default.
+        # The form leaves out a tagged field while it has its default.
         assert count == len(after.codes) >= len(before.codes)
         assert {*after.codes} <= {77}
         assert len(after.data) == len(before.data)
@@ -384,7 +384,7 @@ def test_a_topic_may_be_named_by_its_id_alone_or_by_both() -> None:
     )
     assert set_errors(fetch, 13, 100, topics=is_meant) == 1
     assert asked == [(None, UNKNOWN_ID), (None, UUID(int=8))]
-    # The error of the whole response is no topic's.
+    # The error of the whole response does not belong to a topic.
     assert fetch.error_code == 0
     assert [one.partitions[0].records for one in fetch.responses] == [b"", b"abc"]
     asked.clear()
@@ -405,14 +405,14 @@ def test_a_response_without_topics_has_none_that_is_meant() -> None:
 
 
 def test_a_version_without_the_error_field_cannot_say_the_error() -> None:
-    # Up to 6 only partitions have an error.
+    # Up to version 6 only partitions have an error.
     response = message("FetchResponse")()
     assert set_errors(response, 6, 5) == 0
     assert set_errors(response, 7, 5) == 1
 
 
 def test_a_structure_that_is_null_has_no_error() -> None:
-    # No spec of Kafka has an error in a structure that is no element of a list.
+    # No spec of Kafka has an error in a structure outside a list.
     inner = [
         {"name": "ErrorCode", "type": "int16", "versions": "0+"},
         {"name": "ErrorMessage", "type": "string", "versions": "0+"},

@@ -38,7 +38,7 @@ KNOWN = [
     (10, 3, 2, 1),
     (17, 0, 1, 0),  # SaslHandshake is never flexible
     (17, 1, 1, 0),
-    (18, 0, 1, 0),  # ApiVersions: the response header never grows
+    (18, 0, 1, 0),  # ApiVersions: the response header never changes
     (18, 2, 1, 0),
     (18, 3, 2, 0),
     (18, 4, 2, 0),
@@ -92,7 +92,7 @@ def test_every_released_response_has_the_header_its_own_spec_asks_for() -> None:
 
 @pytest.mark.parametrize("version", [-1, -32768])
 def test_a_negative_version_has_the_header_that_all_read(version: int) -> None:
-    """Kafka answers it so since KAFKA-21160."""
+    """Kafka answers like this since KAFKA-21160."""
     for entry in released(MessageType.REQUEST):
         assert entry.api_key is not None
         assert request_header_version(entry.api_key, version) == 1

@@ -32,7 +32,7 @@ def framed(frame: int, api_key: int, version: int, body: bytes) -> bytes:
 
 
 def keys_of(topic: InternalTopic) -> dict[int, tuple[str, int]]:
-    """By record type: the message of the key, and its version."""
+    """The message of the key and its version, by record type."""
     found: dict[int, tuple[str, int]] = {}
     for entry in map(catalog().entry, catalog().names()):
         if entry.module == topic.module and entry.name.endswith("Key"):
@@ -68,7 +68,7 @@ def test_every_framed_message_in_every_version(topic: InternalTopic) -> None:
         if entry.module == topic.module and entry.type is MessageType.METADATA
     ]
     order = catalog().releases.index
-    # Of two names of one api key the newest counts: ClientQuotaRecord, and not QuotaRecord of 2.8.
+    # If two names share an api key, the newest counts: ClientQuotaRecord, not QuotaRecord of 2.8.
     by_age = sorted(entries, key=lambda entry: order(entry.last_release))
     newest = {entry.api_key: entry for entry in by_age}
     assert len(newest) >= 4
@@ -158,7 +158,7 @@ def damaged(content: str | None, picked: random.Random) -> bytes | None:
     return bytes(data)
 
 
-# What is within a message.
+# The content of a message.
 
 
 def group_value(subscription: bytes, protocol_type: str = "consumer") -> Any:

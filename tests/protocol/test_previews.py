@@ -1,4 +1,4 @@
-"""A catalog with a preview of a release: its messages are read, and nothing is judged by it."""
+"""A catalog with a preview of a release: its messages are read, but no verdict uses it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nothing_is_judged_by_a_preview() -> None:
     with pytest.raises(ArgumentError, match=f"name a final release.*{RELEASE} is a preview"):
         to_audited_releases(["4.0", RELEASE])
     assert to_audited_releases(["4.0", "4.0.2"]) == ("4.0.2",)
-    # OffsetDelete v1 is in the preview alone.
+    # OffsetDelete v1 exists only in the preview.
     assert read_versions(OFFSET_DELETE, RELEASE).highest == 1
     assert refusal(OFFSET_DELETE, 1, NEWEST) == (None, None)
     assert find_release_reading_again(OFFSET_DELETE, 1, NEWEST) is None
@@ -107,7 +107,7 @@ def test_a_broker_that_runs_a_preview_is_recognised() -> None:
 
 @pytest.mark.slow
 def test_a_final_name_becomes_that_of_a_preview(tmp_path: Path) -> None:
-    """A candidate's own jars and tree are named as the release that it becomes."""
+    """A candidate's own jars and tree have the name of the future release."""
     specs = write_trunk(tmp_path / "specs")
     words = ["schema", "import", "--preview", "--out", str(tmp_path / "own")]
     for named, expected in [

@@ -46,7 +46,7 @@ def test_a_request_has_the_newest_name_with_its_version() -> None:
 
 @pytest.mark.parametrize("rest", [b"", b"\0", b"\xff" * 9, b"\1\0\x10" + bytes(16)])
 def test_of_a_version_that_the_catalog_lacks_header_1_is_read_and_nothing_else(rest: bytes) -> None:
-    # Source: KAFKA-21160, how a broker reads what it lacks.
+    # Source: KAFKA-21160, how a broker reads a version that it lacks.
     beginning = make(
         "RequestHeader", request_api_key=3, request_api_version=1000, client_id="later"
     ).encode(1)

@@ -18,7 +18,7 @@ UNSUPPORTED_VERSION = 35
 
 
 def api_versions(error_code: int, *, keys: int) -> bytes:
-    """An ApiVersions response v0, as written down in the Kafka protocol guide."""
+    """An ApiVersions response v0, as written in the Kafka protocol guide."""
     entries = b"".join(key.to_bytes(2, "big") + bytes.fromhex("00000004") for key in range(keys))
     return error_code.to_bytes(2, "big") + keys.to_bytes(4, "big") + entries
 

@@ -1,5 +1,4 @@
-"""Pushed metrics equal those that OpenTelemetry's classes wrote, and any bytes raise only our
-errors."""
+"""Pushed metrics equal OpenTelemetry's own, and any bytes raise only our errors."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def pushed() -> bytes:
     sizes = metrics.add(name="sizes", unit="By")
     sizes.histogram.aggregation_temporality = 2
     sizes.histogram.data_points.add(time_unix_nano=NOW, count=4, sum=10.5)
-    # A metric without data, as a newer kind looks to these classes.
+    # A metric without data, as these classes see a newer kind.
     metrics.add(name="of another kind")
     return bytes(made.SerializeToString())
 

@@ -32,7 +32,7 @@ def _response(data: bytes, key: int, version: int) -> WholeFrame:
 
 
 def _captured(payload: bytes) -> WholeFrame:
-    """A frame as a capture has it, of which nobody knows yet whether its body decodes."""
+    """A frame from a capture, before anybody knows whether its body decodes."""
     header = read_request(payload)
     return WholeFrame(payload, True, header, header.api_version)
 
@@ -82,7 +82,8 @@ def test_a_frame_with_its_length_is_not_taken_for_a_version_of_produce() -> None
     framed = _framed(payload)
     with pytest.raises(FrameError, match="begin with their own length"):
         parse_request(framed)
-    # What is known to be a payload stays one: releases to come have versions of their own.
+    # Bytes that are known to be a payload stay a payload: future releases have versions of their
+    # own.
     assert read_request(framed).api_version == len(payload)
     assert parse_request(payload).api_version == 12
 

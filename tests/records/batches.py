@@ -1,4 +1,4 @@
-"""Record batches and messages written field by field, so that any of them can be wrong."""
+"""Record batches and messages written field by field, so that any field can be wrong."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def message(
     return struct.pack(">qiI", offset, 4 + len(content), zlib.crc32(content)) + content
 
 
-# The fields of a record after its length, each a value that is right.
+# The fields of a record after its length, each with a valid value.
 _RIGHT = {
     "attributes": b"\x00",
     "timestamp delta": b"\x00",
@@ -87,4 +87,4 @@ def with_part(part: str, wrong: bytes) -> bytes:
 
 
 PARTS = list(_RIGHT)[1:]
-"""Those that are varints, or begin with one."""
+"""Fields that are varints, or begin with one."""

@@ -1,8 +1,8 @@
-"""Reads records that end against a page that nobody may read; run as a program, it may crash.
+"""Reads records that end at a protected page; run as a program, it may crash.
 
-``python -m tests.records.guard ROUNDS [--batches] [--lie]``: with ``--batches`` whole batches; with
-``--lie`` the kernel is told that there is one more byte, which proves that the page guards the
-memory.
+``python -m tests.records.guard ROUNDS [--batches] [--lie]``: with ``--batches`` the kernels read
+whole batches; with ``--lie`` the kernel is told that there is one more byte. The crash proves that
+the page guards the memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RECORDS = [
 
 
 def main(rounds: int, *, lie: bool) -> None:
-    """Read damaged records; what is read has at most the bytes that are there."""
+    """Read damaged records; the result has at most as many bytes as the input."""
     read = functions()[0]
     guarded = Guarded()
     source = random.Random(rounds)
@@ -39,7 +39,7 @@ def main(rounds: int, *, lie: bool) -> None:
         count = source.choice([len(chosen), len(chosen), len(data) // 7, -1])
         given = guarded.put_bytes(data, lie=lie)
         found = read(given, 0, count, 0, 0, len(data), None)
-        # Before the memory it lies in.
+        # Before the memory that holds it.
         del given
         if found is not REFUSED:
             parts = [part for one in found for part in (one.key, one.value) if part]
@@ -68,7 +68,7 @@ def main_batches(rounds: int, *, lie: bool) -> None:
         assert sum(map(len, parts)) <= end <= len(data)
         ahead = read_ahead(given, 0, False, 1000)
         for one in ahead:
-            # One that is all of the data is the guarded memory itself.
+            # A value that is all of the data is the guarded memory itself.
             sound += read_batch(one) is not REFUSED
             one.data = b""
         del ahead, given

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 HEADER = bytes.fromhex("1f8b0800 00000000 00ff")
 END = 256
-# The order in which the lengths of the code of lengths stand, of RFC 1951.
+# The order of the lengths of the length code, from RFC 1951.
 ORDER = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15)
 STRATEGIES = (
     zlib.Z_DEFAULT_STRATEGY,
@@ -22,7 +22,7 @@ STRATEGIES = (
 
 
 def written(content: bytes) -> Iterator[bytes]:
-    """Yield what zlib makes of a content: by level, strategy, memory, in one or several blocks."""
+    """Yield zlib's output for a content: by level, strategy, memory, in one or several blocks."""
     for level in (0, 1, 3, 6, 9):
         for strategy in STRATEGIES if level else (zlib.Z_DEFAULT_STRATEGY,):
             for memory in (1, 9):
@@ -36,17 +36,17 @@ def written(content: bytes) -> Iterator[bytes]:
 
 
 def member(stream: bytes, content: bytes) -> bytes:
-    """Return a deflate stream as a member of gzip that says of its content what it is."""
+    """Return a deflate stream as a gzip member with a correct crc and size."""
     return HEADER + stream + trailer(content)
 
 
 def trailer(content: bytes) -> bytes:
-    """Return what stands after the stream."""
+    """Return the bytes after the stream."""
     return zlib.crc32(content).to_bytes(4, "little") + len(content).to_bytes(4, "little")
 
 
 def codewords(lengths: Sequence[int]) -> dict[int, str]:
-    """Return the canonical code of these lengths, the first bit first; RFC 1951, 3.2.2."""
+    """Return the canonical code of these lengths, with the first bit first; RFC 1951, 3.2.2."""
     code, made = 0, {}
     for length in range(1, 16):
         for symbol, its in enumerate(lengths):
@@ -58,12 +58,12 @@ def codewords(lengths: Sequence[int]) -> dict[int, str]:
 
 
 def number(value: int, width: int) -> str:
-    """Return a number's bits, the lowest first."""
+    """Return a number's bits, lowest first."""
     return f"{value:0{width}b}"[::-1] if width else ""
 
 
 def to_bytes(bits: str) -> bytes:
-    """Return bits as bytes, the first in the lowest place."""
+    """Return bits as bytes, with the first bit in the lowest place."""
     return b"".join(
         int(bits[start : start + 8][::-1], 2).to_bytes(1, "little")
         for start in range(0, len(bits), 8)
@@ -79,10 +79,10 @@ def dynamic(
     code: Sequence[int] = (4,) * 16 + (0, 0, 0),
     counts: tuple[int, int] | None = None,
 ) -> str:
-    """Return the bits of a last block with codes of its own, whose lengths are given in full.
+    """Return the bits of a last block with its own codes, whose lengths are given in full.
 
-    ``code`` is the code that ``lengths`` are written by, and ``counts`` are the numbers of symbols
-    that the block declares, both as they are right if not given.
+    ``code`` is the code for ``lengths``, and ``counts`` are the numbers of symbols that the block
+    declares; both are correct by default.
     """
     if lengths is None:
         words = codewords(code)
@@ -93,12 +93,12 @@ def dynamic(
 
 
 def symbols(given: Iterable[int], lengths: Sequence[int]) -> str:
-    """Return the bits of symbols by the code of these lengths."""
+    """Return the bits of symbols in the code of these lengths."""
     words = codewords(lengths)
     return "".join(words[one] for one in given)
 
 
 def stored(content: bytes) -> bytes:
-    """Return a block that is not the last, and holds a content as it is."""
+    """Return a stored block that is not the last."""
     size = len(content)
     return b"\0" + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little") + content

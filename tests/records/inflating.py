@@ -1,4 +1,4 @@
-"""Records in every compressed form that there is, and bombs of each."""
+"""Records in every possible compressed form, and bombs of each form."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def _zip(data: bytes) -> bytes:
 
 
 class Form(NamedTuple):
-    """A way to compress records: the format's magic, and the bits of a codec."""
+    """A way to compress records: the format's magic, and the codec's bits."""
 
     magic: int
     bits: int
     deflate: Callable[[bytes, int], bytes]
 
     def body(self, values: list[bytes]) -> bytes:
-        """Return records of these values as they stand inside."""
+        """Return records of these values in their uncompressed form."""
         if self.magic == 2:
             return b"".join(record(at, value=one) for at, one in enumerate(values))
         return b"".join(message(one, magic=self.magic, offset=at) for at, one in enumerate(values))
 
     def packed(self, body: bytes, count: int) -> bytes:
-        """Return a batch, or a wrapper message, of so many records."""
+        """Return a batch or a wrapper message with this many records."""
         data = self.deflate(body, self.magic)
         if self.magic == 2:
             return batch(data, count, attributes=self.bits)
@@ -74,10 +74,10 @@ FORMS = {
     "magic 2, zstd": Form(2, ZSTD, _once(cramjam.zstd.compress)),
     "magic 2, zstd frames": Form(2, ZSTD, _halves(cramjam.zstd.compress)),
 }
-"""Every codec in every format that has it."""
+"""Every codec in every format that supports it."""
 
 
 @cache
 def bomb(count: int) -> bytes:
-    """Return a zstd batch of so many records of the least size, all of the same bytes."""
+    """Return a zstd batch of this many records of the smallest size, all with the same bytes."""
     return FORMS["magic 2, zstd"].packed(record() * count, count)

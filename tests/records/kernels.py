@@ -1,4 +1,4 @@
-"""The kernels for records alone: functions that say when they refuse."""
+"""The kernels for records alone: functions that report a refusal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _refuse(*_: Any) -> Any:
 
 @cache
 def functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the kernels' `read_records` and `write_records`; both give REFUSED."""
+    """Return the kernels' `read_records` and `write_records`; both can return REFUSED."""
     return (
         record_objects_read.records_reader(CLASSES, _refuse),
         record_objects_write.records_writer(CLASSES, _refuse),
@@ -42,11 +42,11 @@ def batch_functions() -> tuple[Callable[..., Any], ...]:
 
 @cache
 def iterate() -> Callable[..., Any]:
-    """Return the kernels' `iterate`; its iterators give REFUSED where they would not go on."""
+    """Return the kernels' `iterate`; its iterators yield REFUSED where they stop."""
     return record_objects_iterate.iterator_maker(CLASSES, _refuse, _refuse)
 
 
 def read_ahead(*arguments: Any) -> Any:
-    """Return what the kernels are sure of, or REFUSED."""
+    """Return what the kernels know for certain, or REFUSED."""
     found = iterate()(*arguments)
     return found if found is REFUSED else list(takewhile(lambda one: one is not REFUSED, found))

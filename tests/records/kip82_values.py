@@ -1,4 +1,4 @@
-"""Typed values, headers and messages of KIP-82: a few, and strategies for all."""
+"""Typed values, headers and messages of KIP-82: some examples, and strategies for all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made(pairs: list[tuple[str, Typed]], dialect: TypedDialect = TypedDialect.DO
 
 
 def user(number: int) -> Headers:
-    """Headers with one long."""
+    """Headers with a long."""
     return made([("user", Typed("long", number))])
 
 

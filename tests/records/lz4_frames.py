@@ -18,7 +18,7 @@ RAW = 1 << 31
 
 
 def header(flags: int, size_code: int = 4, content_size: int = 0) -> bytes:
-    """Return a frame header whose checksum is right."""
+    """Return a frame header with a correct checksum."""
     head = bytes([0x40 | flags, size_code << 4])
     if flags & CONTENT_SIZE:
         head += content_size.to_bytes(8, "little")
@@ -32,7 +32,7 @@ def frame(*blocks: bytes, flags: int = INDEPENDENT, size_code: int = 4) -> bytes
 
 
 def contents(source: random.Random) -> Iterator[bytes]:
-    """Yield contents that compress in every way: runs of each period, text, noise, and mixed."""
+    """Yield contents that compress in every way: runs of each period, text, noise, and mixtures."""
     yield from (b"", b"x", b"flexwire", bytes(100_000), source.randbytes(70_000))
     for period in (*range(1, 20), 31, 64):
         pattern = source.randbytes(period)
@@ -46,7 +46,7 @@ def contents(source: random.Random) -> Iterator[bytes]:
 
 
 def library_frames(content: bytes) -> Iterator[bytes]:
-    """Yield the frames that the library writes of it, with and without each of what it can have."""
+    """Yield the frames that the library writes, with and without each of its options."""
     yield bytes(cramjam.lz4.compress(content))
     for level in (1, 4, 12):
         for checksum in (False, True):

@@ -1,4 +1,4 @@
-"""Batches that can be written, with every field at every size."""
+"""Valid batches, with every field at every size."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from flexwire.records import Compression, Record, TimestampType
 
 INT64_MAX = 2**63 - 1
 nullable = st.none() | st.binary(max_size=70) | st.sampled_from([b"", b"x" * 8192])
-# Keys that repeat, in one record and from one to the next.
+# Keys that repeat, in one record and in consecutive records.
 keys = st.binary(max_size=70) | st.sampled_from([b"", b"trace", b"\xff\xfe"])
 headers = st.lists(st.tuples(keys, nullable), max_size=4)
 
 
 def signed(bits: int) -> st.SearchStrategy[int]:
-    """Return any integer of so many bits, small ones often."""
+    """Return any integer of this many bits, often a small one."""
     return st.integers(-70, 70) | st.integers(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
 

@@ -1,4 +1,4 @@
-"""Iterators over batches that kernels make are those of Python, and good objects of C."""
+"""Iterators over batches from kernels equal Python's, and are correct C objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.records.kernels import iterate
 from tests.records.test_batch_kernels import AHEAD, no_kernels, some
 
 ITERATE = iterate()
-# The keys of record headers that are kept by their places, and the longest of them.
+# The keys of record headers that are cached by their positions, and the longest of them.
 KEYS, LONGEST_KEY = 16, 64
 EACH = [encode_batch(some(count)) for count in (1, 2, 1, 3)]
 DATA = b"".join(EACH)
@@ -51,7 +51,7 @@ def test_both_are_batch_iterators() -> None:
                 setattr(one, name, 1)
     assert type(fast) is not type(slow)
     assert issubclass(type(fast), BatchIterator)
-    # What the collector has something of before each object would be read from what is not there.
+    # If an object had no collector header, the collector's data would be read from foreign memory.
     assert not type(fast).__flags__ & 1 << 14
 
 
@@ -94,7 +94,7 @@ def test_an_end_that_python_saw_stays_the_end() -> None:
 def test_what_an_exception_from_elsewhere_interrupts_is_read_again(
     monkeypatch: pytest.MonkeyPatch, *, on_kernels: bool
 ) -> None:
-    # As the exception that a signal's handler raises: messages are read by Python's code.
+    # Like the exception that a signal handler raises: Python code reads messages.
     data = b"".join(
         encode_batch([Record(at, 5, None, b"value", [])], magic=1 if at % 3 else 2)
         for at in range(12)
@@ -208,7 +208,7 @@ def test_records_is_one_property_by_whatever_it_reads() -> None:
         one.records = []  # type: ignore[misc]  # a property, which this proves
 
     class Below(RecordBatch):
-        """A class below, which the kernel leaves to Python."""
+        """A subclass, which the kernel leaves to Python."""
 
     below = Below(**{name: getattr(one, name) for name in one.__struct_fields__})
     decode_batches(b"")

@@ -49,13 +49,13 @@ READ_FETCH, READ_BATCH, WRITE = batch_functions()
 READ_AHEAD = read_ahead
 _laws = settings(max_examples=times(150))
 NUMBERS = (None, None, None, None, -1, -1, -1, -1)
-# How many bytes the batches that are read at once may have.
+# How many bytes of batches are read at once.
 AHEAD = 1 << 15
 
 
 @contextmanager
 def no_kernels() -> Iterator[None]:
-    """A while without kernels."""
+    """Run without kernels for a while."""
     use_functions(PYTHON)
     try:
         yield
@@ -64,7 +64,7 @@ def no_kernels() -> Iterator[None]:
 
 
 def told(data: bytes, **options: Any) -> list[Any]:
-    """Return all that decoding says, step by step, errors included."""
+    """Return everything that decoding returns, step by step, errors included."""
     found: list[Any] = []
     iterator = decode_batches(data, **options)
     for _ in range(20):
@@ -99,7 +99,7 @@ def at_once(data: bytes, **options: Any) -> Any:
 
 
 def agree(data: bytes, **options: Any) -> None:
-    """See that a process with kernels and one without say the same."""
+    """Check that a process with kernels and one without have the same result."""
     with no_kernels():
         expected = told(data, **options), flat(data, **options), at_once(data, **options)
     assert (told(data, **options), flat(data, **options), at_once(data, **options)) == expected
@@ -108,7 +108,7 @@ def agree(data: bytes, **options: Any) -> None:
 
 @st.composite
 def fetches(draw: st.DrawFn) -> bytes:
-    """Draw batches, one after the other, damaged or cut off."""
+    """Draw batches, one after another, damaged or cut off."""
     made = []
     for _ in range(draw(st.integers(0, 4))):
         chosen = draw(st.lists(st.sampled_from(RECORDS), max_size=3))
@@ -168,8 +168,8 @@ def test_positions_and_the_partial_end_are_told_as_the_iteration_goes() -> None:
 
 
 def ahead(data: bytes) -> int:
-    """Return how many objects are made before the first batch is given."""
-    # Python keeps some objects that nobody has any more, until it collects garbage.
+    """Return how many objects are made before the first batch is returned."""
+    # Python keeps some unreachable objects until garbage collection.
     gc.collect()
     before = sys.getallocatedblocks()
     iterator = iterate()(data, 0, True, MAX_INFLATED)
@@ -184,7 +184,7 @@ def ahead(data: bytes) -> int:
 def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
     small, large = encode_batch(some(2)), encode_batch(some(1, size=AHEAD))
     packed = encode_batch(some(9), compression="gzip")
-    # What the first call makes stays.
+    # Objects from the first call stay.
     assert ahead(small) > 0
     each = ahead(small * 101) - ahead(small * 100)
     most = AHEAD // len(small)
@@ -226,7 +226,7 @@ def test_other_arguments_are_refused() -> None:
         assert call(*arguments) is not REFUSED
         for index in range(len(arguments)):
             for wrong in ("x", 1.5, None, bytearray(data), 2**64, -1, len(data) + 1):
-                # A limit may be more than there is.
+                # A limit may exceed what there is.
                 if index < 3 or wrong != len(data) + 1:
                     changed = (*arguments[:index], wrong, *arguments[index + 1 :])
                     assert call(*changed) is REFUSED, changed
@@ -280,7 +280,7 @@ def test_every_number_of_a_header_at_its_edges(index: int) -> None:
                 expected: Any = write_plain_batch(records, 0, *numbers)
             except EncodeError:
                 expected = REFUSED
-            # Only None, where the other has a number for it, is left to Python.
+            # Only None, if the other has a number for it, is left to Python.
             assert found == expected or (found is REFUSED and number is None and index > 3)
             written += found is not REFUSED
     assert written > 5
@@ -300,7 +300,7 @@ def test_what_cannot_be_written_is_refused() -> None:
     good = Record(5, 1000, b"k", b"v", [(b"a", b"1")])
     for _, wrong, _ in WRONG_RECORDS:
         bad = msgspec.structs.replace(good, **wrong)
-        # Alone it may be what others are measured by.
+        # Alone it may be what others are compared with.
         for records in ([good, bad], [bad, good], [good, bad, good]):
             assert WRITE(records, 0, *NUMBERS) is REFUSED
     for others in ([], (good,), None, [None], [good, None], [object()]):
@@ -347,7 +347,7 @@ def test_a_batch_may_change_while_it_is_read() -> None:
 def test_nothing_leaks_whether_read_or_refused() -> None:
     data = encode_batch(some(50)) * 3
     bad = data[:-1] + bytes([data[-1] ^ 1])
-    # A length that lies, in the last record of the third batch.
+    # A false length, in the last record of the third batch.
     lie = data[:-3] + b"\x7d" + data[-2:]
     append = encode_batch(some(3), timestamp_type="LogAppendTime", max_timestamp=10**13)
 
@@ -390,7 +390,7 @@ def test_the_guard_would_catch_one_byte_too_many() -> None:
 
 @pytest.mark.guard
 def test_writing_stays_within_its_buffers() -> None:
-    # The debug allocator puts marks around every block, and looks at them when it is freed.
+    # The debug allocator puts marks around every block, and checks them when it is freed.
     script = "tests/records/test_batch_kernels.py"
     only = "edges_of_the_buffer or may_change or at_its_edges"
     done = run("pytest", "-q", "-p", "no:cacheprovider", script, "-k", only, PYTHONMALLOC="debug")

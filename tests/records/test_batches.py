@@ -1,5 +1,4 @@
-"""Magic 2: the content of a batch is read whole, cut anywhere, followed by other bytes, and with
-wrong lengths."""
+"""Magic 2: a batch is read whole, cut anywhere, followed by other bytes, and with wrong lengths."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TOPIC = "t"
 T0 = 1_700_000_000_000
 HEADERS = [(b"k", b"1"), (b"", None), ("\u00e9".encode(), b""), (b"k", b"\xff")]
 PAIRS = [(None, b"v"), (b"k", None), (b"", b""), (b"key" * 50, b"value" * 5000)] * 9
-# By api key, among them what librdkafka concludes a broker's features from.
+# By api key, including those from which librdkafka infers a broker's features.
 VERSIONS = {0: (0, 8), 1: (4, 11), 2: (1, 2), 3: (0, 4), 10: (0, 0), 18: (0, 3)}
 
 
@@ -40,7 +40,7 @@ def records(magic: int, first: int = 0) -> list[Record]:
 
 
 def logs() -> dict[str, tuple[bytes, list[Record]]]:
-    """Return for each partition the bytes that it holds, and the records in them."""
+    """Return the bytes of each partition, and the records in them."""
     made: dict[str, tuple[bytes, list[Record]]] = {}
     for magic in (0, 1, 2):
         for compression in list(Compression)[: 5 if magic > 1 else 4]:
@@ -59,7 +59,7 @@ def logs() -> dict[str, tuple[bytes, list[Record]]]:
 
 
 def answers(held: dict[str, tuple[bytes, list[Record]]], address: list[HostPort]) -> Answer:
-    """Answer what a consumer asks that was told its partitions and offsets."""
+    """Answer the requests of a consumer that knows its partitions and offsets."""
 
     def answer(request: RequestFrame, payload: bytes) -> bytes:
         asked = message(request.message_name).decode(

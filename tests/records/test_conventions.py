@@ -1,4 +1,4 @@
-"""The common laws of all conventions, and the pages of single ones."""
+"""The common laws of all conventions, and the pages of individual conventions."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_error_names_the_key_and_travels() -> None:
 
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_no_headers(name: str) -> None:
-    # confluent-kafka gives None for a record without any.
+    # confluent-kafka returns None for a record without headers.
     assert read_headers(None, name) == read_headers([], name) == write_headers([], name) == []
 
 

@@ -1,4 +1,4 @@
-"""Kafka Connect's text: the losses of Java, writing, and limits."""
+"""Kafka Connect's text: Java's losses, writing, and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.traced import traced
 
 
 class _Wherever(tzinfo):
-    """A zone that has no offset without a date, as most have."""
+    """A zone without an offset if there is no date, like most zones."""
 
     def utcoffset(self, moment: datetime | None, /) -> None:
         """Give none."""
@@ -27,7 +27,7 @@ class _Wherever(tzinfo):
     dst = tzname = utcoffset
 
     def __repr__(self) -> str:
-        """Hold no address: tests are called by it."""
+        """The name has no memory address, because tests are called by it."""
         return "wherever"
 
 
@@ -102,7 +102,8 @@ def test_nesting_up_to_the_bound() -> None:
     ids=lambda text: f"{text[:8]}… {len(text)}",
 )
 def test_memory_is_in_proportion(text: str) -> None:
-    # A list of many short items takes most: a token, a value and the value's type for each.
+    # A list of many short items takes the most memory: a token, a value and the value's type for
+    # each.
     with traced() as memory:
         read_headers([("h", text.encode())], "connect", lenient=True)
     assert memory.most < 64 * len(text) + 100_000
@@ -178,7 +179,7 @@ def test_a_double_may_come_back_rounded() -> None:
         b"bytes",
         (1, 2),
         {1},
-        datetime(2024, 1, 1),  # noqa: DTZ001 - a local time is what is refused
+        datetime(2024, 1, 1),  # noqa: DTZ001 - a local time must be refused
         datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
         time(12, 0, 0, 1),
         time(12, tzinfo=UTC),

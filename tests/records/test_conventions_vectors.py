@@ -1,5 +1,4 @@
-"""Headers that Java wrote are read as Java reads them; made with connect-api 4.1.0 and spring-kafka
-4.0.0."""
+"""Headers written by Java are read as Java reads them (connect-api 4.1.0, spring-kafka 4.0.0)."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def of(convention: str) -> list[dict[str, Any]]:
 
 
 def value(java: Any) -> Any:
-    """The value that a vector tells of, whose numbers and dates name their Java types."""
+    """The value in a vector, whose numbers and dates name their Java types."""
     if isinstance(java, list):
         return [value(item) for item in java]
     if not isinstance(java, dict):
@@ -59,7 +58,7 @@ def value(java: Any) -> Any:
 
 
 def instants(read: Any) -> Any:
-    """Java has one class for dates, times and timestamps: compare what instants they are."""
+    """Java has one class for dates, times and timestamps: compare their instants."""
     if isinstance(read, list):
         return [instants(item) for item in read]
     if isinstance(read, dict):
@@ -74,7 +73,7 @@ def instants(read: Any) -> Any:
 
 
 def alike(left: Any, right: Any) -> bool:
-    """Equal, with types and NaN."""
+    """Return whether values are equal, including types and NaN."""
     return repr(left) == repr(right)
 
 
@@ -135,7 +134,7 @@ def test_what_spring_wrote_reads_as_spring_reads_it(vector: dict[str, Any]) -> N
     try:
         assert alike(read_headers(headers, "spring-json"), read)
     except RecordHeaderError as error:
-        # Written as text and read as JSON: Spring itself gives its bytes.
+        # Written as text and read as JSON: Spring itself returns its bytes.
         assert (error.key, expected["quote"]) == ("quote", b'"')  # noqa: PT017 - most do not raise
 
 
@@ -148,7 +147,7 @@ def test_what_a_byte_buffer_holds_reads_and_writes(vector: dict[str, Any]) -> No
 
 
 def test_every_convention_but_the_typed_values_has_vectors() -> None:
-    # Java never had KIP-82's typed values; test_typed.py holds them to the document.
+    # Java never had KIP-82's typed values; test_typed.py compares them with the document.
     assert set(CONVENTIONS) - {vector["convention"] for vector in _VECTORS} == {
         "utf-8",
         "kip-82",

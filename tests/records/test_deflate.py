@@ -31,7 +31,7 @@ def test_what_is_compressed_comes_back(compression: Compression, magic: int) -> 
             assert inflate(compression, data, magic=magic, limit=len(content)) == content
             if compression is not Compression.NONE:
                 assert len(data) < len(content) * 1.001 + 50
-                # The same bytes each time, whatever the clock says.
+                # The same bytes each time, whatever the time is.
                 assert deflate(compression, content, level=level, magic=magic) == data
 
 
@@ -66,8 +66,8 @@ def test_lz4_has_independent_blocks_and_stores_what_does_not_get_smaller() -> No
     content = _noise[:65536] + bytes(65536)
     assert deflate(Compression.LZ4, content, level=9, magic=2)[:6].hex() == "04224d187040"
     data = deflate(Compression.LZ4, content, level=None, magic=2)
-    # Version 1, independent blocks (Java's readers take no others), 64 KiB each; with a level, each
-    # block has a checksum.
+    # Version 1, independent blocks (Java's readers accept no others), 64 KiB each; with a level,
+    # each block has a checksum.
     assert data[:6].hex() == "04224d186040"
     assert int.from_bytes(data[7:11], "little") == 1 << 31 | 65536
     assert int.from_bytes(data[11 + 65536 :][:4], "little") < 1000
@@ -77,6 +77,6 @@ def test_lz4_has_independent_blocks_and_stores_what_does_not_get_smaller() -> No
 def test_lz4_of_magic_0_has_the_old_clients_checksum() -> None:
     frames = [deflate(Compression.LZ4, b"flexwire", level=None, magic=m) for m in (0, 1, 2)]
     assert frames[1] == frames[2] != frames[0]
-    # As kafka-python and Kafka's Java compute it: over the frame's magic number too.
+    # As kafka-python and Kafka's Java compute it: including the frame's magic number.
     assert (frames[0][6], frames[1][6]) == (0x1A, 0x82)
     assert with_right_checksum(frames[0]) == frames[1]

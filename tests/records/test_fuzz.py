@@ -1,5 +1,4 @@
-"""Any bytes are read as batches or raise `RecordError`; batches are written again with the same
-content."""
+"""Any bytes are read as batches or raise `RecordError`; rewritten batches have the same content."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ def _mutate(data: bytes, mutations: list[tuple[str, int, bytes]]) -> bytes:
 
 
 def _read_everything(data: bytes, *, check_crc: bool = False) -> int:
-    """Read on behind every error; return how many records there were."""
+    """Continue after every error; return how many records there were."""
     batches = decode_batches(data, check_crc=check_crc, max_inflated=1 << 18)
     records = 0
     position = -1

@@ -1,5 +1,4 @@
-"""Blocks of every kind, one after the other, at every bit: the library has the same result as
-zlib."""
+"""Blocks of every kind, one after the other, at every bit: the same result as zlib."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
-# Of RFC 1951, 3.2.5: the lowest length or distance of each symbol, and how many bits more it has.
+# From RFC 1951, 3.2.5: the lowest length or distance of each symbol, and its number of extra bits.
 LENGTHS = [(least, 0) for least in range(3, 11)]
 LENGTHS += [((4 + at % 4 << at // 4) + 3, at // 4) for at in range(4, 24)] + [(258, 0)]
 DISTANCES = [(least, 0) for least in range(1, 5)]
@@ -24,7 +23,7 @@ DISTANCES += [((2 + at % 2 << at // 2) + 1, at // 2) for at in range(2, 28)]
 
 
 def lengths_of(source: random.Random, symbols: Sequence[int], count: int) -> list[int]:
-    """Return these symbols codewords of a complete code, and others of so many none."""
+    """Give these symbols codewords of a complete code, and give the other symbols none."""
     lengths = [0]
     while len(lengths) < len(symbols):
         at = source.choice([at for at, length in enumerate(lengths) if length < 15])
@@ -44,7 +43,7 @@ class Stream:
         self.stored_at = set[int]()
 
     def block(self, *, is_last: bool) -> None:
-        """Write a block of a kind by chance."""
+        """Write a random block of a kind."""
         start = len(self.bits)
         self._source.choice([self._stored, self._fixed, self._dynamic])()
         self.bits = f"{self.bits[:start]}{int(is_last)}{self.bits[start + 1 :]}"
@@ -69,7 +68,7 @@ class Stream:
         matches = chance.sample(range(257, 286), chance.choice([0, 1, 29]))
         literals = lengths_of(chance, some + matches, 286)
         used = chance.sample(range(30), chance.choice([1, 2, 7, 30]))
-        # Of one distance the code is not complete: its codeword has a bit all the same.
+        # A code of one distance is not complete, but its codeword still has a bit.
         distances = lengths_of(chance, used, 30)
         if len(used) == 1:
             distances[used[0]] = 1

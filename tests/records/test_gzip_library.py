@@ -1,5 +1,4 @@
-"""The library that inflates gzip accepts exactly the streams that zlib accepts, with the same
-bytes."""
+"""The gzip library accepts exactly the streams that zlib accepts, with the same bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +32,10 @@ def test_it_is_not_zlib_itself() -> None:
 
 
 def run(data: bytes, size: int = 1 << 21) -> bytes | None:
-    """Inflate into a room; None where the reference is asked. Nothing is written behind it."""
+    """Inflate into a buffer; return None if the reference must decide.
+
+    Nothing is written after its end.
+    """
     memory = bytearray(b"\xa5" * (size + 64))
     found = inflate_into(Compression.GZIP, memoryview(data), memoryview(memory)[:size])
     assert memory[size:] == b"\xa5" * 64
@@ -41,7 +43,7 @@ def run(data: bytes, size: int = 1 << 21) -> bytes | None:
 
 
 def by_zlib(stream: bytes) -> bytes | None:
-    """Inflate one whole stream; None where zlib refuses it, or it is cut off or goes on."""
+    """Inflate one whole stream; None if zlib refuses it, or if it is cut off or has more bytes."""
     inflater = zlib.decompressobj(-15)
     try:
         content = inflater.decompress(stream, ROOM)
@@ -51,7 +53,7 @@ def by_zlib(stream: bytes) -> bytes | None:
 
 
 def texts(source: random.Random) -> list[bytes]:
-    """Return short and long contents of few and of many letters, with short and long codes."""
+    """Return short and long contents of few and many letters, with short and long codes."""
     uneven = [0.5 ** (at % 24) for at in range(256)]
     return [
         *contents(source),
@@ -105,7 +107,7 @@ def test_a_wrong_header_or_trailer_is_for_the_reference() -> None:
             wrong = bytearray(data)
             wrong[at] ^= 1 << bit
             assert run(bytes(wrong)) is None
-    # When it was written, and by what, is no one's concern.
+    # The time and program that wrote it do not matter.
     assert run(data[:4] + b"\xff" * 6 + data[10:]) == content
     for at in range(len(data) - 8, len(data)):
         wrong = bytearray(data)
@@ -113,7 +115,7 @@ def test_a_wrong_header_or_trailer_is_for_the_reference() -> None:
         assert run(bytes(wrong)) is None
 
 
-# Streams, without what says of their content what it is.
+# Streams without the crc and size of their content.
 
 
 def is_the_same(stream: bytes) -> bool:
@@ -121,7 +123,7 @@ def is_the_same(stream: bytes) -> bool:
     expected = by_zlib(stream)
     with suppress(zlib.error):
         content = expected or zlib.decompressobj(-15).decompress(stream, ROOM)
-        # What it comes to is right, so that nothing but the stream is wrong.
+        # The crc and size are correct, so only the stream is wrong.
         assert run(member(stream, content), ROOM) == expected
         return expected is not None
     assert run(member(stream, b""), ROOM) is None
@@ -138,7 +140,7 @@ def test_whatever_is_damaged_is_what_zlib_makes_of_it() -> None:
     for _ in range(count):
         raw = bytearray(source.choice(streams))
         for _ in range(source.choice([1, 1, 2, 4])):
-            # Most of the rules are about what stands at the beginning.
+            # Most of the rules are about the beginning.
             at = source.randrange(min(len(raw), source.choice([90, len(raw)])))
             raw[at] = source.choice([raw[at] ^ 1 << source.randrange(8), source.randrange(256)])
         found = is_the_same(bytes(raw))
@@ -147,7 +149,7 @@ def test_whatever_is_damaged_is_what_zlib_makes_of_it() -> None:
 
 
 def complete(source: random.Random, count: int) -> list[int]:
-    """Return the lengths of a complete code with so many codewords, some as long as may be."""
+    """Return the lengths of a complete code with this many codewords, some of them the longest."""
     lengths = [0]
     while len(lengths) < count:
         short = [at for at, length in enumerate(lengths) if length < 15]
@@ -158,7 +160,7 @@ def complete(source: random.Random, count: int) -> list[int]:
 
 
 def placed(source: random.Random, lengths: list[int], count: int) -> list[int]:
-    """Return some symbols lengths, the others none."""
+    """Give some symbols lengths, and the others none."""
     found = [0] * count
     for at, length in zip(source.sample(range(count), len(lengths)), lengths, strict=True):
         found[at] = length
@@ -166,7 +168,7 @@ def placed(source: random.Random, lengths: list[int], count: int) -> list[int]:
 
 
 def without_rest(stream: bytes) -> bytes:
-    """Return a stream without what stands after its last block, as zlib sees it."""
+    """Return a stream without the bytes after its last block, as zlib sees it."""
     inflater = zlib.decompressobj(-15)
     with suppress(zlib.error):
         inflater.decompress(stream, ROOM)
@@ -178,7 +180,7 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
     source = random.Random(8)
     taken: dict[int, int] = {}
     refused = 0
-    # What random bits find by any distance.
+    # What random bits find at any distance.
     before = stored(source.randbytes(33_000))
     count = times(600)
     for _ in range(count):
@@ -192,7 +194,7 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
             distances = [0] * few
             distances[source.randrange(few)] = source.choice([0, 1, 2])
         words = [codewords(literals), codewords(distances)]
-        # Literals, some any bits, and an end.
+        # Literals, some random bits, and an end.
         some = [one for one in words[0] if one < END] or [END]
         data = "".join(words[0][one] for one in source.choices(some, k=source.choice([0, 40, 400])))
         width = source.choice([0, 9, 99, 999])
@@ -204,13 +206,13 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
             taken[longest] = taken.get(longest, 0) + bool(found)
             refused += not found
     assert min(sum(taken.values()), refused) > count // 2
-    # Some that the first table has no place for.
+    # Some codewords that the first table has no room for.
     assert taken[15] > count // 20
 
 
 def test_the_longest_codewords_one_after_the_other_are_read() -> None:
-    # Two literals of 11 bits, a length of 15 and 5 more, a distance of 15 and 13 more, so that what
-    # is at hand ends within any of them.
+    # Two literals of 11 bits, a length of 15 and 5 more, a distance of 15 and 13 more, so that the
+    # buffered bits end within any of them.
     literals, distances = [0] * 286, [0] * 30
     for length, symbol in enumerate([END, *range(9), 97, *range(9, 13), 284], 1):
         literals[symbol] = min(length, 15)

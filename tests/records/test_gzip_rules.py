@@ -1,4 +1,4 @@
-"""Streams of deflate made by hand: the library for gzip has zlib's rules, each of them."""
+"""Streams of deflate made by hand: the gzip library applies each of zlib's rules."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from tests.records.gzip_members import (
 from tests.records.test_gzip_library import by_zlib, run
 
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
-# Codes that are complete: of "a" and the end, of two distances, of "a", the end, and matches of 3.
+# Complete codes: of "a" and the end, of two distances, of "a", the end, and matches of 3.
 TWO = [0] * 97 + [1] + [0] * 158 + [1]
 PAIR = [1, 1]
 THREE = [0] * 97 + [1] + [0] * 158 + [2, 2]
-# A code of lengths: of 0, 1, and all that repeats.
+# A length code: of 0, 1, and all repeats.
 REPEATS = [2, 2, *[0] * 14, 2, 3, 3]
 WORDS = codewords(REPEATS)
 
 
 def fixed(*parts: str) -> bytes:
-    """Return the bytes of a last block by the fixed code."""
+    """Return the bytes of a last block in the fixed code."""
     return to_bytes("110" + "".join(parts) + symbols([END], FIXED))
 
 
 A, MATCH = symbols([97], FIXED), symbols([257], FIXED)
 
 
-# A stream, and what zlib makes of it; None if it refuses it.
+# A stream, and zlib's result; None if it refuses the stream.
 RULES: dict[str, tuple[bytes, bytes | None]] = {
     "a block of no type": (to_bytes("111"), None),
     "nothing": (fixed(), b""),
@@ -97,25 +97,25 @@ RULES: dict[str, tuple[bytes, bytes | None]] = {
 
 
 def repeating(lengths: str, data: str = "", **given: Any) -> bytes:
-    """Return a block of so many literals and two distances whose lengths are written by WORDS."""
+    """Return a block of this many literals and two distances with lengths written in WORDS."""
     counts = given.pop("counts", (257, 2))
     return to_bytes(dynamic([], [], data, lengths=lengths, code=REPEATS, counts=counts, **given))
 
 
 def zeros(count: int) -> str:
-    """Return zeros, as few symbols as may be."""
+    """Return zeros, in as few symbols as possible."""
     if count > 10:
         return WORDS[18] + number(min(count, 138) - 11, 7) + zeros(count - min(count, 138))
     return WORDS[17] + number(count - 3, 3) if count >= 3 else WORDS[0] * count
 
 
 def again(count: int) -> str:
-    """Return the last length 3 to 6 times more."""
+    """Return the repeat of the last length, 3 to 6 times."""
     return WORDS[16] + number(count - 3, 2)
 
 
 ONE = WORDS[1]
-# Lengths of 97 "none", of "a", none, of the end, of two distances.
+# Lengths: 97 times none, "a", none, the end, two distances.
 PLAIN = zeros(97) + ONE + zeros(158) + ONE
 DATA = "0" + "1"
 RULES |= {

@@ -25,7 +25,7 @@ def cluster() -> Iterator[MockCluster]:
 
 
 def through(cluster: MockCluster, headers: Headers | None) -> Headers:
-    """Produce a record with these headers and consume it; return the headers that came back."""
+    """Produce a record with these headers and consume it; return the consumed headers."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 0})
     offsets: list[int] = []
 

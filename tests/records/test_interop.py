@@ -1,4 +1,4 @@
-"""flexwire reads the records of other clients, and they read the records of flexwire."""
+"""flexwire reads the records of other clients, and they read flexwire's records."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_aiokafka_record_batches(codec: Compression) -> None:
     assert (batch.base_timestamp, batch.max_timestamp) == (T0, T0 + 7 * (len(PAIRS) - 1))
 
 
-# aiokafka refuses lz4 in magic 0, whose checksum it does not know.
+# aiokafka refuses lz4 in magic 0, because it does not know that checksum.
 @pytest.mark.parametrize(
     ("magic", "codec"),
     [(m, c) for m in (0, 1) for c in CODECS[:4] if (m, c) != (0, Compression.LZ4)],
@@ -67,7 +67,7 @@ def test_aiokafka_message_sets(magic: Any, codec: Compression) -> None:
     assert _read(bytes(builder.build())) == (_expected(magic), {codec})
 
 
-# kafka-python brings no codec but gzip.
+# kafka-python has no codec except gzip.
 @pytest.mark.parametrize("codec", CODECS[:2])
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_kafka_python(magic: int, codec: Compression) -> None:
@@ -80,7 +80,7 @@ def test_kafka_python(magic: int, codec: Compression) -> None:
 
 
 def _read_by(reader: Any, data: bytes) -> list[Record]:
-    """Return what another client's reader finds, its crc checks passed."""
+    """Return what another client's reader finds after its crc checks."""
     found = reader(data)
     records: list[Record] = []
     while found.has_next():

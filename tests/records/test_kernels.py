@@ -61,7 +61,7 @@ def test_what_is_written_is_the_same_and_reads_back(
     records, fields = batch
     bases = fields["base_offset"], fields["base_timestamp"]
     body, newest = write_records(records, *bases)
-    # Nothing is not worth a kernel.
+    # An empty input is not worth a kernel.
     assert WRITE(records, *bases) == ((body, newest) if records else REFUSED)
     assert READ(body, 0, len(records), *bases, 1000, None) == records
     for record in records:
@@ -227,7 +227,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     records = [Record(n, n, b"k" * n, None, [(b"a", b"x" * n), (b"b", None)]) for n in range(99)]
     body, _ = WRITE(records, 0, 0)
     wrong = [msgspec.structs.replace(records[0], **wrong) for _, wrong, _ in WRONG_RECORDS]
-    # A length that lies, at every place of a record in the middle.
+    # A false length, at every place of a record in the middle.
     begin = body.index(b"k" * 50)
     lies = [body[:n] + b"\x7d" + body[n + 1 :] for n in range(begin - 10, begin + 140)]
     wrong_bodies = [lie for lie in lies if READ(lie, 0, 99, 0, 0, 1000, None) is REFUSED]
@@ -236,7 +236,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     def work() -> None:
         for _ in range(5):
             assert READ(body, 0, 99, 0, 0, 1000, None) == records
-            # Numbers that Python does not keep for itself.
+            # Numbers that Python does not cache.
             assert READ(body, 0, 99, 10**9, 10**12, 1000, 10**13)[5].timestamp == 10**13
             assert WRITE(records, 0, 0)[0] == body
             assert READ(body, 0, 99, 0, 0, 99 + 197, None) is REFUSED
@@ -257,7 +257,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
         gc.collect()
         after = [sys.getrefcount(one) for one in shared]
         changes.append([abs(new - old) for new, old in zip(after, counts, strict=True)])
-    # A leak shows each time; what else the process has may take or drop some of these once.
+    # A leak shows each time; other parts of the process may take or drop some objects once.
     assert max(map(min, zip(*changes, strict=True))) < 20
     with traced() as memory:
         work()
@@ -302,7 +302,7 @@ def test_the_guard_would_catch_one_byte_too_many() -> None:
 
 @pytest.mark.guard
 def test_writing_stays_within_its_buffers() -> None:
-    # The debug allocator puts marks around every block, and looks at them when it is freed.
+    # The debug allocator puts marks around every block, and checks them when it is freed.
     script = "tests/records/test_kernels.py::test_every_length_at_the_edges_of_its_varint"
     done = run("pytest", "-q", "-p", "no:cacheprovider", script, PYTHONMALLOC="debug")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -310,7 +310,7 @@ def test_writing_stays_within_its_buffers() -> None:
 
 @pytest.fixture(params=["kernels", "no kernels"])
 def _process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that runs on kernels, or has none."""
+    """A process with kernels, or without them."""
     if request.param == "no kernels":
         monkeypatch.setattr(executors.ACTIVE, "functions", PYTHON)
 

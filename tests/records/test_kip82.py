@@ -1,4 +1,4 @@
-"""KIP-82's message format: its bytes, its wrappers, and message sets that are damaged."""
+"""KIP-82's message format: its bytes, its wrappers, and damaged message sets."""
 
 from __future__ import annotations
 

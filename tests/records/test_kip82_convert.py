@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONVERSIONS = [down_convert, up_convert]
-# Offsets that fit, but not the second relative to the first.
+# Offsets that fit, except the second one relative to the first.
 FAR_APART = message(
     gzip.compress(message(b"a", offset=-(2**63)) + message(b"b", offset=2**62)), attributes=GZIP
 )

@@ -1,4 +1,4 @@
-"""Produce and Fetch version 4 as KIP-82 has them: the requests of its time, with its messages."""
+"""Produce and Fetch version 4 as KIP-82 describes them: requests of its time, with its messages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from flexwire.schema.resolve import resolve
 from tests.records.kip82_values import user
 
 SPECS = flexwire.load_specs(kip82.SPECS)
-# The newest version of each when the document was written, and the bytes that a message without
-# topics has more in the version 4 that was released: a null transactional id, an isolation level.
+# The newest version of each when the document was written, and the extra bytes of a message without
+# topics in the released version 4: a null transactional id, an isolation level.
 BEFORE = {
     "ProduceRequest": (2, 2),
     "ProduceResponse": (2, 0),

@@ -23,7 +23,7 @@ from flexwire.wire.batch_layout import LEAST_RECORD
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from tests.each import each
 
-# Each side of where a varint takes a byte more.
+# Both sides of each boundary at which a varint takes one more byte.
 SIZES = [0, 1, 63, 64, 511, 512, 8191, 8192]
 DELTAS = [0, 1, -1, 63, 64, -64, -65, 511, 512, 8191, 8192, 2**20 - 1, 2**20, 2**31 - 1, -(2**31)]
 FAR = [2**31, -(2**31) - 1, 2**40, -(2**40)]
@@ -55,7 +55,7 @@ def outcome(function: Any, *given: Any) -> Any:
 
 
 def read_alike(data: bytes, count: int, budget: int = 1000) -> bool:
-    """Compare, and say whether the bytes were ordinary."""
+    """Compare the paths, and return whether the bytes were ordinary."""
     expected = outcome(_read_checked, data, 0, count, 7, 9, budget)
     if count <= min(budget, len(data) // LEAST_RECORD):
         assert outcome(read_records, data, 0, count, 7, 9, budget, None) == expected

@@ -1,4 +1,4 @@
-"""KIP-82's TypedValue: both type tables, every type's edges, and bytes that are none."""
+"""KIP-82's TypedValue: both type tables, the limits of every type, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_any_bytes_are_a_value_that_writes_them_or_an_error(
         assert 0 <= one.offset <= len(data)
     else:
         assert one.encode(dialect) == data
-        # Of a NaN there are many, and Python makes one of them of its value.
+        # There are many NaNs; Python makes a single one from this value.
         is_nan = isinstance(one.value, float) and math.isnan(one.value)
         assert is_nan or Typed(one.type, one.value) == one
 

@@ -1,4 +1,4 @@
-"""Every record batch and message set that Kafka's Java wrote reads to its content."""
+"""Every record batch and message set that Kafka's Java wrote is read with its content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _hex(data: bytes | None) -> str | None:
 
 def _as_document(batch: RecordBatch) -> dict[str, Any]:
     return {
-        # Kafka's Java API does not give it before magic 2.
+        # Kafka's Java API does not return it before magic 2.
         "baseOffset": batch.base_offset if batch.magic > 1 else -1,
         "lastOffset": batch.last_offset,
         "maxTimestamp": batch.max_timestamp,
@@ -75,7 +75,7 @@ def test_a_document_is_written_as_it_was(number: int) -> None:
         if batch.compression is Compression.NONE:
             assert written == batch.data
         [again] = decode_batches(written)
-        # Gzip and zstd give other bytes than Java's, and so another length and checksum.
+        # Gzip and zstd produce other bytes than Java's, so length and checksum differ.
         other = {"checksum": batch.crc, "sizeInBytes": batch.size}
         assert _as_document(again) | other == _as_document(batch)
         assert (again.attributes, again.base_timestamp) == (batch.attributes, batch.base_timestamp)

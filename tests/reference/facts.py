@@ -1,6 +1,6 @@
-"""The facts of a report by plain Python over the rows of tables, as `facts.json` has them.
+"""The facts of a report, computed in plain Python from the rows of tables, as in `facts.json`.
 
-Each fact is counted in all rows at once: nothing is summed up in parts, merged or bounded.
+Each fact is counted over all rows at once: nothing is summed in parts, merged or bounded.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
     Json = Any
 
-# What docs/limits.md says is shown.
+# The limits on output that docs/limits.md names.
 SHOWN_FAILURES = SHOWN_CONNECTIONS = DIFFERENT_REASONS = 200
 SHOWN_FILES = 1000
 SAMPLE_BYTES = 64
 _SLICES = 120
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000
-# A slice of the timeline is one of these, from a millisecond to a day.
+# A slice of the timeline has one of these lengths, from a millisecond to a day.
 _WIDTHS_US = [
     *(step * 1000 for step in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(step * _SECOND for step in (1, 2, 5, 10, 15, 30)),
@@ -48,7 +48,7 @@ _LAST = len(LATENCY_EDGES_MS) - 1
 _WAITING = {
     one.message.removesuffix("Response") for one in RECORDS_FIELDS if one.source != "produce"
 }
-# The facts that come in any order.
+# The facts without a fixed order.
 _UNORDERED = (
     *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
     *("tagged_fields", "lenient_uses"),
@@ -56,7 +56,7 @@ _UNORDERED = (
 
 
 def facts(tables: Tables, given: Sequence[str] = ()) -> Json:
-    """Return all facts of the tables but the audit; ``given`` are the ends given as brokers."""
+    """Return all facts of the tables except the audit; ``given`` are the ends named as brokers."""
     frames = [row for row in tables["frames"] if row["outcome"] != NOT_KAFKA]
     records, packets = tables["records"], tables["packets"]
     messages = [
@@ -90,7 +90,7 @@ def facts(tables: Tables, given: Sequence[str] = ()) -> Json:
 
 
 def ordered(told: Json) -> Json:
-    """Return facts as JSON has them, those that come in any order in one."""
+    """Return facts as JSON holds them; facts without a fixed order are sorted."""
     built = json.loads(json.dumps(told))
     for name in _UNORDERED:
         if name in built:
@@ -99,13 +99,13 @@ def ordered(told: Json) -> Json:
 
 
 def of_an_analysis(found: Json) -> Json:
-    """Return what `facts` says, of the facts of an analysis."""
+    """Return the part of an analysis's facts that `facts` computes."""
     names = (
         *("totals", "withheld_credentials", "timeline", "source_files", "failures"),
         *("failure_counts", "connections", *_UNORDERED),
     )
     told = {name: found[name] for name in names}
-    # The audit says the rest of them.
+    # The audit has the rest of them.
     unjudged = {"verdict": "read", "last_accepted_in": None, "removed_in": None}
     told["version_uses"] = [one | unjudged for one in told["version_uses"]]
     return ordered(told)
@@ -118,7 +118,7 @@ _OF_FINDINGS = (
 
 
 def findings(found: Json) -> Json:
-    """Return what an audit found, of the facts of an analysis, without its words."""
+    """Return the findings of an audit from the facts of an analysis, without its texts."""
     told = [{name: one[name] for name in _OF_FINDINGS} for one in found["audit"]["findings"]]
     return sorted(told, key=lambda one: json.dumps(one, sort_keys=True))
 
@@ -129,7 +129,7 @@ def micros(time: datetime) -> int:
 
 
 def client(row: Row) -> Json:
-    """Return who sent a frame, or whom it was sent to."""
+    """Return the end that sent a frame, or the end that received it."""
     return {
         "client_id": row["client_id"],
         "software_name": row["client_software_name"],
@@ -149,17 +149,17 @@ _CLIENT = ("client_id", "client_software_name", "client_software_version")
 
 
 def of_way(rows: Iterable[Row], direction: str) -> list[Row]:
-    """Return the frames that go in a direction."""
+    """Return the frames of a direction."""
     return [row for row in rows if row["direction"] == direction]
 
 
 def size_of(rows: Iterable[Row]) -> int:
-    """Return the bytes of frames."""
+    """Return the number of bytes of frames."""
     return sum(row["size"] for row in rows)
 
 
 def totals(frames: list[Row]) -> Json:
-    """Return the totals of frames; nothing of records and packets."""
+    """Return the totals of frames, without records and packets."""
     times = [micros(row["time"]) for row in frames]
     outcomes = Counter(row["outcome"] for row in frames)
     named = [row for row in frames if row["message"] is not None]
@@ -251,12 +251,12 @@ def apis(frames: list[Row]) -> Json:
 
 
 def rank(values: Sequence[Any], share: float) -> Any:
-    """Return the least of sorted values that so many of them do not exceed."""
+    """Return the smallest of sorted values that at least this share of them does not exceed."""
     return values[math.ceil(share * len(values)) - 1]
 
 
 def latency(latencies: list[int]) -> Json:
-    """Return what is told of the latencies of an API, which are sorted, in microseconds."""
+    """Return the latency facts of an API from sorted latencies, in microseconds."""
     most = latencies[-1] / 1000
     counts = Counter(map(bucket, latencies))
     return {
@@ -274,14 +274,14 @@ def latency(latencies: list[int]) -> Json:
 
 
 def bucket(latency_us: int) -> int:
-    """Return in which bucket a latency is: -1 and the last are for those outside."""
-    # A latency of 0, or below where clocks disagree, has no logarithm.
+    """Return the bucket of a latency; -1 and the last number mean outside."""
+    # A latency of 0, or below it if clocks disagree, has no logarithm.
     step = math.floor(math.log10(max(latency_us / 1000, 1e-6)) * 4) - _FIRST_STEP
     return max(-1, min(step, _LAST))
 
 
 def edges(bucket: int, most: float) -> tuple[float, float]:
-    """Return from where to where a bucket goes."""
+    """Return the limits of a bucket."""
     if bucket < 0:
         return 0.0, LATENCY_EDGES_MS[0]
     if bucket == _LAST:
@@ -306,7 +306,7 @@ def clients(frames: list[Row]) -> Json:
 
 
 def version_uses(frames: list[Row]) -> Json:
-    """Return who sent which version of which API, and how often."""
+    """Return the sender, API and version of requests, and how often each occurred."""
     asked = [row for row in of_way(frames, "request") if row["api_key"] is not None]
     return [
         {
@@ -324,7 +324,7 @@ def version_uses(frames: list[Row]) -> Json:
 
 
 def undecodable(records: list[Row]) -> list[Row]:
-    """Return the rows of bytes that are no record batch, unless it was cut off or withheld."""
+    """Return the rows of bytes that are not record batches, except cut or withheld ones."""
     return [
         row
         for row in records
@@ -335,7 +335,7 @@ def undecodable(records: list[Row]) -> list[Row]:
 
 
 def topics(records: list[Row]) -> Json:
-    """Return the records of each topic that consumers see, and the batches that hold them."""
+    """Return the records of each topic that consumers receive, and the batches that hold them."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in records:
         is_id = row["topic"] is None and row["topic_id"] is not None
@@ -365,7 +365,7 @@ def _topic(key: tuple[Any, ...], rows: list[Row]) -> Json:
         "topic": topic,
         "side": side,
         "partitions": len({row["partition"] for row in rows}),
-        # Bytes that are no batch have no magic.
+        # Bytes that are not a batch have no magic.
         "batches": sum(one[4] is not None for one in batches),
         "records": len(seen),
         "key_bytes": sum(len(row["key"] or b"") for row in seen),
@@ -393,7 +393,7 @@ def record_headers(records: list[Row]) -> Json:
         topic = row["topic"] or row["topic_id"] or "?"
         for header in row["headers"] or ():
             key = header["key"].decode(errors="replace")
-            # Different keys of a record may be shown alike.
+            # Different keys of a record may be displayed alike.
             record = number, header["key"]
             of_key[key].append((topic, record, header["value"]))
     return [_header(key, found) for key, found in of_key.items()]
@@ -426,7 +426,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def tagged_fields(frames: list[Row], messages: list[Row]) -> Json:
-    """Return the tagged fields that were on the wire, of messages and of their headers."""
+    """Return the tagged fields on the wire, of messages and of their headers."""
     uses = [
         {**use, "message": row["message"], "version": row["body_version"]}
         for row in messages
@@ -511,10 +511,10 @@ def _sample(row: Row) -> str:
 def _by_reason(
     found: Iterable[Mapping[str, Any]], key: Callable[[Any], Any]
 ) -> list[tuple[Any, str, int]]:
-    """Return how often each reason comes, of each key; the most frequent first."""
+    """Return how often each reason occurs for each key, the most frequent first."""
     reasons: dict[Any, list[str]] = defaultdict(list)
     for one in found:
-        # Reasons that differ in their figures are one.
+        # Reasons that differ only in their figures count as one.
         reasons[key(one), re.sub(r"[0-9]+", "…", one["reason"])].append(one["reason"])
     told = [
         (of, alike if len(set(some)) > 1 else some[0], len(some))
@@ -524,7 +524,7 @@ def _by_reason(
 
 
 def failure_counts(failed: list[Json]) -> Json:
-    """Return how many failures there are of each reason."""
+    """Return the number of failures of each reason."""
     counts = _by_reason(failed, lambda _: ())
     told = [{"reason": reason, "count": count} for _, reason, count in counts[:DIFFERENT_REASONS]]
     rest = sum(count for *_, count in counts[DIFFERENT_REASONS:])
@@ -532,7 +532,7 @@ def failure_counts(failed: list[Json]) -> Json:
 
 
 def lenient_uses(frames: list[Row]) -> Json:
-    """Return who sent or got frames that only Kafka's Java reads, and why."""
+    """Return the senders and receivers of frames that only Kafka's Java reads, with the reasons."""
     lenient = [{**row, "reason": row["error"]} for row in frames if row["outcome"] == LENIENT]
 
     def key(row: Row) -> tuple[Any, ...]:
@@ -560,7 +560,7 @@ def lenient_uses(frames: list[Row]) -> Json:
 
 
 def connections(rows: list[Row], given: Sequence[str] = ()) -> Json:
-    """Return how many connections are Kafka, and what is told of the others."""
+    """Return how many connections are Kafka, and the facts about the others."""
 
     def carried(row: Row) -> int:
         size: int = row["request_bytes"] + row["response_bytes"]

@@ -1,7 +1,7 @@
-"""From capture files to paired frames by plain Python: the reference of all that reads faster.
+"""From capture files to paired frames in plain Python: the reference for all faster readers.
 
-Each segment, frame and pair is an object, and all are held in memory. Nothing here knows of the
-survey, of ranges, or of pairing in columns.
+Each segment, frame and pair is an object, and all are held in memory. This module uses neither the
+survey, nor ranges, nor pairing in columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_BROKERS = BrokerEnds()
 DIFFERENT_REASONS = 1000
-"""So many reasons of one file are told apart (docs/limits.md)."""
+"""This many reasons of one file are counted separately (docs/limits.md)."""
 FURTHER_REASONS = "further reasons"
 
 COLUMNS = (
@@ -43,13 +43,13 @@ COLUMNS = (
     *("body_offset", "header_unknown_tagged_fields", "withheld_credentials", "is_guarded"),
     *("answered", "latency_us", "body"),
 )
-# What a frame says of itself, where it can be believed.
+# The facts that a frame states about itself, if they can be trusted.
 _READ = (*COLUMNS[9:17], "pair")
 _GIVEN = ("api_key", "api_version", "client_id")
 
 
 class Note(NamedTuple):
-    """How many packets of a file were not used for a reason; None for all packets of the file."""
+    """How many packets of a file were unused for a reason; None means all packets of the file."""
 
     source: str
     reason: str | None
@@ -58,7 +58,7 @@ class Note(NamedTuple):
 
 
 class Clocked(NamedTuple):
-    """A segment, its file's latest time until then, and its place in the file."""
+    """A segment, the latest time of its file so far, and its place in the file."""
 
     clock_us: int
     file: str
@@ -90,7 +90,7 @@ def read_file(
             else:
                 count(item.reason, 1, item.data if show_credentials else None)
     except CaptureError as error:
-        # Its row says why the file gave nothing.
+        # Its row says why the file has no frames.
         count(error.reason, 0)
     for reason, packets in counts.skipped.items():
         count(reason, packets)
@@ -105,22 +105,22 @@ def values_of(segment: Segment) -> tuple[Any, ...]:
 
 
 def in_order(segments: Iterable[Clocked]) -> list[Clocked]:
-    """Return segments of several files in the order of a capture.
+    """Return segments of several files in capture order.
 
-    Their clocks say it. Of equal clocks the file of the first name comes first.
+    Their clocks decide. With equal clocks, the file with the first name comes first.
     """
     return sorted(segments, key=itemgetter(0, 1, 2))
 
 
 class Assembled(NamedTuple):
-    """The frames of a capture, each with the file that its last segment is in; its connections."""
+    """The frames of a capture, each with the file of its last segment, and its connections."""
 
     frames: list[tuple[str, CapturedFrame]]
     connections: list[CapturedConnection]
 
 
 def assembled(segments: Iterable[Clocked], brokers: BrokerEnds = NO_BROKERS) -> Assembled:
-    """Return the frames and the connections of segments that are in order."""
+    """Return the frames and the connections of ordered segments."""
     assemblers: dict[str, FrameAssembler] = {}
     last: dict[str, str] = {}
     found = Assembled([], [])
@@ -140,7 +140,7 @@ def assembled(segments: Iterable[Clocked], brokers: BrokerEnds = NO_BROKERS) -> 
 
 
 class Captured(NamedTuple):
-    """What capture files hold: frames, connections and notes about packets."""
+    """The content of capture files: frames, connections and notes about packets."""
 
     frames: list[tuple[str, CapturedFrame]]
     connections: list[CapturedConnection]
@@ -162,7 +162,7 @@ def paired_rows(
     *,
     show_credentials: bool = False,
 ) -> list[Row]:
-    """The rows of `PAIRED`, in the order of the frames; ``time`` is in microseconds."""
+    """The rows of `PAIRED`, in frame order; ``time`` is in microseconds."""
     known = {one.connection: one for one in connections}
     rows = [
         _judged(row, known.get(row["connection"]))
@@ -176,7 +176,7 @@ def paired_rows(
         key = row["connection"], row["pair"]
         if row["direction"] == "request":
             if row["pair"] is not None:
-                # Of a damaged request it is never known that it was not answered.
+                # For a damaged request nobody knows that it got no answer.
                 is_known = row["outcome"] is None
                 row["answered"] = key in by_pair["response"] or (False if is_known else None)
         else:
@@ -187,7 +187,7 @@ def paired_rows(
 def read_rows(
     frames: Iterable[tuple[str, CapturedFrame]], *, show_credentials: bool = False
 ) -> list[Row]:
-    """What `FrameReader` says of each frame."""
+    """What `FrameReader` returns for each frame."""
     readers: dict[str, FrameReader] = {}
     rows = []
     for file, frame in frames:

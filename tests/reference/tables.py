@@ -1,7 +1,7 @@
-"""The rows of every table of an analysis by plain Python, one row after the other.
+"""The rows of every table of an analysis in plain Python, one row after the other.
 
 Bodies and records are objects (`flexwire.tables.messages.MessageBodies`, `object_rows`).
-Nothing here knows of columns, ranges or the survey.
+This module uses neither columns, nor ranges, nor the survey.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     Tables = dict[str, list[Row]]
 
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
-"""Where a client says what software it is, since version 3 (KIP-511)."""
-# Where the body of each has the client instance id (KIP-714).
+"""The field in which a client names its software, since version 3 (KIP-511)."""
+# The place of the client instance id in each body (KIP-714).
 INSTANCE_MESSAGES = {
     "GetTelemetrySubscriptionsRequest": 0,
     "GetTelemetrySubscriptionsResponse": 6,
@@ -66,7 +66,7 @@ def tables(
 ) -> Tables:
     """Return the rows of all tables of an analysis, by path; messages keep their record bytes.
 
-    Where ``inflation`` is held, each batch is.
+    If ``inflation`` is given, it bounds each batch.
     """
     found = captured(files, brokers, show_credentials=show_credentials)
     paired = paired_rows(found.frames, found.connections, show_credentials=show_credentials)
@@ -108,13 +108,13 @@ def tables(
 
 
 def as_stored(rows: Iterable[Row], schema: pa.Schema) -> list[Row]:
-    """Return rows as their table gives them back; a column that is not named is null."""
+    """Return rows as their table returns them; a column that is not named is null."""
     stored: list[Row] = pa.Table.from_pylist(list(rows), schema).to_pylist()
     return stored
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
-    """Return what tells a frame from all others."""
+    """Return the key of a frame."""
     return tuple(row[name] for name in FRAME_KEY)
 
 
@@ -131,7 +131,7 @@ def message_rows(
 
 
 def topic_names(metadata: Iterable[Row]) -> dict[str, str]:
-    """Return the names of topics by id; of two names of one id the last in their order."""
+    """Return the names of topics by id; if an id has two names, the last one in their order."""
     found: dict[str, str] = {}
     for row in metadata:
         for topic in (row["body"] or {}).get("topics") or ():
@@ -144,7 +144,7 @@ def topic_names(metadata: Iterable[Row]) -> dict[str, str]:
 def record_rows(
     messages: Iterable[Row], where: RecordsField, names: Mapping[str, str], inflation: Inflation
 ) -> Iterator[Row]:
-    """Yield the rows of records that a message carries, one partition after the other."""
+    """Yield the rows of a message's records, one partition after the other."""
     for row in messages:
         of_frame = {
             name: row[name]
@@ -169,7 +169,7 @@ def record_rows(
 
 
 def _text(value: str | None) -> str | None:
-    # A version has either name or id, and says "" or the zero uuid for the other.
+    # A version has either name or id, and "" or the zero uuid for the other.
     return None if value in {"", NO_ID} else value
 
 
@@ -187,9 +187,9 @@ def software_of(requests: Iterable[Row]) -> dict[str, tuple[str, str | None]]:
 def instances_of(
     paired: Iterable[Row], connections: Iterable[CapturedConnection]
 ) -> dict[str, str]:
-    """Return the client instance id of each connection of Kafka, by its first frame that gives it.
+    """Return the client instance id of each Kafka connection, from its first frame that has one.
 
-    A response is not looked at if its request was captured after it.
+    A response is ignored if its request was captured after it.
     """
     is_kafka = {one.connection: one.is_kafka and one.reads_as_kafka for one in connections}
     asked: set[tuple[Any, ...]] = set()
@@ -210,7 +210,7 @@ def instances_of(
 
 
 def _instance_in_body(row: Row) -> UUID | None:
-    """Return the id in a body, of which what comes after it may be damaged."""
+    """Return the id in a body, even if later bytes are damaged."""
     if row["body"] not in INSTANCE_MESSAGES:
         return None
     at = INSTANCE_MESSAGES[row["body"]]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="package", autouse=True)
 def _pictures_once() -> Iterator[None]:
-    """Draw each picture once: most tests change a sentence of a page, and no picture of it."""
+    """Draw each picture once: most tests change a sentence of a page, but no picture."""
     draw, drawn = vl_convert.vegalite_to_svg, dict[str, str]()
 
     @functools.wraps(draw)

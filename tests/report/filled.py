@@ -1,4 +1,4 @@
-"""Facts with one text in every place where their types let a text stand."""
+"""Facts with one text in every place where their types allow a text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _COLUMNS = (
 
 
 def filled(text: str) -> Facts:
-    """Return facts with ``text`` in every field that is a text, and one element in each list.
+    """Return facts with ``text`` in every text field, and one element in each list.
 
-    What has a choice of words has the first of them. Answers have the text in every cell.
+    A field with a choice of words has the first of them. Answers have the text in every cell.
     """
     facts: Facts = _made(Facts, text)
     answer = AnswerFacts(
@@ -40,10 +40,10 @@ HOSTILE = (
     "--><!-- ]]></bdi></td></table><b>"
     "{% raw %}&lt;b&gt;&#60;b>${alert(1)}`"
 )
-"""What would become a link, an element, an attribute, a style, a script or a template."""
+"""Text that would become a link, an element, an attribute, a style, a script or a template."""
 
 CALM = re.sub(r"[^\w ./:()]", "y", HOSTILE)
-"""A text of the same length and the same words, which means nothing to any of these."""
+"""A text of the same length and the same words, without any such meaning."""
 
 
 def _made(kind: Any, text: str) -> Any:

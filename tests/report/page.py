@@ -1,4 +1,4 @@
-"""A page read the strict way: every tag closed in its turn, text and attributes kept."""
+"""A page read strictly: every tag is closed in order, and text and attributes are kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VOID = {"meta", "wbr", "br", "link", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """The elements, attributes and text of a page; `AssertionError` where its tags do not nest."""
+    """The elements, attributes and text of a page; `AssertionError` if its tags do not nest."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -43,17 +43,17 @@ class Page(HTMLParser):
         self.raw[last].append(data) if last in self.raw else self.text.append(data)
 
     def words(self) -> str:
-        """All text a reader sees, with one space for every run of white space."""
+        """All text that a reader sees, with one space for each run of white space."""
         return " ".join("".join(self.text).split())
 
     def shape(self) -> tuple[Counter[object], str, str]:
         """Return what foreign text must not change: elements, their attributes, script and style.
 
-        A long name may be broken at other places, so these do not count.
+        A long name may break at other places, so these breaks do not count.
         """
         counted: Counter[object] = Counter(tag for tag in self.tags if tag != "wbr")
         counted.update((tag, name) for tag, name, _ in self.attributes)
-        # Where a text decides what is loaded or run, only places on the page may stand.
+        # If a text decides what is loaded or run, it must be a place on the page.
         leading = {"href", "src", "action", "style", "class"}
         counted.update(
             one
@@ -63,5 +63,5 @@ class Page(HTMLParser):
         return counted, "".join(self.raw["script"]), "".join(self.raw["style"])
 
     def values(self, name: str) -> list[str]:
-        """The values of one attribute, in the order of the page."""
+        """The values of one attribute, in page order."""
         return [value for _, attribute, value in self.attributes if attribute == name]

@@ -1,4 +1,4 @@
-"""Facts to render: a capture of a small cluster, none at all, and a very large one."""
+"""Facts to render: a capture of a small cluster, an empty one, and a very large one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _NAMES = {
 
 
 def _latency(count: int, middle: float, spread: float, *, wait: float = 0) -> Latency:
-    """A bell on the log scale, and with ``wait`` a second one for requests that waited."""
+    """A bell curve on the log scale; with ``wait``, a second one for requests that waited."""
     histogram = []
     for low, high in itertools.pairwise(LATENCY_EDGES_MS):
         place = math.log10(low * high) / 2
@@ -304,7 +304,7 @@ LENIENT_USES = (
 
 
 def finding(client: Party, verdict: AuditVerdict, release: str, /, **known: Any) -> AuditFinding:
-    """A finding with as little as it can have, and what is given."""
+    """A finding with the fewest facts, plus the given ones."""
     told = {
         "evidence": f"evidence of {verdict}",
         "reason": f"the reason to say {verdict}",

@@ -75,10 +75,10 @@ def test_an_answer_has_a_question_a_meaning_advice_a_picture_and_a_table() -> No
     assert (tags.count("table"), tags.count("svg")) == (2, 4)
     bars, times = [one for one in dict.fromkeys(page().values("aria-label")) if one.count(":") > 0]
     assert bars.startswith(f"Bytes of keys and values, 2 of 935 rows: {EVIL} \u00b7 a, b 3.00 kB; ")
-    # What is not known is no part of a label.
+    # An unknown value is not part of a label.
     assert bars.endswith("; not known 1.00 kB.")
     assert times.startswith("Requests over time, at 3 moments; most at 2026-10-28 ")
-    # Parts are told apart in words.
+    # Parts are distinguished in words.
     assert "Bytes of keys and values Keys Values" in words
     assert {"#answer-who_sends", "#answer-when", "#answer-slow_ones"} <= {*page().values("href")}
 

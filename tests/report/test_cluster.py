@@ -1,4 +1,4 @@
-"""The cluster's gates in the report: each is a row, and each that needs somebody is told of."""
+"""The cluster's gates in the report: each is a row, and each that needs action has a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts of report and command about logs, and about logs whose tables grow."""
+"""The report's and command's texts about logs, and about logs with growing tables."""
 
 from __future__ import annotations
 

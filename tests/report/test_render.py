@@ -110,8 +110,8 @@ def test_a_very_long_name_says_how_much_of_it_is_left_out() -> None:
     assert "(+38,976 characters)" in page
 
 
-# Not figures of their own: moments, what stands in runs ("7 to 9"), what only a picture shows, and
-# what is shown less those that are named.
+# These are not shown as figures: times, numbers within runs ("7 to 9"), numbers only in a picture,
+# and the difference between shown and named entries.
 UNNUMBERED = {
     "api_key", "version", "versions", "tag", "magic", "releases", "utf8_share", "is_id",
     "asked", "topic_count", "may_wait",
@@ -120,7 +120,7 @@ PICTURED = {"timeline", "histogram"}
 
 
 def numbered(value: Any, numbers: Iterator[int]) -> Any:
-    """The facts with a different number in every field, so that none can hide behind another."""
+    """The facts with a different number in every field, so that a missing one is noticed."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changed = {
             field.name: numbered(getattr(value, field.name), numbers)
@@ -144,7 +144,7 @@ def test_every_figure_of_the_facts_is_on_the_page() -> None:
             drawn.append(number)
             yield number
 
-    # All of the audit's figures are in audit.csv, and the page has those that it is about.
+    # All of the audit's figures are in audit.csv, and the page has the important ones.
     facts = dataclasses.replace(SAMPLE, audit=Audit())
     page = Page(render(numbered(facts, numbers())))
     shown = " ".join([page.words(), *page.values("title")])
@@ -370,7 +370,7 @@ def test_traffic_without_sizes_is_drawn_in_frames() -> None:
     source = dataclasses.replace(SAMPLE.sources[0], bytes=0)
     unsized = dataclasses.replace(EMPTY, clients=(client,), apis=(api,), sources=(source,))
     facts = dataclasses.replace(unsized, timeline=Timeline(1_000_000, buckets))
-    # What a request log does not say is not zero.
+    # A value that a request log lacks is not zero.
     for table in (tables.api_table(facts), tables.client_table(facts), tables.source_table(facts)):
         [row] = table.rows
         told = [cell.text for cell in row]

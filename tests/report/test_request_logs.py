@@ -23,7 +23,7 @@ def test_an_empty_log_is_not_proof_that_no_client_is_old(requests: int) -> None:
 
 
 def test_without_a_request_log_nothing_is_said_of_one() -> None:
-    # What a broker logs of itself is no request log, and a line that was cut off is a request.
+    # A broker's log of itself is not a request log, and a line that was cut off is a request.
     for logs in (
         RequestLogFacts(files=0, server_logs=1, lines=2, requests=0, refused=2),
         RequestLogFacts(files=1, server_logs=0, lines=1, requests=0, cut=1),

@@ -1,4 +1,4 @@
-"""The style sheet: every text can be read, in light, in dark and on paper."""
+"""The style sheet: every text is readable in light mode, in dark mode and on paper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAIRS = [
 
 
 def themes() -> list[dict[str, str]]:
-    """The colours of light, dark and paper, by name."""
+    """The colours of light mode, dark mode and paper, by name."""
     blocks = re.findall(
         r":root \{(.*?)\}", read_template_file("flexwire.report", "report.css"), flags=re.DOTALL
     )

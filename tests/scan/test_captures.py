@@ -1,4 +1,4 @@
-"""Rows of captures without Spark: those of the data source, in bounded memory."""
+"""Rows of captures without Spark equal those of the data source, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Lazy frames of Polars, and DuckDB through Arrow: the columns and rows that the engines leave
-out."""
+"""Lazy frames of Polars, and DuckDB through Arrow: the columns and rows that the engines skip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of logs without Spark: those of the data source and of the reference."""
+"""Records of logs without Spark equal those of the data source and of the reference."""
 
 from __future__ import annotations
 

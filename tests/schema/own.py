@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS = 18
 PING = 900
-"""The api key of a message that no Kafka has."""
+"""The api key of a message that Kafka does not have."""
 
 
 def spec(name: str, valid: str, key: int, *fields: dict[str, str]) -> str:
@@ -33,7 +33,7 @@ def spec(name: str, valid: str, key: int, *fields: dict[str, str]) -> str:
 
 
 def clients_jar(directory: Path) -> Path:
-    """Write a kafka-clients 4.5.0 with a message more, and one at a new version."""
+    """Write a kafka-clients 4.5.0 with an additional message and a new version of another."""
     text = {"name": "Text", "type": "string", "versions": "0+"}
     software = [
         {"name": f"ClientSoftware{what}", "type": "string", "versions": "3+"}

@@ -1,4 +1,4 @@
-"""The spec grammar of KIP-482's first draft, onto the message spec of the final one."""
+"""The spec grammar of KIP-482's first draft, translated into the final message spec."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
 
-# The draft's own example, without the commas and the brackets that slipped.
+# The draft's own example, without its stray commas and brackets.
 FOO_RESPONSE = """{
   "apiKey": 9000,
   "type": "response",

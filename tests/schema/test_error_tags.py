@@ -63,7 +63,7 @@ def test_only_the_change_is_a_change() -> None:
     assert request.text == REQUEST.replace('"0-3"', '"0-4"')
     expected = (
         RESPONSE.replace('"0-3"', '"0-4"')
-        # In each structure, tags go on where they ended.
+        # In each structure, new tags follow the existing ones.
         .replace('"versions": "1+" },', '"versions": "1+", "taggedVersions": "4+", "tag": 1 },')
         .replace('"0+",\n      "about"', '"0+", "taggedVersions": "4+", "tag": 0,\n      "about"')
         .replace(
@@ -85,7 +85,7 @@ def test_only_the_change_is_a_change() -> None:
 def test_a_rewritten_set_is_not_what_it_was_but_can_be_rewritten_again() -> None:
     once = rewritten(REQUEST, RESPONSE)
     again = rewritten(*(one.text for one in once))
-    # All errors are tagged already, so that a further version changes nothing else.
+    # All errors are already tagged, so a further version changes nothing else.
     assert [one.text for one in again] == [one.text.replace('"0-4"', '"0-5"') for one in once]
     assert again[1].error_codes == 0
 
@@ -182,7 +182,7 @@ def test_every_rpc_of_kafka_goes_through(done: TaggedErrors) -> None:
     for version in done.spec.valid_versions:
         value = random_message(old, version, version)
         raw = value.encode(version)
-        # What was written before is read as before.
+        # Bytes that were written before are read as before.
         assert made.decode(raw, version).to_json(version) == value.to_json(version)
     before = done.version - 1
     if before in done.spec.flexible_versions and before in done.spec.valid_versions:

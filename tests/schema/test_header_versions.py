@@ -53,7 +53,7 @@ def trunk(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
 
 @pytest.mark.parametrize("headers", [{}, {"0": "x"}, {"3+": "1"}, [], "0+", None])
 def test_a_removed_message_has_none_whatever_its_spec_says(headers: object) -> None:
-    """The generator does not look at the key, as it does not look at the flexible versions."""
+    """The generator ignores the key, as it ignores the flexible versions."""
     assert parse_spec(spec(headers, validVersions="none")).header_versions is None
 
 
@@ -107,7 +107,7 @@ def test_a_spec_that_says_nothing_has_the_headers_of_its_flexible_versions() -> 
 def test_a_spec_that_names_its_headers_is_believed() -> None:
     written = HeaderVersions.parse({"0": "1", "1+": "3"})
     assert header_versions(REQUEST, 47, Versions.parse("1+"), written) == written
-    # Up to 4.4 this request's headers are an exception; a spec that names them decides.
+    # Up to 4.4 this request's headers are an exception; a spec that names header versions decides.
     assert header_versions(REQUEST, 7, Versions.NONE, written) == written
 
 

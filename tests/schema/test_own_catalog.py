@@ -25,7 +25,7 @@ from tests.schema.own import API_VERSIONS, PING, clients_jar
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundled catalog and a Kafka 4.5 with a message more and one at a new version."""
+    """The bundled catalog and a Kafka 4.5 with an additional message and a new version."""
     place = tmp_path_factory.mktemp("imported")
     arguments = ["schema", "import", str(clients_jar(place)), "--out", str(place / "own")]
     ran = CliRunner().invoke(app, arguments, catch_exceptions=False)
@@ -169,7 +169,7 @@ def test_the_variable_names_it_for_a_whole_process(own: Path) -> None:
 
 @pytest.mark.slow
 def test_the_package_works_from_a_zip(tmp_path: Path) -> None:
-    """As Spark's ``--py-files`` brings it; enough is decoded to ask for kernels."""
+    """As Spark's ``--py-files`` delivers it; enough is decoded to need kernels."""
     package = Path(flexwire.__file__).parent
     place = tmp_path / "flexwire.zip"
     with zipfile.ZipFile(place, "w") as zipped:

@@ -147,7 +147,7 @@ def test_a_tag_in_an_inflexible_version_is_refused() -> None:
 
 
 def test_the_least_size_of_structures_that_double_is_found_at_once() -> None:
-    # Each structure holds the next one twice: 2 ** 60 structures of one byte, told by 60.
+    # Each structure holds the next one twice: 2 ** 60 structures of one byte, described by 60.
     inner: Schema | None = None
     for _ in range(60):
         kind = types.INT8 if inner is None else inner
@@ -167,12 +167,12 @@ def test_every_released_message_and_version_resolves() -> None:
 
 
 def test_no_other_file_decides_what_resolve_decides() -> None:
-    # The words by which such a decision would have to be made.
+    # The words that such a decision would use.
     words = re.compile(r"\.(nullable|tagged|flexible)_versions\b|\bin (one|field)\.versions\b")
     root = Path(flexwire.__file__).parent
     may = {
         "schema/resolve.py",
-        # These read, write or list what the spec says; none of them applies it to a version.
+        # These read, write or list the spec's text; none of them applies it to a version.
         "schema/spec.py",
         "schema/parse.py",
         "schema/write.py",
@@ -180,9 +180,9 @@ def test_no_other_file_decides_what_resolve_decides() -> None:
         "schema/message_schemas.py",
         "schema/history.py",
         "schema/importer.py",
-        # Which header stands in front follows from the flexible versions.
+        # The flexible versions decide which header precedes the message.
         "schema/header_versions.py",
-        # These gather what a class, a column or a page must hold over all versions.
+        # These collect what a class, a column or a page must hold over all versions.
         "schema/sources.py",
         "schema/merge.py",
         "cli/schema_docs.py",
@@ -193,7 +193,7 @@ def test_no_other_file_decides_what_resolve_decides() -> None:
     found = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
-        # What lint compares are the ranges that a spec writes, whatever the version.
+        # Lint compares the ranges that a spec writes, whatever the version.
         if path.parent.name != "rules" and words.search(path.read_text(encoding="utf-8"))
     }
     assert found - may <= {"cli/schema_list.py", "protocol/headers.py"}

@@ -35,7 +35,7 @@ def put(source: Path, place: str, name: str, valid: str, *fields: Any, **more: A
 def source(tmp_path: Path) -> Path:
     """Two releases, with each possible change of a message between them once."""
     root = tmp_path / "specs"
-    # Grows by a version: the newer spec serves both releases.
+    # Gains a version: the newer spec serves both releases.
     put(root, f"{OLD}/clients", "Grows", "0-1", field("A", about="Words."))
     put(root, f"{NEW}/clients", "Grows", "0-2", field("A"), field("B", versions="2+"))
     # Loses versions, and with them the field that only they had.
@@ -44,19 +44,19 @@ def source(tmp_path: Path) -> Path:
     # Changes version 0 in place, and only there.
     put(root, f"{OLD}/clients", "Changes", "0-1", field("A", versions="1+"), field("B", "int16"))
     put(root, f"{NEW}/clients", "Changes", "0-1", field("A"), field("B", "int16"))
-    # Changes facts that do not reach the wire.
+    # Changes facts that do not affect the wire.
     put(root, f"{OLD}/clients", "Facts", "0", field("A", default="5", ignorable=True))
     put(root, f"{NEW}/clients", "Facts", "0", field("A"))
     # Gives a field another name.
     put(root, f"{OLD}/clients", "Names", "0", field("A"))
     put(root, f"{NEW}/clients", "Names", "0", field("Z"))
-    # Is removed, with a spec that says so; its module has others.
+    # Is removed by a spec that says so; its module has others.
     put(root, f"{OLD}/clients", "GoneRequest", "0-1", type="request", apiKey=2)
     put(root, f"{NEW}/clients", "GoneRequest", "none", type="request", apiKey=2)
-    # Has another name from now on.
+    # Has another name from then on.
     put(root, f"{OLD}/clients", "ListThing", "0-1", type="request", apiKey=1)
     put(root, f"{NEW}/clients", "ListThings", "1-2", type="request", apiKey=1)
-    # Moves to another module; and a module that the newer release does not have.
+    # Moves to another module; another module does not exist in the newer release.
     put(root, f"{OLD}/core", "Moves", "0", field("A"))
     put(root, f"{NEW}/coordinator", "Moves", "0", field("A"))
     put(root, f"{OLD}/raft", "Stays", "0", field("A"))
@@ -322,7 +322,7 @@ def test_a_module_is_added_to_a_release_and_read_anew_without_the_others(
     made = Catalog(out)
     assert made.release_modules[NEW] == ("clients", "coordinator")
     assert made.entry("Grows").releases[NEW] == Versions(0, 3)
-    # What the module no longer has is gone; another module's messages stay.
+    # Messages that the module lost are gone; another module's messages stay.
     assert NEW not in made.entry("Loses").releases
     assert NEW in made.entry("Moves").releases
 

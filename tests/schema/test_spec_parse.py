@@ -21,7 +21,8 @@ CASES = [
     .read_text(encoding="utf-8")
     .splitlines()
 ]
-# Rules that leave a spec readable: Kafka's generator refuses these, and lint shall report them.
+# Rules that leave a spec readable: Kafka's generator refuses these specs, and lint must report
+# them.
 LINT = {
     "flex-range",
     "listeners-on-response",
@@ -33,7 +34,7 @@ LINT = {
     "ent-mismatch",
 }
 MODES: tuple[Mode, ...] = ("strict", "legacy", "kip", "draft")
-# What Kafka's parser lets pass and its generator then refuses, and has no meaning to us either.
+# What Kafka's parser accepts but its generator refuses, and what has no meaning for us either.
 REFUSED_EARLY = {"common-lower", "common-respec"}
 
 

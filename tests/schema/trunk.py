@@ -1,8 +1,8 @@
-"""Specs shaped as those of Kafka's trunk after 4.4, made of the bundled catalog's newest release.
+"""Specs like those of Kafka's trunk after 4.4, made from the newest release of the bundled catalog.
 
-Every request and response says its header versions, the request header has a version 3 with a
+Every request and response names its header versions. The request header has a version 3 with a
 tagged client instance id (KIP-1313), and three requests have a version with that header. From that
-version on the bodies of telemetry requests have no such id. Source: Kafka's pull requests 23317,
+version on, the bodies of telemetry requests have no such id. Source: Kafka's pull requests 23317,
 23511, 23544 and 23651.
 """
 
@@ -48,7 +48,7 @@ REQUEST_HEADER = """{
 
 
 def trunk_spec(spec: MessageSpec) -> MessageSpec:
-    """Return the spec as trunk has it."""
+    """Return the spec in trunk's form."""
     if spec.name == "RequestHeader":
         return parse_spec(REQUEST_HEADER, spec.name)
     if spec.name in WITH_HEADER_3:
@@ -85,7 +85,7 @@ def trunk_texts() -> dict[tuple[str, str], str]:
 
 
 def write_trunk(root: Path) -> Path:
-    """Write the specs below ``root``, a directory for each module; return the release's."""
+    """Write the specs below ``root``, one directory a module; return the release's directory."""
     for (module, name), text in trunk_texts().items():
         path = root / RELEASE / module / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Two answers as operators would write them, one that takes labels, and three that fail."""
+"""Two answers as operators would write them, one with labels, and three that fail."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A standalone cluster of Spark on loopback: a master, and workers elsewhere than the driver.
+"""A standalone cluster of Spark on loopback: a master, and workers outside the driver.
 
-Each worker has a working directory and a HOME of its own, and what it knows of Python comes with
-the application. Everything ends with `Cluster.stop`, by the ids of the processes.
+Each worker has its own working directory and HOME; its Python settings come with the application.
+`Cluster.stop` ends everything by process id.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOOPBACK = (
     "--conf=spark.executor.memory=512m",
     "--conf=spark.driver.memory=1g",
 )
-# One compiler, and a collector without threads of its own, as `flexwire.spark.analyze` has it.
+# One compiler, and a garbage collector without its own threads, as in `flexwire.spark.analyze`.
 _SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
 _CONNECT = re.compile(r"Spark Connect server started at: (127\.0\.0\.1:\d+)")
@@ -46,7 +46,7 @@ _REGISTERED = re.compile(r"Successfully registered with master")
 
 @dataclass
 class Cluster:
-    """The processes of a cluster, and where each writes."""
+    """The processes of a cluster, and their directories."""
 
     root: Path
     url: str = ""
@@ -76,7 +76,7 @@ class Cluster:
             "--conf=spark.connect.grpc.binding.port=0",
             "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
             "spark-internal",
-            # What plans a Python data source, and commits it, runs beside the server.
+            # The planning and commits of a Python data source run beside the server.
             PYSPARK_PYTHON=sys.executable,
             SPARK_DAEMON_MEMORY="1g",
             PYTHONPATH=python_path(),
@@ -84,9 +84,9 @@ class Cluster:
         return "sc://" + _found(self.root / "connect" / "log", _CONNECT, server)
 
     def start_worker(self) -> None:
-        """Start one worker more."""
+        """Start one more worker."""
         name = f"worker{len(self.workers)}"
-        # Hosts of their own: Spark speculates on another one only.
+        # Separate hosts: Spark speculates only on another host.
         host = f"127.0.0.{len(self.workers) + 1}"
         options = [*_NO_PAGES, "--host", host, "-c", "1", "-m", "1g", "-d", str(self.root / name)]
         worker = self._start(name, host, "worker.Worker", *options, self.url)
@@ -107,7 +107,7 @@ class Cluster:
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _SMALL_JAVA,
-            # It has a port of its own, always the same.
+            # It has its own port, always the same.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
@@ -124,7 +124,7 @@ class Cluster:
         return process
 
     def stop(self) -> None:
-        """End all of it."""
+        """Stop everything."""
         for process in reversed(self._processes):
             if process.poll() is None:
                 process.terminate()
@@ -138,7 +138,7 @@ class Cluster:
 
 @contextmanager
 def cluster(root: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A cluster with so many workers, stopped in the end."""
+    """A cluster with this many workers, stopped at the end."""
     made = Cluster(root)
     try:
         made.start(workers)
@@ -158,9 +158,9 @@ def _found(log: Path, line: re.Pattern[str], process: subprocess.Popen[bytes]) -
 
 
 class Driver:
-    """A process of one's own that has a Spark session, and calls functions by name.
+    """A separate process with a Spark session that calls functions by name.
 
-    The session of the tests cannot have another master, and cannot be killed.
+    The tests' session cannot change its master, and cannot be killed.
     """
 
     def __init__(self, master: str, home: Path, **conf: str) -> None:
@@ -178,7 +178,7 @@ class Driver:
         )
 
     def ask(self, function: str, *arguments: object) -> Any:
-        """What ``module:function(spark, *arguments)`` gives, or the text of what it raises."""
+        """The result of ``module:function(spark, *arguments)``, or the text of its error."""
         self.tell(function, *arguments)
         return self.answer()
 
@@ -189,19 +189,19 @@ class Driver:
         self._process.stdin.flush()
 
     def answer(self) -> Any:
-        """The answer to what was told."""
+        """The answer to the call."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, Path(self._log.name).read_text(errors="replace")[-3000:]
         return json.loads(line)
 
     def kill(self) -> None:
-        """End it at once: nothing of it is tidied up."""
+        """Kill it at once, without any cleanup."""
         self._process.send_signal(signal.SIGKILL)
         self.close()
 
     def is_gone(self) -> bool:
-        """Return whether all has ended that it started: Java, and the workers of that."""
+        """Return whether all its child processes have ended: Java, and Java's workers."""
         return not any(_session(one) == self._process.pid for one in Path("/proc").glob("[0-9]*"))
 
     def close(self) -> None:
@@ -221,13 +221,13 @@ class Driver:
 def _session(process: Path) -> int | None:
     with suppress(OSError):
         status = (process / "stat").read_text().rpartition(")")[2].split()
-        # One that has ended is there until somebody asks.
+        # A process that has ended exists until somebody asks for its status.
         return None if status[0] == "Z" else int(status[3])
     return None
 
 
 def run(command: list[str], home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a working directory that is its HOME too, with little besides."""
+    """Run a program whose working directory is also its HOME, with few variables."""
     home.mkdir(parents=True, exist_ok=True)
     little = {
         "PATH": os.environ["PATH"],
@@ -247,7 +247,7 @@ def run(command: list[str], home: Path, **environment: str) -> subprocess.Comple
 
 
 def defaults(conf: Path, *more: str) -> str:
-    """Where Spark finds its settings: a file with those of loopback, and more as ``--conf``."""
+    """The directory of Spark's settings: a file with those for loopback, and more as ``--conf``."""
     conf.mkdir(parents=True, exist_ok=True)
     lines = [one.removeprefix("--conf=").replace("=", " ", 1) for one in (*LOOPBACK, *more)]
     (conf / "spark-defaults.conf").write_text("\n".join(lines))
@@ -255,7 +255,7 @@ def defaults(conf: Path, *more: str) -> str:
 
 
 def python_path() -> str:
-    """Where another process finds flexwire and its tests."""
+    """The path on which another process finds flexwire and its tests."""
     return f"{ROOT / 'src'}{os.pathsep}{ROOT}"
 
 
@@ -286,7 +286,7 @@ def main(master: str, conf: dict[str, str]) -> None:
         module, _, name = function.partition(":")
         try:
             told = getattr(import_module(module), name)(spark, *arguments)
-        except Exception as error:  # noqa: BLE001 - the test looks at it
+        except Exception as error:  # noqa: BLE001 - the test reads it
             told = f"{type(error).__name__}: {error}"
         print(json.dumps(told), file=answers, flush=True)
     spark.stop()

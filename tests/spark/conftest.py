@@ -1,4 +1,4 @@
-"""What tests share that run whole analyses on a cluster."""
+"""Shared settings of tests that run whole analyses on a cluster."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", autouse=True)
 def _without_pictures() -> Iterator[None]:
-    """Leave pictures out of reports: to draw them is half the time of a small analysis.
+    """Leave pictures out of reports: drawing them is half the time of a small analysis.
 
-    What is drawn is held by `tests/report`, and of whole analyses by those of docs/.
+    `tests/report` checks the pictures, and the tests of docs/ check those of whole analyses.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("flexwire.report.charts._svg", lambda *_: "<svg></svg>")
@@ -38,7 +38,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def shaped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The files of a capture of the shape that the module calls ``SHAPE``."""
+    """The files of a capture with the module's ``SHAPE``."""
     from tests.capture.interleaved import write_capture  # noqa: PLC0415 - few tests need it
 
     return list(map(str, write_capture(tmp_path_factory.mktemp("shaped"), 1, request.module.SHAPE)))
@@ -56,7 +56,7 @@ def here(spark: SparkSession, shaped: list[str], tmp_path_factory: pytest.TempPa
 
 @pytest.fixture
 def flags(tmp_path: Path) -> Path:
-    """A directory in which tasks note what they do."""
+    """A directory for the notes of tasks."""
     place = tmp_path / "flags"
     place.mkdir()
     return place

@@ -1,7 +1,7 @@
-"""``python -m tests.spark.delta_connector OUT JARS``: a Delta output as Spark's connector sees it.
+"""``python -m tests.spark.delta_connector OUT JARS``: reads a Delta output with Spark's connector.
 
-It says of each table whether its rows are those that deltalake reads, and the same of the tables
-that were registered by name.
+It says for each table whether its rows equal those that deltalake reads, and does the same for
+tables that were registered by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLACE = "spark_catalog.kafka"
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Fifty tasks for a log of two lines otherwise.
+    # Otherwise a log of two lines has fifty tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
 }

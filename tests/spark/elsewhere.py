@@ -1,4 +1,4 @@
-"""What is asked of logs and answers, the same wherever Spark runs and wherever files are."""
+"""Questions about logs and answers that are the same wherever Spark and the files are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Told = dict[str, list[str]]
 
 
 def everything(spark: SparkSession, files: str, out: str) -> Told:
-    """Analyze captures and logs with all answers, and ask for views; by name the rows of each."""
+    """Analyze captures and logs with all answers, and read views; return the rows by name."""
     done = analyze([f"{files}/captures", f"{files}/logs"], out, spark=spark, answers="all")
     assert done.facts.logs is not None
     assert not done.facts.unanswered, done.facts.unanswered
@@ -39,7 +39,7 @@ def everything(spark: SparkSession, files: str, out: str) -> Told:
     for one in done.facts.answers:
         found[one.name] = shown(done.output.table(f"answers/{one.name}").to_pylist(), files)
     found["asked again"] = rows_of(storage(open_tables(spark, out)), files)
-    # For the command, which reads what is answered.
+    # For the command, which reads the answers.
     bare = analyze([f"{files}/logs"], f"{out}-bare", spark=spark, answers="none")
     assert bare.facts.answers == ()
     return found | views(spark, f"{files}/logs")
@@ -67,12 +67,12 @@ def rows_of(rows: DataFrame, files: str) -> list[str]:
 
 
 def shown(rows: list[dict[str, Any]], files: str) -> list[str]:
-    """Rows in one order, with files by where they are below ``files``."""
+    """Rows in one order, with files by their path below ``files``."""
     return sorted(repr(row).replace(files, "…") for row in rows)
 
 
 def main(remote: str, files: str, out: str) -> None:
-    """Do it in a session of this process' own, here or on a server of Spark Connect."""
+    """Do it in this process's own session, here or on a server of Spark Connect."""
     conf = {} if remote else with_archive(SMALL_JAVA | SMALL_CONF)
     spark = session("flexwire tests", master=remote or "local[2]", memory="1g", conf=conf)
     told = everything(spark, files, out)

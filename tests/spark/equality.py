@@ -1,6 +1,6 @@
-"""Whether two analyses say the same: their tables row for row and value for value, and their facts.
+"""Whether two analyses are equal: their tables row for row and value for value, and their facts.
 
-The order of rows and files in a table means nothing, so both are put into one order first.
+The order of rows and files in a table has no meaning, so both are sorted first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHOWN = 200
 
 
 def tables_of(out: Path) -> dict[str, list[Row]]:
-    """Every table of an analysis by its path below ``tables/``, its rows in one order."""
+    """Every table of an analysis, by its path below ``tables/``, with sorted rows."""
     found = {}
     for name, folder in _folders(out):
         rows = [row for file in _files(folder) for row in pq.ParquetFile(file).read().to_pylist()]
@@ -43,12 +43,12 @@ def tables_of(out: Path) -> dict[str, list[Row]]:
 
 
 def in_one_order(tables: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
-    """The same tables, the rows of each in one order; one without rows is left out."""
+    """The same tables with sorted rows; a table without rows is left out."""
     return {name: _sorted(name, rows) for name, rows in tables.items() if rows}
 
 
 def schemas_of(out: Path) -> dict[str, dict[str, str]]:
-    """The type of every column, in Arrow's words; of a table whose files differ, every type."""
+    """The type of every column, in Arrow's words; if a table's files differ, every type."""
     found: dict[str, dict[str, str]] = {}
     for name, folder in _folders(out):
         types: dict[str, set[str]] = {}
@@ -61,11 +61,11 @@ def schemas_of(out: Path) -> dict[str, dict[str, str]]:
 
 
 def facts_of(out: Path) -> Row:
-    """The facts of an analysis, but for when it was made, and for what Spark only estimates."""
+    """The facts of an analysis, except its time and Spark's estimates."""
     facts: Row = json.loads((out / FACTS).read_text(encoding="utf-8"))
     del facts[_WHEN_MADE]
     for one in facts.get("record_headers", []):
-        # What tasks sum up is exact for as many; test_record_sums.py holds it.
+        # Sums of tasks are exact up to this number; test_record_sums.py checks that.
         del one["distinct_values"]
     return facts
 
@@ -110,7 +110,7 @@ def _difference(
             return f"{name}: the {which} has {count} more of {_told(name, key)}; {total}"
     first, second = ([_without(row, without) for row in rows] for rows in (one, other))
     if without:
-        # What is left out had decided on the order.
+        # The order had decided what is left out.
         first, second = _sorted(name, first), _sorted(name, second)
     for row, twin in zip(first, second, strict=True):
         for place, value, instead in _differences(row, twin):
@@ -120,7 +120,7 @@ def _difference(
 
 
 def _differences(one: Any, other: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every place where two values differ, as a path, and what is there."""
+    """Every place where two values differ, as a path, with both values."""
     if isinstance(one, dict) and isinstance(other, dict):
         for name in [*one, *(name for name in other if name not in one)]:
             inner = f"{place}.{name}" if place else name

@@ -39,7 +39,7 @@ def put(number: int, task_output: TaskOutput, table: str, part: int) -> None:
 
 
 def write(number: int, task_output: TaskOutput) -> int:
-    """Write two files of each table, but for those that were handed over."""
+    """Write two files of each table, except those that were handed over."""
     done = {one.name for one in task_output.files}
     for table in TABLES:
         for part in range(2):
@@ -49,7 +49,7 @@ def write(number: int, task_output: TaskOutput) -> int:
 
 
 def names(count: int) -> set[str]:
-    """What `write` writes in so many tasks."""
+    """What `write` writes in this many tasks."""
     return {
         f"tables/{table}/{part_name(DIGEST, number, part)}"
         for table in TABLES
@@ -59,12 +59,12 @@ def names(count: int) -> set[str]:
 
 
 def attempts(flags: Path, number: int) -> int:
-    """How often a task was begun."""
+    """How often a task was started."""
     return len(list(flags.glob(f"{number}-*")))
 
 
 def begin(flags: Path, number: int) -> bool:
-    """Note that a task begins; whether it is for the first time."""
+    """Note that a task starts; return whether it is the first time."""
     first = False
     with suppress(FileExistsError):
         (flags / f"{number}-first").touch(exist_ok=False)
@@ -83,7 +83,7 @@ def raises(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def killed_mid_file(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Write a part of a file, and end the worker."""
+    """Write a part of a file, and kill the worker."""
     if begin(flags, number) and number == 1:
         (task_output.scratch / "0.parquet").write_bytes(b"PAR1 and no more")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -91,7 +91,7 @@ def killed_mid_file(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def killed_after_put(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Write everything and a file that no later attempt writes, and end the worker."""
+    """Write everything plus a file that no later attempt writes, and kill the worker."""
     if begin(flags, number) and number == 1:
         write(number, task_output)
         put(number, task_output, TABLES[0], 7)
@@ -100,7 +100,7 @@ def killed_after_put(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def executor_killed(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Hand over one file, and end Java: the parent of the process that workers are forked from."""
+    """Hand over one file, and kill Java: the parent of the process that workers are forked from."""
     if begin(flags, number) and number == 1:
         put(number, task_output, TABLES[0], 0)
         daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
@@ -110,7 +110,7 @@ def executor_killed(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def slow(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Hand over one file and wait, until another attempt of the same task has begun."""
+    """Hand over one file and wait until another attempt of the same task has started."""
     if begin(flags, number) and number == 3:
         put(number, task_output, TABLES[0], 0)
         wait_for(lambda: attempts(flags, number) > 1)
@@ -119,7 +119,7 @@ def slow(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def waits(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Hand over one file, and wait until the test says go on."""
+    """Hand over one file, and wait until the test continues."""
     begin(flags, number)
     put(number, task_output, TABLES[0], 0)
     wait_for((flags / "go").exists)
@@ -127,7 +127,7 @@ def waits(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def wait_for(condition: object) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     assert callable(condition)
     until = time.monotonic() + PATIENCE
     while not condition():
@@ -136,7 +136,7 @@ def wait_for(condition: object) -> None:
 
 
 def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Take memory until there is no more, in pieces so small that nothing is left in the end."""
+    """Allocate until memory is full, in pieces so small that nothing is left in the end."""
     begin(flags, number)
     kept: list[object] = [task_output]
     while True:
@@ -144,24 +144,24 @@ def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 class Full(OutputDirectory):
-    """A place on a disk that is full after a file of each task."""
+    """A place on a disk that is full after one file of each task."""
 
     def put(self, file: Path, name: str) -> None:
-        """Put a task's first file there, and no other."""
+        """Put a task's first file there, but no other."""
         if "-0000.parquet" not in name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         OutputDirectory.put(self, file, name)
 
 
 class Store(OutputDirectory):
-    """What an object store is: names without directories, and nothing is renamed."""
+    """The behavior of an object store: names without directories, and no renames."""
 
     def __init__(self, url: str | Path) -> None:
         super().__init__(str(url))
 
     @property
     def root(self) -> Path:
-        """The directory that has its objects."""
+        """The directory with its objects."""
         return Path(self.url)
 
     @property
@@ -190,13 +190,13 @@ class Store(OutputDirectory):
         return (self.root / name).is_file()
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """All objects whose names begin so."""
+        """All objects whose names begin with the prefix."""
         return OutputDirectory(self.url).entries(prefix)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects."""
         OutputDirectory(self.url).remove(names)
 
-    def sweep(self, before: datetime) -> int:  # noqa: ARG002  # as of a place
+    def sweep(self, before: datetime) -> int:  # noqa: ARG002 # the signature of a place
         """Nothing is left unfinished."""
         return 0

@@ -1,4 +1,4 @@
-"""Small analyses that add to tables, without Spark: what their tasks would hand over."""
+"""Small analyses that add to tables, without Spark: the files that their tasks would hand over."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def put(writing: GrownStaging, table: str, columns: pa.Schema, rows: list[dict[s
 
 
 def write(writing: GrownStaging, text: str, time: datetime = NOON) -> None:
-    """Write what an analysis of one frame writes; the client id says which."""
+    """Write the files of an analysis of one frame, with this client id."""
     frame = {"time": time, "client_id": text}
     put(writing, "frames", FRAMES_TABLE, [frame])
     seen = {"first_time": time, "last_time": time, "client": text}

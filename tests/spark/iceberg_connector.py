@@ -1,8 +1,8 @@
-"""``python -m tests.spark.iceberg_connector OUT JARS``: an Iceberg output as Iceberg's own Java.
+"""``python -m tests.spark.iceberg_connector OUT JARS``: reads an output with Iceberg's Java.
 
-Spark reads the tables with Iceberg's runtime, by the SQLite catalog in OUT. It says of each table
-whether its rows are those that flexwire reads. Then it joins the files of `frames` as an engine's
-own maintenance does, and deletes rows beside their file.
+Spark reads the tables with Iceberg's runtime, by the SQLite catalog in OUT. It says for each table
+whether its rows equal those that flexwire reads. Then it joins the files of `frames` as an engine's
+own maintenance does, and deletes rows in separate delete files.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main(out: Path, jars: str) -> None:
     spark.sql(f"{call}options => map('rewrite-all', 'true'))")
     sys.stdout.write(f"files: {spark.table(f'{OWN}.frames.files').count()}\n")
     compare(spark, out)
-    # An engine may note deleted rows beside a file, which flexwire does not read past.
+    # An engine may store deleted rows in a separate file, which flexwire does not read.
     spark.sql(f"alter table {OWN}.frames set tblproperties ('write.delete.mode'='merge-on-read')")
     spark.sql(f"delete from {OWN}.frames where frame_index = 0")  # noqa: S608 - its own names
     try:

@@ -1,6 +1,6 @@
-"""A REST catalog of Iceberg on loopback, as little of it as pyiceberg asks for; SQLite keeps it.
+"""A REST catalog of Iceberg on loopback, with the minimum that pyiceberg needs; SQLite stores it.
 
-It checks a token, refuses a commit whose requirements do not hold, and can lose an answer.
+It checks a token, refuses a commit whose requirements are not met, and can lose a response.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOKEN = "a-token-of-the-test"  # noqa: S105 - it opens nothing
 
 
 class LostError(Exception):
-    """A commit was made, and its answer is an error."""
+    """A commit succeeded, and its response is an error."""
 
 
 _STATUS = {
@@ -45,7 +45,7 @@ _STATUS = {
 
 
 class RestHandler(BaseHTTPRequestHandler):
-    """One request; ``lost`` is of how many commits from now on the answer is an error."""
+    """One request; ``lost`` is the number of further commits whose response is an error."""
 
     catalog: ClassVar[SqlCatalog]
     lost: ClassVar[list[int]] = []
@@ -142,7 +142,7 @@ def _error(kind: str, text: str, code: int) -> dict[str, Any]:
 
 @contextmanager
 def rest_catalog(place: Path) -> Iterator[str]:
-    """Serve a catalog that is kept in a directory; return its address."""
+    """Serve a catalog in a directory; return its address."""
     RestHandler.catalog = SqlCatalog("rest", uri=f"sqlite:///{place}/rest.db")
     server = ThreadingHTTPServer(("127.0.0.1", 0), RestHandler)
     thread = Thread(target=server.serve_forever, daemon=True)

@@ -1,6 +1,6 @@
 """``python -m tests.spark.metastore write|read PLACE OUT CAPTURES…``: a session with a metastore.
 
-It is Hive's, as Spark brings it, in a directory of its own.
+It is Hive's, as Spark includes it, in its own directory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole analysis in a driver's process on a cluster, with tasks that end in the middle."""
+"""A whole analysis in a driver process on a cluster, with tasks that are killed on the way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAITING, HIDDEN = "waiting", "hidden"
 def analyzed(
     spark: SparkSession, captures: list[str], out: str, fault: str = "", flags: str = ""
 ) -> dict[str, int]:
-    """Analyze in many small ranges; return how many steps of each stage were heard of."""
+    """Analyze in many small ranges; return how many steps of each stage were reported."""
     heard: dict[str, int] = {}
 
     def hear(stage: str, done: int, total: int) -> None:
@@ -46,7 +46,7 @@ def analyzed(
 
 @contextmanager
 def changed(fault: str, flags: str) -> Iterator[None]:
-    """Have an analysis make many small ranges, and a fault if one is named."""
+    """Make an analysis use many small ranges, with a fault if one is named."""
     with (
         patch("flexwire.spark.analyze.range_bytes_for", lambda *_: 20_000),
         patch("flexwire.spark.capture_job.LEAST_BYTES", 0),
@@ -60,7 +60,7 @@ def changed(fault: str, flags: str) -> Iterator[None]:
 
 
 def _hidden(paths: Iterable[str | Path]) -> Inputs:
-    """List files of which no executor sees the last, as on a disk of the driver's own."""
+    """List files, the last of which no executor sees, as on the driver's own disk."""
     inputs = listed(paths)
     Path(inputs.captures[-1].url).unlink()
     return inputs
@@ -68,19 +68,19 @@ def _hidden(paths: Iterable[str | Path]) -> Inputs:
 
 @dataclass(frozen=True, slots=True)
 class _Faulty(_TaskJob):
-    """What travels to the tasks; of each action the one numbered 1 ends as it is told, once."""
+    """The object that is sent to tasks; task 1 of each action ends as specified, once."""
 
     fault: str = ""
     flags: str = ""
 
     def run(self, number: int) -> bytes:
-        """Do a task, and end where that is the fault."""
+        """Run a task, and end it if that is the fault."""
         flags = Path(self.flags, self.tag)
         if not self.fault or number != 1:
             return _TaskJob.run(self, number)
         flags.mkdir(exist_ok=True)
         is_first = begin(flags, number)
-        # It has written all of its files, and nobody has heard of it.
+        # It has written all its files, but nobody was told.
         done = _TaskJob.run(self, number)
         if is_first and self.fault == "task_killed":
             os.kill(os.getpid(), signal.SIGKILL)

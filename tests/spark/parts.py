@@ -1,4 +1,4 @@
-"""Small files of tables as ranges leave them, and how they are joined without Spark."""
+"""Small files of tables as ranges leave them, and their joining without Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
         "value": pa.binary(),
     }
 )
-# So many rows of each range: few, a third of what is enough, and enough.
+# The number of rows of each range: few, a third of the minimum, and enough.
 ROWS = {"messages/Heartbeat": 3, "frames": 40, "day/2026": 35, "records": 150}
 VALUE = 400
 
@@ -66,7 +66,7 @@ def rows_of(table: str, number: int) -> pa.RecordBatch:
 
 
 def write_parts(number: int, task_output: TaskOutput) -> None:
-    """What a range's task does: its part of each table, the small ones beside the tables."""
+    """The work of a range's task: its part of each table, with small files beside the tables."""
     for table in ROWS:
         local = task_output.scratch / table.replace("/", "-")
         with TableWriter(local, SCHEMA) as writer:
@@ -92,7 +92,7 @@ def here(
 def joined(
     place: OutputDirectory | Store, count: int, run: Any = run_tasks, spark: Any = None
 ) -> list[str]:
-    """Write the parts of so many ranges, join them, and give the names of what stays."""
+    """Write the parts of this many ranges, join them, and return the remaining names."""
     task_output = TaskOutput(place)
     written = list(compact(spark, run(spark, count, write_parts, task_output), task_output))
     remove_parts(place)
@@ -101,17 +101,17 @@ def joined(
 
 
 def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[str]:
-    """The same in a driver of one's own; the first task that joins is ended, and so is another."""
+    """The same in a separate driver; the first task that joins is killed, and so is another."""
     patch = pytest.MonkeyPatch()
     patch.setattr(compaction, "TASK_BYTES", 20_000)
     patch.setattr(compaction, "LEAST_PARTS", 2)
-    # Workers get it pickled with the task.
+    # Workers receive it pickled with the task.
     patch.setattr(compaction, "_work", partial(work_killed, Path(flags)))
     return joined(OutputDirectory(out), count, spark=spark)
 
 
 def work_killed(flags: Path, number: int, task_output: TaskOutput) -> None:
-    """End the worker: the first time in the middle of a file, in another task after all is put."""
+    """Kill the worker: the first time within a file, in another task after all files are stored."""
     is_first = faulty.begin(flags, number)
     if is_first and number == 0:
         (task_output.scratch / "joined").write_bytes(b"PAR1 and no more")

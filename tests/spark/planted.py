@@ -1,7 +1,7 @@
-"""Secrets planted wherever traffic may carry one, damaged in every way that hides what they are.
+"""Secrets planted wherever traffic may carry one, with every kind of damage that hides them.
 
-Each case is a connection of its own. Its secret is one word again and again, so that a few bytes of
-it are enough to be found.
+Each case is a separate connection. Its secret is one word repeated, so that a few bytes of it are
+enough to find it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Step = tuple[str, bytes]
 
 
 class Planted:
-    """The packets of all cases, and of each the word that is its secret.
+    """The packets of all cases, and the secret word of each case.
 
-    ``whole`` are the words of which all of a secret is in the packets, by the kind of their case.
+    ``whole`` has the words whose complete secret is in the packets, by the kind of their case.
     """
 
     def __init__(self, source: random.Random) -> None:
@@ -56,7 +56,7 @@ class Planted:
                 return MARK + rest
 
     def connection(self, *steps: Step, begins: bool = True) -> None:
-        """A connection; one that does not begin in the capture lacks its SYN."""
+        """A connection; one that begins before the capture lacks its SYN."""
         number = len(self.words)
         client = (f"10.1.{number // 200}.{number % 200 + 1}", number % _PORTS + 1024)
         ends = dict(zip(("request", "response"), endpoints(client, _BROKER), strict=True))
@@ -94,7 +94,7 @@ class Planted:
         )
 
     def raw(self, data: bytes) -> None:
-        """A packet as it is."""
+        """A packet in its final form."""
         self._packets.append(data)
 
     def write(self, path: Path) -> None:
@@ -115,7 +115,7 @@ def exchange(name: str, version: int, number: int, **values: Any) -> tuple[Step,
     return first, answered(made(f"{name}Response"), version, number)
 
 
-# What shows that a connection is Kafka: before all that matters, and after it.
+# The evidence that a connection is Kafka: before the secret, and after it.
 HELLO = exchange("ApiVersions", 3, 100)
 PING = exchange("Metadata", 12, 101)
 BYE = exchange("Heartbeat", 4, 102)
@@ -125,10 +125,10 @@ PRELUDES: tuple[tuple[Step, ...], ...] = ((), HELLO, HELLO + HANDSHAKE_1, PING, 
 
 
 def plant_logs(planted: Planted, directory: Path, *, sound: bool) -> dict[bytes, str]:
-    """Write logs below a directory, with words of their own wherever a record has bytes.
+    """Write logs below a directory, with their own words wherever a record has bytes.
 
-    Batches are damaged, so that the words stand where something else is read; of internal topics
-    unless they are to be ``sound``.
+    Batches are damaged, so that other fields are read at the words' places; those of internal
+    topics only if not ``sound``.
     """
     before = dict(planted.words)
     for topic in ("orders", _METADATA, "__consumer_offsets"):
@@ -154,7 +154,7 @@ def plain(word: bytes) -> bytes:
 
 
 def plant(planted: Planted, fields: Iterable[CredentialField] = CREDENTIALS) -> None:
-    """Every case there is, with a secret in each of the fields."""
+    """Every case, with a secret in each of the fields."""
     for case in (_bare_tokens, _authenticate, _replies, _metadata, _packets):
         case(planted)
     _fields(planted, fields)
@@ -165,7 +165,7 @@ def _bare_tokens(planted: Planted) -> None:
     del planted.words[next(iter(planted.words))]
     for begins in (True, False):
         for at in range(1, size + 1):
-            # Cut off in the middle: by the capture's end, and as a frame that is too short.
+            # Cut off within the frame: by the end of the capture, and as a frame that is too short.
             token = framed(plain(planted.word("token")))
             planted.connection(*HANDSHAKE_0, ("request", token[:at]), begins=begins)
             token = framed(plain(planted.word("token"))[: max(0, at - 4)])
@@ -181,7 +181,7 @@ def _bare_tokens(planted: Planted) -> None:
 
 
 def _damaged(data: bytes, step: int = 1) -> Iterator[bytes]:
-    """A frame's bytes cut off, without their beginning, after others, and with others after."""
+    """A frame's bytes: cut off, without their beginning, and with bytes before or after."""
     for at in range(1, len(data) + 1, step):
         yield data[:at]
         yield framed(data[4:at])
@@ -192,7 +192,7 @@ def _damaged(data: bytes, step: int = 1) -> Iterator[bytes]:
     yield framed(GARBAGE + data)
     yield framed(data[4:] + GARBAGE)
     yield framed(data[4:] + b"\0")
-    # A frame whose length is too much swallows the next.
+    # A frame with too great a length swallows the next one.
     yield framed(request(made("HeartbeatRequest"), 4, 7) + data)
     yield framed(response(made("HeartbeatResponse"), 4, 7) + data)
 
@@ -261,7 +261,7 @@ def _variants(one: CredentialField, version: int, word: bytes) -> list[Step]:
     body = holding(one, word * 3, tag=_is_flexible(one, version))
     is_request = one.message_name.endswith("Request")
     direction, data = (asked if is_request else answered)(body, version, 1)
-    # Only what the message and its connection say tells that the damage may be a credential.
+    # Only the message and its connection show that the damage may be a credential.
     said = [data, framed(data[4:] + b"\0"), framed(data[4:-1]), data[:-3], framed(GARBAGE + data)]
     said += [
         data[4 + 2 :],
@@ -272,7 +272,7 @@ def _variants(one: CredentialField, version: int, word: bytes) -> list[Step]:
 
 
 def holding(one: CredentialField, secret: bytes, *, tag: bool) -> Any:
-    """A message with a secret in a field, and in an unknown tagged field of its own."""
+    """A message with a secret in a field, and in its own unknown tagged field."""
     kind: Any = message(one.message_name)
     specs = kind.entry.specs()
     names = [""]

@@ -1,4 +1,4 @@
-"""A run of `faulty` work from its staging to its output, and what a reader finds there."""
+"""A run of `faulty` work from staging to output, and a reader's result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(
     memory: str | None = None,
     worker_memory: str | None = None,
 ) -> list[int]:
-    """Write, settle and publish; the values of the tasks."""
+    """Write, settle and publish; return the values of the tasks."""
     with local_staging(out) as place, explain_failures(lambda: "Writing", memory, worker_memory):
         committed = run_tasks(spark, count, work, TaskOutput(place.files))
         settle(place.files, [file for one in committed for file in one.files])
@@ -41,12 +41,12 @@ def run(
 def run_faulty(
     spark: SparkSession, out: str, flags: str, count: int, fault: str, *memory: str | None
 ) -> list[int]:
-    """The same with a fault of `faulty`, in a process of one's own."""
+    """The same with a fault of `faulty`, in a separate process."""
     return run(spark, Path(out), count, partial(getattr(faulty, fault), Path(flags)), *memory)
 
 
 def found(out: Path) -> set[str]:
-    """The files of the tables that a reader finds; none where they are not complete."""
+    """The table files that a reader finds; none if they are not complete."""
     try:
         tables = finished_tables(out / "tables")
     except FlexwireError:

@@ -1,4 +1,4 @@
-"""Which tags taps added is said wherever header tags are, and makes no capture a part."""
+"""Tags that taps added are named with all header tags, and do not make a capture partial."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tapped(directory: Path, prefix: str, *comments: bytes, tag: int) -> Path:
     with PcapngWriter(directory, prefix=prefix, comment=comments) as writer:
         connection = writer.open_connection(("10.0.0.8", 50000 + len(prefix)), ("10.0.0.1", 9092))
         payload = request(made("HeartbeatRequest"), 4, 1, client_id=prefix)
-        # The end of the header is an empty tag section of the same bytes as the body's start.
+        # The end of the header is an empty tag section with the same bytes as the body's start.
         head = len(payload) - len(made("HeartbeatRequest").encode(4))
         assert payload[head - 1] == 0
         payload = payload[: head - 1] + bytes([1]) + varint(tag) + b"\x01x" + payload[head:]
@@ -65,7 +65,7 @@ def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: 
     assert sentences[0] == f"Captured from a tap that added header tag 10042: {one}, {two}."
     assert " ".join(sentences) in told.notes
     page = unescape(told.report.read_text().replace("<wbr>", ""))
-    # Beside the answer, and where tagged fields are counted.
+    # Beside the answer, and in the counts of tagged fields.
     for sentence in sentences:
         assert page.count(sentence) == 2
     answer = page[page.index('id="answer-header_tags"') :]

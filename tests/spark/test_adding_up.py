@@ -1,5 +1,4 @@
-"""The figures about clients, connections and requests on one page add up, or the page says why
-not."""
+"""The figures about clients, connections and requests on one page add up, or it says why not."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ ASKED = ("3.6", "4.0.0", "4.0", "4.4")
 
 
 def measured(captured: Captured) -> Facts:
-    """The facts of a capture, as an analysis has them."""
+    """The facts of a capture from an analysis."""
     sums = AnalysisSums(1)
     for table, rows in captured.batches:
         sums.add(table, rows)
@@ -136,12 +135,12 @@ def test_the_page_has_the_first_releases_where_a_client_breaks_on_kafka_4(tmp_pa
     assert "First releases that work on Kafka 4" in page
     assert "librdkafka and what is built on it" in page
     assert "sarama pull request 2574 (2023-08-07)" in page
-    # Of an older release the table says nothing.
+    # The table says nothing about an older release.
     assert gather_audit(summed(captured), ["3.6"]).libraries == ()
 
 
 def test_the_lines_that_readme_shows_add_up() -> None:
-    """The remark counts besides."""
+    """The remark counts in addition."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     lines = re.findall(r"^  (\d+) of (\d+) clients?(.*)$", readme, re.MULTILINE)
     counts = [int(count) for count, _, said in lines if "a remark" not in said]

@@ -80,7 +80,7 @@ BATCH = record_batch(
 
 
 def _write_well_behaved(traffic: Traffic) -> None:
-    """Everything answered, over two files: requests in one and their responses in the next."""
+    """All requests are answered, over two files: requests in one, their responses in the next."""
     one = traffic.connect()
     asked = made("ApiVersionsRequest", client_software_name="py", client_software_version="1.2")
     traffic.exchange(one, asked, made("ApiVersionsResponse"), 3, 1)
@@ -89,7 +89,7 @@ def _write_well_behaved(traffic: Traffic) -> None:
     traffic.send(one, "response", response(_metadata_response(), 12, 2, tags={43: b"answer"}))
     traffic.send(one, "request", request(_produce(BATCH, acks=0), 9, 3))
     traffic.exchange(one, _produce(BATCH), made("ProduceResponse"), 9, 3)
-    # The correlation id again, twice, and the second pair lies over both files.
+    # The correlation id again, twice; the second pair spans both files.
     traffic.exchange(one, made("HeartbeatRequest"), made("HeartbeatResponse", error_code=1), 4, 7)
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 7))
     traffic.send(one, "request", request(made("FetchRequest"), 13, 8))
@@ -145,7 +145,7 @@ def _write_broken(traffic: Traffic) -> None:
 
 @dataclass(frozen=True)
 class Analyzed:
-    """An analysis, and what it was made from."""
+    """An analysis and its input."""
 
     analysis: Analysis
     traffic: Traffic
@@ -195,7 +195,7 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
 
 @pytest.fixture(scope="module")
 def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """The same captures again, as Spark runs large ones, and with credentials."""
+    """The same captures again, with Spark's way for large captures, and with credentials."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("flexwire.spark.analyze.SMALL_CAPTURE_BYTES", 0)
         return analyze(
@@ -268,7 +268,7 @@ def test_a_pair_may_lie_over_two_files(analyzed: Analyzed) -> None:
     assert asked.source != answer.source
     assert asked.connection == answer.connection == CONNECTION
     assert asked.answered is True
-    # The frames are a millisecond apart, and the Heartbeat's response lies between these two.
+    # The frames are a millisecond apart, and the Heartbeat's response is between these two.
     assert answer.latency_us == 2000
     assert answer.client_id == "tests"
 
@@ -318,7 +318,7 @@ def test_a_body_that_does_not_decode_is_a_row_with_its_bytes_and_the_reason(
         connection=row.connection, direction="request", frame_index=row.frame_index
     )
     assert (frame.error, frame.bytes) == (row.error, row.bytes)
-    # The others of the message decode nevertheless.
+    # The message's other parts still decode.
     assert analyzed.message("MetadataRequest").where("body is not null").count() == 2
 
 
@@ -328,7 +328,7 @@ def test_bytes_that_are_no_whole_frame_are_a_row_too(analyzed: Analyzed) -> None
     )[-2:]
     assert "ended after 21 of 260 bytes" in cut_off.error
     assert bytes(cut_off.bytes) == request(made("MetadataRequest"), 12, 5)[:17]
-    # Its header is whole, so it is known who sent what.
+    # Its header is whole, so its sender and API are known.
     assert (cut_off.message, cut_off.client_id) == ("MetadataRequest", "tests")
     assert cut_off.answered is None
     assert (lost.message, lost.client_id, lost.size) == (None, None, 4 + len(GARBAGE))
@@ -396,7 +396,7 @@ def test_records_have_their_headers_and_the_facts_of_their_batch(analyzed: Analy
 def test_the_table_of_records_has_the_types_of_columns(analyzed: Analyzed) -> None:
     table = analyzed.session.read.parquet(str(analyzed.analysis.tables.records)).schema
     shared = [name for name in table.names if name in RECORD_COLUMNS | BATCH_COLUMNS]
-    # Without whether they can be null, which no file of Spark's says.
+    # Without nullability, which no file of Spark's records.
     found = [table[name].dataType.simpleString() for name in shared]
     assert found == [one.dataType.simpleString() for one in from_arrow_schema(schema_of(shared))]
     assert len(shared) > len(RECORD_COLUMNS)
@@ -428,7 +428,7 @@ def test_bytes_that_are_no_records_are_rows_with_the_reason(analyzed: Analyzed) 
     assert broken.error.startswith("record batch at byte 0: ")
     assert partial.error == f"partial batch: 40 of {len(BATCH)} bytes"
     assert bytes(partial.bytes) == BATCH[:40]
-    # That a full Fetch ends within a batch is no failure.
+    # It is not a failure that a full Fetch ends within a batch.
     assert [one.message for one in analyzed.facts.failures].count("ProduceRequest") == 1
     assert "FetchResponse" not in [one.message for one in analyzed.facts.failures]
 
@@ -468,7 +468,7 @@ def test_what_is_withheld_is_counted(analyzed: Analyzed) -> None:
     assert [row.bytes for row in broken] == [None]
     failures = analyzed.facts.failures
     assert [one.sample_hex for one in failures].count("withheld") == 3
-    # Of the tokens' connection the broker's token is empty; two are no part of authentication.
+    # On the tokens' connection the broker's token is empty; two frames are not authentication.
     assert analyzed.facts.withheld_credentials == 7
     # After the tokens, requests are requests again.
     (metadata,) = analyzed.frames_of(message="MetadataResponse", api_version=0)
@@ -495,7 +495,7 @@ def test_facts_do_not_depend_on_how_spark_runs(analyzed: Analyzed, shown: Analys
 
 def _comparable(facts: Facts) -> dict[str, Any]:
     told = facts.to_json()
-    # The time of the analysis, and what the credentials that are shown change.
+    # The time of the analysis, and the fields that change when credentials are shown.
     for name in ("made_at_us", "withheld_credentials", "failures"):
         del told[name]
     return {name: _sorted(value) for name, value in told.items()}

@@ -1,4 +1,4 @@
-"""An answer is a table, a CSV and a part of the report, and none takes the tables with it."""
+"""An answer is a table, a CSV and a part of the report; a failing one leaves the tables alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def by_name(*answers: Answer) -> dict[str, Answer]:
 
 
 def capture(directory: Path) -> tuple[Path, dict[str, int]]:
-    """A capture of two clients, and the bytes of requests that each sent."""
+    """A capture of two clients, with the size of the requests of each."""
     directory.mkdir()
     traffic, sent = Traffic(directory), {"tests": 0, EVIL: 0}
     connection = traffic.connect()
@@ -86,7 +86,7 @@ def test_an_answer_is_a_table_a_csv_and_a_part_of_the_facts(
     text = done.output.read("answers/talkers.csv").decode()
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     assert head == [one.name for one in TALKERS.columns]
-    # What a spreadsheet would run has an apostrophe before it.
+    # A value that a spreadsheet would run begins with an apostrophe.
     assert lines == [["tests", "2", str(sent["tests"])], [f"'{EVIL}", "1", str(sent[EVIL])]]
     assert text.endswith("\r\n")
     talkers, busy = done.facts.answers
@@ -129,7 +129,7 @@ def test_one_that_is_named_and_has_no_log_is_not_passed_over(
     ):
         assert f"Not answered: {lacks}" in result.output
     assert sorted(one.name for one in (out / "answers").glob("*.csv")) == ["latency.csv"]
-    # Of all that there are, those are asked that can be.
+    # Of all answers, those that the input allows are computed.
     for asked in ("all", None):
         answers = ANSWERS if asked else LOG_ANSWERS
         assert {*find_unanswerable(answers, [], are_named=are_named(asked)).values()} == {None}
@@ -177,7 +177,7 @@ def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
 def test_answers_are_in_the_order_of_the_report() -> None:
     places = [one.place for one in ANSWERS]
     assert places == sorted({*places})
-    # Of traffic, then of logs, then of the state of internal topics.
+    # From traffic, then from logs, then from the state of internal topics.
     of_logs, of_state = [one.of_logs for one in ANSWERS], [bool(one.asks) for one in ANSWERS]
     assert of_state == sorted(of_state)
     assert ANSWERS[of_logs.index(True) :] == (*LOG_ANSWERS, *STATE_ANSWERS)
@@ -226,7 +226,7 @@ def test_what_tasks_read_from_files_is_what_rows_say(
     rows = replace(opened, opened=None)
     for answer in choose_answers(["headers", "sizes"], ANSWERS_BY_NAME):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
-    # Of frames that were left out since, the files are not those.
+    # The files lack frames that were left out later.
     none = replace(opened, message=lambda _: None)
     assert ask(choose_answers(["sizes"], ANSWERS_BY_NAME)[0], none).rows[
         "measured"
@@ -266,7 +266,7 @@ def test_few_rows_are_sorted_here_as_spark_orders_them(
     for one in (tables, small):
         given = ask(answer, one).rows
         assert list(zip(*given.to_pydict().values(), strict=True)) == expected
-    # Arrow orders no lists.
+    # Arrow cannot sort lists.
     lists = [["b"], ["a", "c"], [], None, ["a"], ["a", None], ["é"]]
     entity = (*columns, Column("entity", pa.list_(pa.string()), "a list"))
     wide = rows.append_column(schema_of(entity).field("entity"), pa.array(lists))
@@ -275,7 +275,7 @@ def test_few_rows_are_sorted_here_as_spark_orders_them(
             answer, columns=entity, order=order, ask=lambda _: spark.createDataFrame(wide)
         )
         assert ask(whose, small).rows == ask(whose, tables).rows
-    # Of more rows than a table has, the most important ones are kept.
+    # If there are more rows than a table has, the most important ones are kept.
     monkeypatch.setattr(results, "MOST_ROWS", 2)
     assert ask(answer, small).rows["name"].to_pylist() == ["z", "é"]
 

@@ -1,4 +1,4 @@
-"""Answers about headers, tagged fields and sizes, of tables whose truth was counted by hand."""
+"""Answers about headers, tagged fields and sizes, from tables counted by hand."""
 
 from __future__ import annotations
 
@@ -47,15 +47,14 @@ RECORDS_SEEN: list[dict[str, Any]] = [
     # Neither counts.
     RECORD | {"offset": 3, "base_offset": 3, "is_control": True, "headers": TYPED},
     RECORD | {"offset": None, "is_control": None, "headers": None, "error": "cut off"},
-    # A key that no UTF-8 is, and an offset in the midst of a batch, which is not judged.
+    # A key that is not UTF-8, and an offset within a batch, which is not judged.
     RECORD
     | {"offset": 5, "base_offset": 4, "source": "fetch", "client_id": None, "topic": None}
     | {"topic_id": "AAAA", "key": None, "headers": [{"key": b"\xff", "value": b"\xfe\x00"}]},
 ]
 OLD, NEW = ("kafka-java", "3.9.0"), ("librdkafka", "2.1")
 ONE, TWO = "10.0.0.1:1>10.0.0.9:9092", "10.0.0.2:1>10.0.0.9:9092"
-# Of FetchRequest: what a known tagged field in the body, an unknown one there, and one in the
-# header are.
+# In FetchRequest: a known and an unknown tagged field in the body, and one in the header.
 KNOWN = {"path": "", "tag": 0, "name": "clusterId", "times": 1, "bytes": None}
 UNKNOWN = {"path": "topics[]", "tag": 99, "name": None, "times": 2, "bytes": 7}
 FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
@@ -65,7 +64,7 @@ FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
     (TWO, [], [{"tag": 5, "data": b"abc"}]),
 ]
 
-# Of responses to these clients; the frames have no other part in what else is asked.
+# Responses to these clients; the frames play no other role in these answers.
 BROKER_TAGS = [("a", b"withheld"), ("b", b"\xff")]
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -82,7 +81,7 @@ def test_record_headers(answers: dict[str, DataFrame]) -> None:
     found = {(row.client_id, row.key): row.asDict() for row in answers["headers"].collect()}
     assert found.keys() == {("shop", "trace"), ("shop", "n"), (None, "�")}
     shop = {"topic": "orders", "source": "produce", "client_id": "shop"}
-    # The three records have 6, 1 and 4 bytes, and their headers 8, 10, 5 and 11: 45 in all.
+    # The three records have 6, 1 and 4 bytes, and their headers 8, 10, 5 and 11: 45 in total.
     assert found["shop", "trace"] == shop | {
         "key": "trace",
         "records": 2,
@@ -134,15 +133,15 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
         NEW[0],
         ["Fetch"],
     )
-    # Of that software there are two requests; of the other, three without.
+    # That software has two requests; the other has three without a tag.
     assert (one["messages"], one["message_share"]) == (2, 1)
     assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (2, b"abc", 7)
     assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
-    # What is withheld is counted, and nothing of it shown.
+    # Withheld values are counted, and none of them is shown.
     broker = found[6, "a"]
     assert (broker["sender"], broker["messages"], broker["values"]) == ("broker", 1, None)
     assert (broker["value"], broker["value_bytes"]) == (None, None)
-    # Three heartbeats had none.
+    # Three heartbeats had no tag.
     assert broker["message_share"] == pytest.approx(1 / 4)
     assert (found[6, "b"]["values"], bytes(found[6, "b"]["value"])) == (1, b"\xff")
 
@@ -164,7 +163,7 @@ def test_the_facts_and_both_answers_count_the_same_tags_in_headers(
                 told = times + row.messages, before + (size or 0)
                 counted[headers[row.sender], row.tag] = told
     assert found == {"tagged_fields": facts, "header_tags": facts}
-    # Each names the versions of the message that it names.
+    # Each names the versions of its message.
     assert [one.versions for one in sums.facts()] == [(2,), (1,)]
 
 
@@ -173,10 +172,10 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     beats, requests = found["HeartbeatResponse", 4], found["FetchRequest", 16]
     # Length 4, correlation id 4, tag count 1; throttle time 4, error code 2, tag count 1.
     assert (beats.messages, beats.measured, beats.sent_bytes, beats.clients) == (4, 4, 64, 2)
-    # Without both tag counts, 14; the draft has a buffer of its own in both places.
+    # 14 bytes without both tag counts; the draft has its own buffer in both places.
     assert (beats.fixed_bytes, beats.flexible_bytes) == (4 * 14, 64)
     assert (beats.interleaved_bytes, beats.optional_buffers_bytes) == (64, 64)
-    # A code of 0 goes, which saves 2 bytes; one of 25 costs a tag and a size.
+    # A code of 0 is left out, which saves 2 bytes; a code of 25 costs a tag and a size.
     assert (beats.error_tags_bytes, beats.error_share) == (3 * 14 + 18, 0.25)
     assert (beats.margin_bytes, beats.fixed_gain_share) == (0, 1)
     # "b" sent one message with an error, and so loses.
@@ -193,7 +192,7 @@ def test_a_client_gains_by_kip_636_what_kip_482_alone_does_not_save(spark: Spark
     one = heartbeats()[0] | told | {"api_version": 3, "body_version": 3, "body": body}
     sent = tables_of(spark, frames=[one], records=[], messages={name: [one]})
     (row,) = OURS["sizes"].ask(sent).collect()
-    # Smaller as it becomes flexible for its response's errors; of its own it has none.
+    # Smaller because it becomes flexible for its response's errors; it has none itself.
     assert (row.error_tags_bytes, row.flexible_gain_share) == (row.flexible_bytes, 1)
     assert row.error_tags_gain_share == 0
 
@@ -262,7 +261,7 @@ def fetches() -> list[dict[str, Any]]:
 
 
 def unread_fetches() -> list[dict[str, Any]]:
-    """Frames whose header was read, and the body not; the second is of no connection of Kafka."""
+    """Frames whose header was read but not the body; the second is not on a Kafka connection."""
     tags = [{"tag": 5, "data": b"abcd"}]
     like = fetches()[-1] | {"body_version": None, "header_unknown_tagged_fields": tags}
     return [

@@ -70,7 +70,7 @@ def test_no_line_is_longer_than_a_terminal(answer: Answer) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         output = printed(monkeypatch, [given(answer)])
     assert [line for line in output.splitlines() if len(line) > WIDTH] == []
-    # What a row is about is there, and what found no room is named.
+    # The row's subject is there, and columns without room are named.
     told = output.replace("\n", " ")
     for one in answer.shown_columns():
         assert one.heading in told

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: taken where it is whole, one's own and of this Java and Spark."""
+"""The archive of Spark's classes is used only if it is whole, private, and for this Java."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 OPTIONS = "spark.driver.defaultJavaOptions"
 
 
-# What `flexwire warmup` made, if it ran: making one takes twenty seconds of a processor.
+# The archive of `flexwire warmup`, if it ran: making one takes twenty seconds of CPU time.
 MADE = find_archive()
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache directory in which nothing is kept."""
+    """A cache directory that keeps nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     directory = tmp_path / "flexwire"
     directory.mkdir(mode=0o700)
@@ -107,7 +107,7 @@ def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_made_for_jars_that_were_installed_anew_is_not_taken(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Java would map nothing of it, say nothing, and take all its time, at each start.
+    # Java would map nothing of it without a message, and start slowly each time.
     jar = spark_home(tmp_path, monkeypatch) / "jars" / "one.jar"
     kept = keep(cache)
     assert find_archive() == kept
@@ -165,7 +165,7 @@ def test_what_one_java_leaves_another_one_maps(
     java = find_java() / "bin" / "java"
     base = java.resolve().parents[1] / "lib" / "server" / "classes.jsa"
     if not base.exists():
-        # As in images that jlink makes: an archive is always on top of Java's own.
+        # As in images from jlink: an archive always extends Java's own.
         assert kept is None
         return
     assert kept is not None
@@ -180,5 +180,5 @@ def test_what_one_java_leaves_another_one_maps(
     said = log.read_text().splitlines()
     loaded = [line for line in said if line.startswith("[class,load]")]
     mapped = [line for line in loaded if "shared objects file (top)" in line]
-    # Where it is not mapped, Java has said why.
+    # If it is not mapped, Java has said why.
     assert len(mapped) > len(loaded) / 2 > 1000, said[:50]

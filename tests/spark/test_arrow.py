@@ -1,4 +1,4 @@
-"""Every message has a type that Spark takes, and goes there in batches of bounded size."""
+"""Every message has a type that Spark accepts, and is sent in batches of bounded size."""
 
 from __future__ import annotations
 

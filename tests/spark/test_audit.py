@@ -1,4 +1,4 @@
-"""The audit of captures in which each client has its own evidence, and is found by just that."""
+"""The audit of captures in which each client has its own evidence, and is found by exactly that."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ ASKED = ("4.0.0", "4.0")
 
 
 def offers() -> dict[int, Versions]:
-    """What a broker of 4.3.1 answers: Produce from 0, which it reads from 3 (KAFKA-18659)."""
+    """The answer of a 4.3.1 broker:
+
+    Produce from 0, though it reads only from 3 on (KAFKA-18659).
+    """
     offered = {key: stable_versions(key, BROKER) for key in catalog().api_keys()}
     found = {key: versions for key, versions in offered.items() if versions}
     return found | {0: Versions(0, found[0].highest)}
 
 
 class Client:
-    """One connection of a client: what it sends is answered unless it says otherwise."""
+    """One connection of a client: its requests are answered unless it says otherwise."""
 
     def __init__(self, traffic: Traffic, client_id: str, port: int, host: str = "10.0.0.7") -> None:
         self._traffic = traffic
@@ -92,11 +95,11 @@ def _topic(message: str, struct: str, **values: Any) -> Any:
 def _write(traffic: Traffic) -> None:
     now = offers()
     fetched = _topic("FetchRequest", "FetchTopic", topic="orders")
-    # Unpinned: it negotiates, and sends what the broker has.
+    # Unpinned: it negotiates, and sends versions that the broker has.
     modern = Client(traffic, "modern", 1000)
     modern.ask(now, 3, client_software_name="kafka-python", client_software_version="2.3.0")
     modern.send("Fetch", 13).send("Metadata", 9)
-    # Pinned: it never asks. The same software, and it says so nowhere.
+    # Pinned: it never asks. The same software, which never names itself.
     pinned = Client(traffic, "pinned", 1001)
     pinned.send("Metadata", 1).send("Fetch", 3, answered=False, topics=[fetched])
     pinned.send("OffsetFetch", 1, group_id="billing")
@@ -106,12 +109,12 @@ def _write(traffic: Traffic) -> None:
     broken = Client(traffic, "broken", 1003).ask(now)
     broken.send("Produce", 2, answered=False)
     broken.closed()
-    # Answered, so it was read; why the broker closed is not known.
+    # It was answered, so it was read; the reason for the close is unknown.
     served = Client(traffic, "served", 1009).ask(now)
     served.send("Produce", 2, acks=1)
     served.closed()
-    # A version of ApiVersions that nobody has: answered in version 0, with an error, and it asks
-    # again (KIP-511).
+    # A version of ApiVersions that nobody has: the broker answers in version 0 with an error, and
+    # the client asks again (KIP-511).
     future = Client(traffic, "future", 1004)
     future._correlation_id += 1
     future_request = request(made("ApiVersionsRequest"), 4, 1, client_id="future")
@@ -122,14 +125,14 @@ def _write(traffic: Traffic) -> None:
     refusal = made("ApiVersionsResponse", error_code=35, api_keys=[own])
     traffic.send(future._connection, "response", response(refusal, 0, 1))
     future.ask(now, 4).send("Fetch", 17)
-    # What other software is known for.
+    # Known facts about other software.
     kerberos = Client(traffic, "rdkafka", 1005)
     kerberos.ask(now, 3, client_software_name="librdkafka", client_software_version="2.3.0")
     kerberos.send("SaslHandshake", 1, mechanism="GSSAPI")
     older = Client(traffic, "rdkafka", 1006, "10.0.0.8")
     older.ask(now, 3, client_software_name="librdkafka", client_software_version="1.6.0")
     older.send("JoinGroup", 1, group_id="old-readers")
-    # The brokers' own, of ZooKeeper mode and of now.
+    # The brokers' own requests, in ZooKeeper mode and today.
     Client(traffic, "1", 1007, "10.0.0.1").ask(now).send("LeaderAndIsr", 4, answered=False)
     replica = Client(traffic, "broker-2-fetcher-0", 1008, "10.0.0.2").ask(now)
     replica.send("Fetch", 3, replica_id=2, answered=False)
@@ -235,8 +238,8 @@ def test_the_brokers_are_known_by_what_they_offer(audited: Audited) -> None:
 
 def test_who_is_at_the_newest_versions_is_counted_without_brokers(audited: Audited) -> None:
     share = next(one for one in audited.facts.audit.newest if one.release == "4.0.2")
-    # Of three Fetch, two Metadata, two Produce, OffsetFetch, ListOffsets and JoinGroup only
-    # Fetch 17 is the newest.
+    # Of three Fetch, two Metadata, two Produce, OffsetFetch, ListOffsets and JoinGroup, only Fetch
+    # 17 is the newest.
     assert (share.requests, share.requests_at_newest) == (10, 1)
     assert (share.clients, share.clients_at_newest) == (7, 1)
 
@@ -296,7 +299,7 @@ def test_traffic_is_told_from_the_tables_of_an_analysis(audited: Audited) -> Non
     assert _sums(chargeback(tables), "sent_bytes", "received_bytes") == [
         sizes["request"], sizes["response"],
     ]  # fmt: skip
-    # The broker's only error: it does not have the version that "future" asks with.
+    # The broker's only error: it lacks the version that "future" uses.
     (error,) = errors(tables).collect()
     assert (error.client_id, error.error_name) == ("future", "UNSUPPORTED_VERSION")
 
@@ -342,7 +345,7 @@ def test_the_report_says_who_breaks(audited: Audited) -> None:
 
 
 def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[str, str]]:
-    """By client: the first verdict and its evidence, where the connections are otherwise."""
+    """By client: the first verdict and its evidence, if the connections are otherwise."""
     tables = tables_to_audit(audited.session, audited.analysis.tables)
     other = dataclasses.replace(tables, connections=tables.connections.withColumns(changes))
     found = audit_tables(other, audited.analysis.tables.message_names(), ["4.0"]).findings

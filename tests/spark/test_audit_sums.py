@@ -1,4 +1,4 @@
-"""The sums of an audit: what is asked of finished tables too, however their rows are cut."""
+"""The sums of an audit: also computed from finished tables, however their rows are divided."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _KNOWN = "known to break"
 
 @dataclass(frozen=True)
 class Captured:
-    """The rows of a capture's tables by the table's name, in the order in which they come."""
+    """The rows of a capture's tables by table name, in their order."""
 
     batches: list[tuple[str, pa.RecordBatch]]
 
@@ -148,7 +148,7 @@ def test_connections_of_several_analyses_are_told_apart(captured: Captured) -> N
 
 
 def test_every_request_and_every_connection_counts_once(captured: Captured) -> None:
-    """Beside a loop over plain rows that knows nothing of groups."""
+    """Compared with a loop over plain rows that does not use groups."""
     kafka, sent = sent_on_kafka(captured)
     requests: defaultdict[tuple[Any, ...], int] = defaultdict(int)
     owned: Counter[tuple[Any, ...]] = Counter()
@@ -195,7 +195,7 @@ def test_every_name_is_told_of_its_clients(captured: Captured) -> None:
 
 
 def sent_on_kafka(captured: Captured) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The connections that are Kafka by name, and the requests on them that say what they are."""
+    """The Kafka connections by name, and the requests on them that name their software."""
     frames, connections = captured.table(FRAMES), captured.table(CONNECTIONS)
     assert frames is not None
     assert connections is not None
@@ -213,7 +213,7 @@ def host(connection: dict[str, Any]) -> str:
 def clients_of(
     kafka: dict[str, Any], sent: list[dict[str, Any]]
 ) -> defaultdict[tuple[Any, ...], set[str]]:
-    """By client id and address the connections on which it sends."""
+    """The connections on which each client id and address sends."""
     clients: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
     for connection, own in by_connection_of(sent).items():
         for one in own:
@@ -230,7 +230,7 @@ def by_connection_of(sent: list[dict[str, Any]]) -> dict[str, list[dict[str, Any
 
 
 def only_opens(client_id: str | None, sent: list[dict[str, Any]]) -> bool:
-    """Return whether a client id has nothing on a connection but ApiVersions and SASL."""
+    """Return whether a client id sends only ApiVersions and SASL on a connection."""
     keys = {one["api_key"] for one in sent if one["client_id"] == client_id}
     return keys <= OPENING_APIS
 
@@ -249,7 +249,7 @@ def owner_of(sent: list[dict[str, Any]]) -> str | None:
 
 
 def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """The texts at a path, through whatever arrays."""
+    """The texts at a path, through any arrays."""
     if isinstance(value, list):
         for one in value:
             yield from at(one, path)
@@ -296,7 +296,7 @@ def test_each_client_is_found_by_its_own_evidence(tmp_path: Path) -> None:
     assert audit.brokers == ("4.3.1",)
     named = {one.client.client_id: (one.groups, one.topics) for one in audit.findings}
     assert named["pinned"] == (("billing",), ("orders",))
-    # It breaks a mechanism, of which the client's handshake tells.
+    # It refuses a mechanism, which the client's handshake shows.
     of_mechanism = [one for one in gather_audit(sums, ["4.0.0"]).findings if one.verdict == _KNOWN]
     assert [one.client.address for one in of_mechanism] == ["10.0.0.7"]
 

@@ -1,4 +1,4 @@
-"""What captures hold of internal topics is counted by what it is, and is no state."""
+"""Captured records of internal topics are counted by type, and are not read as state."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_records_by_what_they_are_and_of_whom(spark: SparkSession, tmp_path: Pat
             *(row(0, written[0], source="produce"),) * 2,
             row(9, (b"\0\1\0\5gr", b"\0\1")),
             row(17, transaction, topic=COORDINATORS),
-            # Metadata has an id that always is the same.
+            # Metadata has an id that never changes.
             row(3, (b"", topic), topic=None, topic_id=METADATA_ID),
-            # What is not one of its records.
+            # A record that does not belong to it.
             row(4, (COMMIT, b"123456"), is_control=True),
             row(5, written[0], topic="orders"),
             row(None, None),

@@ -1,4 +1,4 @@
-"""Bytes of a release that laid a version out in another way are read as it wrote them."""
+"""Bytes of a release with another layout of a version are read as it wrote them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RELEASES = ("3.6.2", "4.0.2")
 
 
 def laid_out_anew(release: str) -> list[tuple[str, int]]:
-    """The requests and responses of a release that are laid out otherwise today."""
+    """The requests and responses of a release that have another layout today."""
     found = []
     for name in catalog().names():
         entry = catalog().entry(name)
@@ -72,7 +72,7 @@ def test_what_is_laid_out_anew_is_a_row_of_its_release_s_fields(
 
 
 def _same(row: Row, value: Any) -> bool:
-    """Return whether each field of the object is in the row, whatever else other releases have."""
+    """Return whether the row has each field of the object, whatever other releases have."""
     for name in value.__struct_fields__:
         here, there = row[name], getattr(value, name)
         if isinstance(there, str | int | bool) and here != there:

@@ -78,7 +78,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ana
         50002,
         [
             (asked(GET_TELEMETRY, 0, 0, NONE, asks), subscribes, 0, assigned),
-            # A client that gives no id, though it has one.
+            # A client that sends no id, though it has one.
             (asked(PUSH_TELEMETRY, 0, 1, NONE, push), pushes, 0, {}),
         ],
     )

@@ -1,5 +1,4 @@
-"""A whole analysis on a standalone cluster equals that of one machine, even if processes end in the
-middle."""
+"""A whole analysis on a standalone cluster equals that of one machine, even if processes die."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-# What every process takes for its own working directory: one name, and other files.
+# The name of every process's own working directory, which has other files for each.
 UNSEEN = "/proc/self/cwd"
 SHAPE = EVERYTHING
 ANALYZED = "tests.spark.on_cluster:analyzed"
@@ -30,7 +29,7 @@ ANALYZED = "tests.spark.on_cluster:analyzed"
 
 @pytest.fixture(scope="module")
 def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver with another working directory and HOME than those of the workers."""
+    """A driver with another working directory and HOME than the workers."""
     made = Driver(standalone.url, tmp_path_factory.mktemp("driver"), worker_memory="2g")
     yield made
     made.close()
@@ -52,7 +51,7 @@ def test_a_task_that_is_killed_after_it_wrote_counts_once(
 ) -> None:
     out = tmp_path / "out"
     driver.ask(ANALYZED, shaped, str(out), "task_killed", str(flags))
-    # Of some action one task was begun twice.
+    # One task of some action was started twice.
     assert any(len(list(action.iterdir())) > 1 for action in flags.iterdir())
     assert_equal_analyses(out, here)
     assert not list(out.glob(f"{PREFIX}*"))

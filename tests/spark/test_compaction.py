@@ -1,4 +1,4 @@
-"""Small files of a table become large ones: the same rows, once, and at most a third twice."""
+"""Small files of a table become large ones: the same rows, and at most a third is written twice."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ COUNT = 24
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are large enough sooner, and tasks run here."""
+    """Files count as large sooner, and tasks run here."""
     monkeypatch.setattr("flexwire.spark.publishing.table_files.WHOLE_BYTES", WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.TASK_BYTES", 8 * WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", here)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
-    # A row group is what a file grows by.
+    # A file grows by row groups.
     monkeypatch.setattr("flexwire.tables.parquet.ROW_GROUP_BYTES", WHOLE // 3)
 
 
@@ -125,7 +125,7 @@ def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
     assert tables["records"] == {True}
     new = sum(one.size for one in written if one.name.rpartition("/")[2] not in stay)
     assert 0 < new <= sum(sizes.values()) / 3
-    # Both sizes between join some of their runs, or one of them all: so much fits, and no more.
+    # Both sizes between join some of their runs, or one joins all: exactly that much fits.
     assert tables["frames"] | tables["day/2026"] == {False, True}
 
 

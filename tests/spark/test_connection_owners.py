@@ -44,7 +44,7 @@ Row = tuple[int, str | None, tuple[str | None, str | None], int, int]
 
 
 def rows(told: list[Row]) -> pa.RecordBatch:
-    """Rows of what was sent, those that are alike as one."""
+    """Rows of sent requests, with equal rows joined."""
     every = [
         {
             "connection": f"c{connection}", "client_id": client_id,
@@ -90,12 +90,12 @@ def test_a_connection_has_one_owner_and_no_request_is_lost(told: list[Row]) -> N
     assert {one["connection"]: one["client_id"] for one in owners} == {
         name: owner_of(own) for name, own in before.items()
     }
-    # A second time there is nothing to change.
+    # A second time changes nothing.
     assert attributed(found, KIND).to_pylist() == found.to_pylist()
 
 
 def sasl(traffic: Traffic, port: int, first: str | None, rest: str | None) -> None:
-    """A client that opens its connection under another client id than it uses then."""
+    """A client that opens its connection under another client id than it uses afterwards."""
     connection = traffic.connect(("10.0.0.7", port))
     opening = ((first, "ApiVersions", 0), (first, "SaslHandshake", 1))
     for number, (client_id, name, version) in enumerate((*opening, (rest, "Metadata", 1))):

@@ -1,4 +1,4 @@
-"""Which connections are Kafka, in the tables and the facts, with and without brokers given."""
+"""Which connections are Kafka, in the tables and the facts, with and without named brokers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 TLS_HELLO = bytes.fromhex("16030100b5010000b10303") + bytes(170)
-# What a client of ZooKeeper sends first reads as a Produce v0 with an empty client id.
+# The first bytes of a ZooKeeper client read as a Produce v0 with an empty client id.
 ZOOKEEPER_SESSION = framed(struct.pack(">iqiqi", 0, 0, 18000, 0, 16) + bytes(17))
 SECRET = b"GET /login?password=hunter2 HTTP/1.1\r\n\r\n"
 KAFKA_CLIENT, OTHERS = 7000, {7001: TLS_HELLO, 7002: ZOOKEEPER_SESSION, 7003: SECRET}
 NOISE_CLIENT, SILENT_CLIENT = 7004, 7005
-# A header of Produce v1 with an empty client id, and nothing of a body.
+# A header of Produce v1 with an empty client id, and no body.
 NOISE = framed(struct.pack(">hhih", 0, 1, 5, 0) + b"\x7f\xff" * 9)
 
 
@@ -161,7 +161,7 @@ def test_a_damaged_frame_of_a_kafka_connection_is_a_failure_of_it(
 ) -> None:
     failed = [one for one in _rows(spark, by_evidence.tables.frames) if one.outcome == "failed"]
     assert sorted(one.direction for one in failed) == ["request", "response"]
-    # Their headers are whole, so it is known whose they are.
+    # Their headers are whole, so their senders are known.
     assert {one.client_id for one in failed} == {"tests"}
     assert by_evidence.facts.totals.decode_failures == 2
 
@@ -171,7 +171,7 @@ def test_who_closed_a_connection_is_told(spark: SparkSession, by_evidence: Analy
     ends = {one.connection: (one.closed_by, one.reset, one.seen_from_start) for one in rows}
     kafka = f"10.0.0.7:{KAFKA_CLIENT}>10.0.0.1:9092"
     assert ends[kafka] == ("client", False, True)
-    # The capture ended before these did.
+    # The capture ended before these frames ended.
     assert ends[f"{kafka}#2"] == (None, False, True)
     assert all(one.first_time <= one.last_time for one in rows)
     first, again = (next(one for one in rows if one.connection == n) for n in (kafka, f"{kafka}#2"))
@@ -207,7 +207,7 @@ def test_a_broker_elsewhere_makes_everything_here_something_else(
     assert kafka.evidence.startswith("neither end was given as a broker, though it reads as Kafka")
     assert elsewhere.tables.message_names() == []
     assert elsewhere.facts.totals.frames == 0
-    # Credentials were asked for, and other protocols have them too.
+    # Credentials were requested, and other protocols have them too.
     shown = [bytes(one.bytes) for one in _rows(spark, elsewhere.tables.frames)]
     assert SECRET in {data[: len(SECRET)] for data in shown}
 

@@ -21,7 +21,7 @@ UNCONVERTED = CODES["GROUP_ID_NOT_FOUND"]
 
 
 class Groups:
-    """Members that join groups, each on a connection of its own."""
+    """Members that join groups, each on its own connection."""
 
     def __init__(self) -> None:
         self.told = Told()
@@ -41,7 +41,7 @@ class Groups:
             answer={"error_code": error_code},
         )  # fmt: skip
         name, version = software
-        # A response knows the software of its connection too.
+        # A response also has the software of its connection.
         for frame in self.told.frames[-1 - is_answered :]:
             frame |= {"client_software_name": name, "client_software_version": version}
 

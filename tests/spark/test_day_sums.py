@@ -1,4 +1,4 @@
-"""Answers from kept sums say what the rows say, whatever happened to the tables in between."""
+"""Answers from kept sums equal answers from rows, whatever happened to the tables in between."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
 DAY = timedelta(days=1)
 DAY_US = 86_400_000_000
 MIDNIGHT_US = int(MIDNIGHT.timestamp() * 1_000_000)
-# The capture begins so long before midnight that its second file goes across it.
+# The capture begins so long before midnight that its second file spans midnight.
 BEGINS_US = MIDNIGHT_US - 9_000
 FETCH, PRODUCE = 15, 13
 EARLY = "10.0.0.7", 50_007
@@ -54,7 +54,7 @@ ALWAYS = TimeSpan()
 
 
 def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
-    """Records both ways with headers, and the same error of a topic by its id."""
+    """Records in both directions with headers, and the same error of a topic by its id."""
     batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"x" * number), (b"n", None)]))
     data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
     topic = nested("ProduceRequest", "TopicProduceData", topic_id=TOPIC_ID, partition_data=[data])
@@ -74,7 +74,7 @@ def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
 
 
 def captures(directory: Path) -> list[Path]:
-    """Four files of a connection that goes on for three days; the topic's name comes last.
+    """Four files of a connection that continues for three days; the topic's name comes last.
 
     A fetch waits for its response over each cut, and one waits for ever.
     """
@@ -114,7 +114,7 @@ def late(directory: Path) -> Path:
 
 
 class Growing:
-    """An output that grows, and what its answers say, from sums and from rows."""
+    """An output that grows, and its answers, from sums and from rows."""
 
     def __init__(self, spark: SparkSession, out: Path, form: str = "delta") -> None:
         self.spark, self.out, self.form = spark, out, form
@@ -124,7 +124,7 @@ class Growing:
         return analyze([file], self.out, spark=self.spark, **how).report.parent.name
 
     def check(self, span: TimeSpan = ALWAYS) -> dict[str, list[str]]:
-        """Compare each answer from sums with that from rows; return what they say."""
+        """Compare each answer from sums with the answer from rows; return the answers."""
         found: dict[str, list[str]] = {}
         output = output_of(self.out)
         assert isinstance(output, GrownOutput)
@@ -137,7 +137,7 @@ class Growing:
         return found
 
     def kept(self) -> dict[str, set[str]]:
-        """The files of sums that there are, by answer."""
+        """The existing files of sums, by answer."""
         files = self.out.glob("sums/*/*.parquet")
         kept: dict[str, set[str]] = {}
         for file in files:
@@ -183,7 +183,7 @@ def test_sums_say_what_the_rows_say_after_each_change(
     growing.append(files[3])
     before = growing.kept()
     told_before = growing.check()
-    # Each day has its rows, and every answer has some.
+    # Each day has rows, and so has every answer.
     assert growing.new_days(before) == {second, third, last}
     assert all(told_before.values())
     assert any("orders" in row for row in told_before["batches"])
@@ -202,12 +202,12 @@ def test_sums_say_what_the_rows_say_after_each_change(
 
 
 def changed_by_upkeep(growing: Growing, run: str, told_before: dict[str, list[str]]) -> None:
-    """What is taken out, joined, and given up."""
+    """Analyses are removed, joined, and replaced."""
     out = OutputDirectory(str(growing.out))
     kept = growing.kept()
     staging.undo(DeltaTables(out), run)
     assert growing.check() == told_before
-    # The sums from before that analysis are right again.
+    # The sums from before that analysis are valid again.
     assert growing.kept() == kept
     for group in [*to_join(out)]:
         join(out, group)
@@ -283,7 +283,8 @@ def test_vacuum_removes_sums_that_nobody_needs(
     assert append_without_spark(out, "one", MIDNIGHT)
     directory = tmp_path / "out" / "sums" / "chargeback"
     directory.mkdir(parents=True)
-    # The newest of a day in the tables, an older one, one of another day, and a new one of that.
+    # The newest file of a day in the tables, an older one, one of another day, and a new one of
+    # that day.
     ages = {"2026-11-22-b": 900, "2026-11-22-a": 1000, "2026-11-21-a": 900, "2026-11-21-b": 1}
     now = datetime.now(UTC).timestamp()
     for name, hours in ages.items():
@@ -303,7 +304,7 @@ def test_vacuum_removes_sums_that_nobody_needs(
 
 
 def test_sums_of_another_catalog_have_other_names(tmp_path: Path) -> None:
-    """A message that one catalog knows may have sums, and none by another."""
+    """A message that one catalog knows may have sums, and none with another catalog."""
     name = day_sums._digest("told_names", TOLD_NAMES, "2026-11-22", {})
     use_catalog(trunk_catalog(tmp_path))
     try:

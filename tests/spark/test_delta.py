@@ -1,4 +1,4 @@
-"""Tables grow by whole analyses, each once, wherever one of them is ended."""
+"""Tables grow by whole analyses, each once, even if one of them is killed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,8 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
     assert [entry.files for entry in DeltaLedger(out).entries()] == [
         [fingerprint(source)] for source in sources("one", "two", "three")
     ]
-    # If all files are in, by several analyses, there is no work. The latest has the report.
+    # If several analyses have added all files, there is no work. The latest analysis has the
+    # report.
     for names, latest in (["one", "two"], 1), (["one"], 0), (["one", "two", "three"], 2):
         with delta_staging(out, sources(*names), digest_of, append=True) as writing:
             assert writing.known_run == entries[latest].analysis
@@ -203,7 +204,7 @@ def test_files_that_others_have_joined_are_taken_out_too(
     assert table is not None
     assert table.optimize.compact()["numFilesAdded"] == 1
     assert plain(out) == exact(out) == ["one", "two", "two"]
-    # A file with rows of several analyses is written again with the remaining rows.
+    # A file with rows of several analyses is rewritten with the remaining rows.
     TableLog(out, "frames").remove({one.analysis})
     assert plain(out) == exact(out) == ["two", "two"]
     assert TableLog(out, "frames").analyses({one.analysis, two.analysis}) == {two.analysis}
@@ -212,7 +213,7 @@ def test_files_that_others_have_joined_are_taken_out_too(
 
 
 def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> None:
-    """deltalake adds files with more columns without a word, and no reader sees these."""
+    """deltalake silently adds files with more columns, and no reader sees these."""
 
     def add(name: str, body: dict[str, Any], kind: pa.DataType) -> None:
         columns = pa.schema(
@@ -231,7 +232,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
     add("analysis=2/day=2026-11-22/x", {"topics": [{"a": 2, "b": "two"}], "c": True},
         pa.struct([("topics", topic), ("c", pa.bool_())]))  # fmt: skip
-    # And one that has less again.
+    # And again one with fewer rows.
     add("analysis=3/day=2026-11-22/x", {"topics": [{"a": 3}]},
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
     table = TableLog(out, MESSAGE).open()
@@ -251,7 +252,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
 
 @contextmanager
 def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -> Iterator[None]:
-    """Kill the process, that is all that it still does, after so many calls of a function."""
+    """Kill the process, without further work, after this many calls of a function."""
     real, calls = getattr(module, name), [after]
 
     def counted(*given: Any, **named: Any) -> Any:
@@ -283,7 +284,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
     if after < 6:
         add_some(monkeypatch, anywhere, "two", after)
     else:
-        # All tables have it, and the ledger not.
+        # All tables have it, but the ledger does not.
         with ended(monkeypatch, DeltaLedger, "change", 0), pytest.raises(Killed):
             analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]
@@ -297,7 +298,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
     if anywhere.path is None:
         return
-    # And its files, once they were in no table for a whole analysis.
+    # Its files too, once they were in no table for a whole analysis.
     assert not analyze(anywhere, "two")
     runs = {one.analysis for one in output(anywhere.url).entries}
     there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}
@@ -307,14 +308,14 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
 
 @pytest.mark.slow
 def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) -> None:
-    """In a store nobody holds a lock: the ledger's order decides."""
+    """A store has no locks: the ledger's order decides."""
     with delta_staging(anywhere, sources("one"), lambda _: "one", append=True) as writing:
         write(writing, "one")
         tables = writing._tables()
         staging.note_tables(anywhere, writing.run, tables)
         for name, files in tables.items():
             writing._add(name, files)
-        # Another one begins now, and finds rows that the ledger does not have.
+        # Another analysis begins now, and finds rows that the ledger does not list.
         anywhere.write("_staging/20260101T000000Z-00000000", b"")
         staging.sweep(DeltaTables(anywhere), "20260101T000000Z-00000000")
         assert plain(anywhere) == []
@@ -407,7 +408,7 @@ def test_another_analysis_under_way_is_told(out: OutputDirectory) -> None:
 
 
 def cut(tmp_path: Path, moments: list[datetime], table: str = "frames") -> dict[str, list[Any]]:
-    """The days that a part of a table becomes, and the rows of each, by their places."""
+    """The days of a part of a table, and the rows of each day, by their places."""
     column = "first_time" if table == "connections" else "time"
     columns = CONNECTIONS_TABLE if table == "connections" else FRAMES_TABLE
     key = "captured_bytes" if table == "connections" else "frame_index"
@@ -473,7 +474,7 @@ def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_tasks_need_no_deltalake() -> None:
-    """The objects that are pickled for them name only modules that executors have."""
+    """The pickled objects for tasks name only modules that executors have."""
     program = (
         "import sys; import flexwire.spark.delta.layout, flexwire.spark.delta.layout; "
         "assert not {'deltalake', 'pyspark'} & set(sys.modules)"
@@ -514,7 +515,7 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
         tuple(row.values())
         for row in other.table("frames", ["day", "analysis", "frame_index"]).to_pylist()
     }
-    # What lies between tasks is gone, and everything is its owner's alone.
+    # Intermediate files of tasks are gone, and only the owner can read the output.
     names = {path.name for path in (out / "runs").rglob("*")}
     assert {name for name in names if name.startswith("_")} == set()
     for path in out.rglob("*.parquet"):

@@ -1,4 +1,4 @@
-"""Logs in tables that grow: each batch is in them once, however often its segment is read."""
+"""Logs in growing tables: each batch is in them once, however often its segment is read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 A, B = Partition("a", 0), Partition("b", 1)
-# Which the rows of each analysis have for themselves.
+# The columns that differ between analyses.
 KEYS = ("analysis", "day")
 
 
@@ -57,7 +57,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
 def add(
     out: OutputDirectory, offsets: dict[Partition, int], *, append: bool = True
 ) -> dict[Partition, int]:
-    """An analysis that reads logs up to these offsets; return those that it goes on with."""
+    """An analysis that reads logs up to these offsets; return the next analysis's offsets."""
     with delta_staging(out, [], lambda _: uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()
@@ -66,7 +66,7 @@ def add(
 
 @pytest.mark.slow
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputDirectory) -> None:
-    # What an earlier release wrote has neither offsets nor names of files.
+    # An earlier release's output has neither offsets nor names of files.
     older = pa.schema([*ledger.COLUMNS][:-3])
     before = asdict(new_entry("before", IN, "digest", {}))
     place = anywhere.child("ledger")
@@ -81,7 +81,7 @@ def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputD
     entries = DeltaLedger(anywhere).entries()
     assert next_offsets(entries) == {A: 15, B: 3}
     assert [bool(one.logs) for one in entries] == [False, False, False, True]
-    # Without append what was in is replaced.
+    # Without append the existing rows are replaced.
     assert add(anywhere, {B: 7}, append=False) == {}
     assert add(anywhere, {}) == {B: 7}
 
@@ -97,7 +97,7 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
             assert add(out, {A: 11}) == {A: 10, B: 1}
             writing.publish()
         assert next_offsets(DeltaLedger(out).entries()) == {A: 11, B: 1}
-        # Of other logs both are.
+        # Both belong to other logs.
         with delta_staging(out, [], lambda _: "second", append=True) as writing:
             writing.read_until[B] = 2
             add(out, {A: 13})
@@ -106,7 +106,7 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
 
 
 def logs(root: Path, first: int, second: int) -> Path:
-    """Two partitions, of which so many records are there by now, five a batch."""
+    """Two partitions with this many records so far, five in each batch."""
     for number, count in enumerate((first, second)):
         segments = [MadeSegment(base) for base in range(0, max(count, 1), 20)]
         for offset in range(0, count, 5):
@@ -152,7 +152,7 @@ def test_logs_that_grow_are_read_on(spark: SparkSession, tmp_path: Path) -> None
     assert more.facts.answers[0].rows == 1
     # Between analyses nobody has looked for later records of the same keys.
     assert superseded(spark, out) == (55, None, None)
-    # An index has another time: that is nothing new.
+    # An index has another time: that is not new data.
     (root / "orders-0" / f"{0:020}.index").touch()
     nothing, told = append()
     assert (nothing.is_new, told.records, told.known_partitions) == (True, 0, 2)
@@ -165,7 +165,7 @@ def test_logs_that_grow_are_read_on(spark: SparkSession, tmp_path: Path) -> None
     assert whole.facts.logs is not None
     assert sum(one["records"] for one in grown.table("log_record_sizes").to_pylist()) == 55
     assert next_offsets(grown.entries) == {Partition("orders", 0): 45, Partition("orders", 1): 10}
-    # All of it again takes the place of what is in.
+    # A new reading of everything replaces what is in.
     fresh = analyze([root], out, spark=spark, format="delta", answers="none")
     assert fresh.facts.logs is not None
     assert fresh.facts.logs.records == 55

@@ -1,4 +1,4 @@
-"""What the driver holds of an analysis does not grow with what its tasks wrote, but by a little."""
+"""The driver's memory hardly grows with the output of its tasks."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# Of a task's 62 files: with each as an object they were 30,000.
+# A task has 62 files: with an object for each there were 30,000 objects.
 MOST_OF_A_TASK = 6_000
 
 
 def written(number: int) -> Iterator[WrittenFile]:
-    """What a range writes of many tables: two are large enough, and all others are small."""
+    """A range's files of many tables: two are large enough, and all others are small."""
     for place, table in enumerate(["records", "frames", *map("messages/M{}".format, range(60))]):
         folder, size = (TABLES, 200 << 20) if place < 2 else (PARTS, 1000 * (place + number))
         name = f"{folder}/{table}/{part_name(DIGEST, number, 0)}"
@@ -56,10 +56,10 @@ def written(number: int) -> Iterator[WrittenFile]:
 
 
 class Listed(Store):
-    """A store that only lists: what the driver asks of it in the end."""
+    """A store that only lists: the driver's final requests."""
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """The names of what is in the tables."""
+        """The names of the files in the tables."""
         for one in vars(self).get("found", []):
             assert one.name.startswith(prefix)
             yield FileEntry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks

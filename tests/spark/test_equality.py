@@ -1,5 +1,4 @@
-"""All facts on which two analyses must agree are compared, and a planted difference is found at its
-place."""
+"""All facts on which two analyses must agree are compared, and a planted difference is found."""
 
 from __future__ import annotations
 
@@ -151,7 +150,7 @@ def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every capture is cut into many ranges, each read in many chunks."""
+    """Every capture is divided into many ranges, each read in many chunks."""
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes_for", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.capture_job.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
@@ -161,7 +160,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ranges_of(out: Path) -> int:
-    """Of how many ranges the table of frames is made, as the names of its files say."""
+    """The number of ranges in the table of frames, by the names of its files."""
     names = [one.name for one in (out / "tables" / "frames").glob("*.parquet")]
     return max(int(name.split("-")[-2]) for name in names) + 1
 

@@ -69,7 +69,7 @@ def test_each_file_is_added_once(spark: SparkSession, tmp_path: Path) -> None:
     assert not is_new
     frames = output(out).table("frames")
     assert frames.num_rows == sum(count for _, count, _ in told)
-    # A frame is of the file in which it ends.
+    # A frame belongs to the file in which it ends.
     assert {*frames["source"].to_pylist()} <= {str(path) for path in captures.iterdir()}
     notes = [" ".join(notes) for _, _, notes in told]
     assert "already" not in notes[0]

@@ -1,4 +1,4 @@
-"""Tables of an output are found by name in a catalog of Spark's."""
+"""Tables of an output are found by name in a Spark catalog."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def test_an_analysis_registers_the_tables_that_it_wrote(
         theirs = database.table(f"{PLACE}.{name}").toArrow()
         assert theirs.column_names == ours.column_names
         assert sorted(map(repr, theirs.to_pylist())) == sorted(map(repr, ours.to_pylist()))
-    # The next analysis is found by the same names, also by who has read the one before.
+    # The next analysis is found under the same names, also by a session that has read the previous
+    # one.
     other = write_capture(tmp_path / "others", 6, replace(FILES, files=1))
     analyze(other, out, spark=database, register=PLACE)
     frames = output_of(out).table("frames").num_rows
@@ -110,7 +111,7 @@ def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
     delta, iceberg = tmp_path / "delta", tmp_path / "iceberg"
     with pytest.raises(FlexwireError, match=r"give Spark its jar, and set spark\.sql\.catalog"):
         analyze(captures, delta, spark=database, format="delta", register=PLACE)
-    # It was told before anything was decoded.
+    # The error came before anything was decoded.
     assert not (delta / "tables").exists()
     analyze(captures, iceberg, spark=database, format="iceberg")
     with pytest.raises(FlexwireError, match="which are in their catalog already"):
@@ -119,7 +120,7 @@ def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
 
 @pytest.mark.long
 def test_another_session_finds_them_in_a_metastore(tmp_path: Path) -> None:
-    """What is in a metastore outlives the session: one process writes, and another one reads."""
+    """A metastore's content outlives the session: one process writes, and another one reads."""
     captures = write_capture(tmp_path / "captures", 5, replace(FILES, files=1))
     out = tmp_path / "out"
     said = []

@@ -1,4 +1,4 @@
-"""If tasks, workers or the driver end in the middle, the published output is complete."""
+"""If tasks, workers or the driver die on the way, the published output is complete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNT = 4
 
 @pytest.fixture(scope="module")
 def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver on the cluster that speculates as soon as it can."""
+    """A driver on the cluster that speculates as soon as possible."""
     conf = {
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
@@ -40,7 +40,7 @@ def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver without a cluster, which tries a task again all the same."""
+    """A driver without a cluster that still retries a task."""
     made = Driver("local[2,4]", tmp_path_factory.mktemp("alone"))
     yield made
     made.close()
@@ -48,8 +48,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver whose workers have little memory; the last test of it kills it."""
-    # Spark divides what it is told by the cores that it is told of.
+    """A driver whose workers have little memory; its last test kills it."""
+    # Spark divides the given memory by the given number of cores.
     conf = {"spark.executor.cores": "2"}
     made = Driver("local[2]", tmp_path_factory.mktemp("bounded"), worker_memory="1g", **conf)
     yield made
@@ -82,7 +82,7 @@ def assert_counted_once(driver: Driver, tmp_path: Path, flags: Path, fault: str)
     assert attempts(flags, failing) > 1
     assert (flags / "beside").exists() is (fault == "slow")
     assert found(out) == names(COUNT)
-    # The same bytes as where nothing fails, and nothing besides.
+    # The same bytes as without failures, and nothing else.
     same = tmp_path / "same"
     driver.ask(FAULTY, str(same), str(flags), COUNT, fault)
     whole = {name: data for name, data in tree(out).items() if name in names(COUNT)}
@@ -130,7 +130,7 @@ def test_a_worker_has_the_memory_that_it_was_given_and_no_more(
         "AnalysisError: Writing: a Python worker ran out of memory; it had 1g, so give it more: "
         '--worker-memory 2g, or worker_memory="2g" in Python'
     )
-    # Java goes on, and what needs less is done.
+    # Java continues, and tasks that need less memory succeed.
     assert bounded.ask(FAULTY, str(out), str(flags), 2, "raises") == [0, 1]
 
 
@@ -144,9 +144,9 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     wait_for(lambda: len(list(out.glob(f"{PREFIX}*/new/tables/*/*.parquet"))) == 2)
     killed.kill()
     (flags / "go").touch()
-    # What was there is what a reader finds, and nothing of the dead one is in it.
+    # A reader finds the earlier output, and nothing of the dead analysis.
     assert found(out) == names(1)
-    # Java outlives it for a moment, and its tasks write on.
+    # Java outlives it for a moment, and its tasks continue to write.
     wait_for(killed.is_gone)
     assert found(out) == names(1)
     assert {name: one for name, one in tree(out).items() if not name.startswith("_")} == before
@@ -155,7 +155,7 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     assert tree(out) == before
 
 
-# Without Spark, test_staging.py holds it.
+# test_staging.py checks it without Spark.
 @pytest.mark.cluster
 def test_without_an_output_before_there_is_none(tmp_path: Path, flags: Path) -> None:
     out = tmp_path / "out"

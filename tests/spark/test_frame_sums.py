@@ -1,4 +1,4 @@
-"""The sums of frames and connections: the facts of the reference, however the rows are cut."""
+"""The sums of frames and connections equal the reference's facts, however the rows are divided."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
-    """Rows of the table of frames; a column that is not given is as in a plain request."""
+    """Rows of the table of frames; columns that are not given are those of a plain request."""
     count = len(next(iter(columns.values())))
     plain: dict[str, list[Any]] = {
         "time": [START_US] * count,
@@ -112,19 +112,19 @@ def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
 
 
 def summed(sums: S, rows: Any) -> S:
-    """The sums, with all rows at once."""
+    """The sums of all rows at once."""
     sums.add(rows)
     return sums
 
 
 def moved(sums: S) -> S:
-    """The same as it is in another process."""
+    """The same as another process receives it."""
     there: S = pickle.loads(pickle.dumps(sums))  # noqa: S301 - it was made in this line
     return there
 
 
 def cut(source: random.Random, rows: pa.RecordBatch, empty: S) -> S:
-    """The sums of the rows in random batches, these in random parts, merged in random order."""
+    """The sums of the rows in random batches, in random parts, merged in random order."""
     batches = []
     start = 0
     while start < len(rows):
@@ -146,7 +146,7 @@ def in_order(values: Iterable[Any]) -> list[Any]:
 
 
 def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
-    """All facts of frames, those that come in any order in one."""
+    """All facts of frames; facts without a fixed order are sorted."""
     return {
         "totals": sums.totals(skipped_packets=captured.skipped()),
         "withheld": sums.withheld_credentials(),
@@ -162,7 +162,7 @@ def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
 
 
 def by_reference(rows: pa.RecordBatch, packets: list[dict[str, Any]]) -> dict[str, Any]:
-    """The same by plain Python over all rows."""
+    """The same in plain Python over all rows."""
     tables = {"frames": rows.to_pylist(), "packets": packets, "connections": [], "records": []}
     found: dict[str, Any] = reference_facts.facts(tables)
     return found
@@ -342,7 +342,7 @@ def test_the_earliest_failures_are_kept_where_all_are_at_once_too() -> None:
     rows = failed(count, time=times, bytes=[bytes([one % 256]) * 100 for one in range(count)])
     whole = summed(FrameSums(WIDTH_US), rows).failures.earliest()
     assert [one.time_us for one in whole] == sorted(times)[:SHOWN_FAILURES]
-    # Of those at one time the first by their connection, direction and place.
+    # Of those at the same time, the first by connection, direction and place.
     places = [place for place, time in enumerate(times) if time == START_US][:SHOWN_FAILURES]
     assert [one.sample_hex for one in whole] == [f"{one % 256:02x}" * 64 for one in places]
     for seed in range(10):
@@ -407,7 +407,7 @@ def test_a_capture_that_makes_up_reasons_is_counted_and_bounded() -> None:
 
 
 def test_groups_are_told_apart_where_a_number_for_each_does_not_fit() -> None:
-    # Six columns of 2 ** 12 values; in 64 bits a factor of 2 ** 60 would swallow the first.
+    # Six columns of 2 ** 12 values; in 64 bits a factor of 2 ** 60 would overwrite the first.
     rows = [(number,) * 6 for number in range(1 << 12)]
     rows += [(number, 0, 0, 0, 0, 0) for number in range(16, 1 << 12, 16)]
     groups = RowGroups(*(coded(pa.array(column)) for column in zip(*rows, strict=True)))

@@ -1,4 +1,4 @@
-"""Rebalances of groups, each of which has the cause that the test gave it, and lag at commit."""
+"""Rebalances of groups, each with the cause that the test gave it, and lag at commit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPIC_ID = "b" * 21 + "A"
 
 
 class Group:
-    """A classic group whose members are letters; each has a host of its own."""
+    """A classic group whose members are letters; each has its own host."""
 
     def __init__(self, told: Told, name: str) -> None:
         self._told = told
@@ -42,7 +42,7 @@ class Group:
         self, member: str, generation: int, listed: str, topics: bytes = b"1", *,
         asked_id: str | None = None, reason: str | None = None, code: int = 0,
     ) -> None:  # fmt: skip
-        """A member joins; the first of those that are listed is the leader."""
+        """A member joins; the first listed member is the leader."""
         asked = {
             "member_id": member if asked_id is None else asked_id,
             "session_timeout_ms": 10_000,
@@ -72,33 +72,33 @@ class Group:
 
 def _classic(told: Told) -> None:
     group = Group(told, "orders")
-    # 1: "a" is given its id, and comes back with it.
+    # 1: "a" is given its id, and returns with it.
     group.join("a", -1, "", asked_id="", code=MEMBER_ID_REQUIRED)
     group.join("a", 1, "a")
-    # 2: "b" joins with no id; "a" is told so.
+    # 2: "b" joins without an id; "a" is told.
     group.beat("a", 1, REBALANCE_IN_PROGRESS)
     group.join("b", 2, "ab", asked_id="")
     group.join("a", 2, "ab")
-    # 3: the leader joins although nobody told it to, and says why.
+    # 3: the leader joins without being told, and says why.
     group.join("a", 3, "ab", reason="topics changed")
     group.join("b", 3, "ab")
-    # 4: the other one has another subscription.
+    # 4: the other member has another subscription.
     group.join("b", 4, "ab", b"2")
     group.join("a", 4, "ab")
-    # 5: it leaves, in its own words.
+    # 5: it leaves, with its own reason.
     group.leave("b", "poll timeout")
     group.beat("a", 4, REBALANCE_IN_PROGRESS)
     group.join("a", 5, "a")
-    # 6: "c" comes from a connection that was captured, with an id that nobody saw given.
+    # 6: "c" comes from a captured connection, with an id that nobody saw assigned.
     group.beat("a", 5, REBALANCE_IN_PROGRESS)
     group.join("c", 6, "ac")
     group.join("a", 6, "ac")
-    # 7: "c" is silent for its session timeout, and gone.
+    # 7: "c" is silent for its session timeout, and is removed.
     group.beat("c", 6)
     group.beat("a", 6, after=5 * SECOND)
     group.beat("a", 6, REBALANCE_IN_PROGRESS, after=6 * SECOND)
     group.join("a", 7, "a")
-    # 8: "a" is told to join again, and nothing says why.
+    # 8: "a" is told to join again, without a visible reason.
     group.beat("a", 7, REBALANCE_IN_PROGRESS)
     group.join("a", 8, "a")
     # Another group, whose "z" leaves in the old way, though it was gone too soon to have expired.
@@ -109,7 +109,7 @@ def _classic(told: Told) -> None:
     other.join("y", 42, "y")
     other.leave("y", is_old=True)
     other.join("x", 43, "x", asked_id="")
-    # As far as the field goes.
+    # The largest value of the field.
     edge = Group(told, "edge")
     for generation in (-(2**31), 2**31 - 1):
         edge.join("e", generation, "")
@@ -151,7 +151,7 @@ def _commits(told: Told) -> None:
     fetch("10.2.0.1:2", 20_000, 150, topic_id=TOPIC_ID)
     commit("10.2.0.1:1", 30_000, 110)
     fetch("10.2.0.1:2", 40_000, 200, topic="orders")
-    # A fetch that failed, and one of another host.
+    # A fetch that failed, and a fetch of another host.
     fetch("10.2.0.1:2", 42_000, -1, topic="orders")
     fetch("10.2.0.2:2", 44_000, 999, topic="orders")
     commit("10.2.0.1:1", 50_000, 195)
@@ -204,7 +204,7 @@ def test_each_generation_has_the_cause_that_its_traffic_proves(tables: AnalysisT
         1,
         1,
     )
-    # The second member's response, 11 ms after the first one's request.
+    # The second member's response, 11 ms after the first member's request.
     assert classic[2].rebalance_us == 11_000
     assert classic[1].time.timestamp() * SECOND == START_US + 21_000
     assert found["new", "consumer", 2].members == 2

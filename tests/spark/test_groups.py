@@ -1,4 +1,4 @@
-"""Columns as numbers say what the columns say, and so does what is counted by them."""
+"""Columns as numbers are equivalent to the columns, and so are counts by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers over growing tables: several analyses give the same result as one, except at a cut."""
+"""Answers over growing tables: several analyses have the same result as one, except at a cut."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-# From one capture to the next: less than the spans that answers count by.
+# From one capture to the next: less than the time spans of the answers.
 STEP_US = 1_000_000
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks]
-"""All answers that are functions of tables: those of internal topics are of logs alone."""
+"""All answers that are functions of tables: those of internal topics come from logs alone."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Grown:
 
 @dataclass(frozen=True)
 class Asked:
-    """Tables, and the rows of what they were asked for."""
+    """Tables, and the answers from them."""
 
     tables: AnalysisTables
     known: dict[str, list[Any]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Asked:
 def capture(directory: Path, part: int) -> Path:
     """A capture of whole connections: the same ends, frame numbers and correlation ids each time.
 
-    So a frame of one analysis can be taken for that of another.
+    So a frame of one analysis can be confused with a frame of another.
     """
     traffic = Traffic(directory)
     traffic.now_us = START_US + part * STEP_US
@@ -101,7 +101,7 @@ def capture(directory: Path, part: int) -> Path:
     traffic.exchange(other, push, made("PushTelemetryResponse"), 0, 3)
     consumed(traffic, other)
     if part == 0:
-        # No other analysis is told the name of the topic.
+        # No other analysis gets the name of the topic.
         topic = nested(
             "MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID
         )
@@ -128,7 +128,7 @@ class _WithoutMetadata:
 
 
 def produced(traffic: Traffic, connection: Any) -> None:
-    """Two batches, of which the first is throttled, and so waits the second."""
+    """Two batches; the first is throttled, so the second waits."""
     for number in (1, 2):
         batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"abcd")]))
         data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
@@ -144,7 +144,7 @@ def produced(traffic: Traffic, connection: Any) -> None:
 
 
 def joined(traffic: Traffic, connection: Any, part: int) -> None:
-    """A member that joins a group for the first time, each time anew."""
+    """A member that joins a group for the first time, each time as a new one."""
     member = f"m-{traffic.now_us}"
     asked = made("JoinGroupRequest", group_id="g", protocol_type="consumer", session_timeout_ms=9)
     own = nested("JoinGroupResponse", "JoinGroupResponseMember", member_id=member)
@@ -163,7 +163,7 @@ def consumed(traffic: Traffic, connection: Any) -> None:
     traffic.send(connection, "request", request(asked, 15, 5))
     traffic.now_us += 9_000
     traffic.send(connection, "response", response(empty, 15, 5))
-    # A version that Kafka 4.0 does not read, of a client that names a topic.
+    # A version that Kafka 4.0 does not read, from a client that names a topic.
     old = nested("FetchRequest", "FetchTopic", topic="orders", partitions=[])
     traffic.exchange(connection, made("FetchRequest", topics=[old]), made("FetchResponse"), 3, 8)
     commits = fetched(COMMITS, topic="__consumer_offsets")
@@ -202,7 +202,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
 
 
 def going_on(root: Path) -> list[Path]:
-    """The three files of a capture of a connection that goes on from one to the next."""
+    """The three files of a capture whose connection continues in each next file."""
     traffic = Traffic(root / "capture")
     connection, silent = traffic.connect(), traffic.connect(("10.0.0.8", 1))
     for number in range(9):
@@ -222,7 +222,7 @@ def going_on(root: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """A connection whose files were analyzed one after the other, and each state was lost."""
+    """A connection whose files were analyzed one after the other, without any saved state."""
     root = tmp_path_factory.mktemp("cut")
     for file in going_on(root):
         for state in root.glob(f"out/runs/*/{STATE}"):
@@ -234,7 +234,7 @@ def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 @pytest.fixture(scope="module")
 def continued(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
-    """Captures whose connections go on from one analysis to the next, and the same at once."""
+    """Captures whose connections continue in the next analysis, and the same captures at once."""
     root = tmp_path_factory.mktemp("continued")
     shape = replace(SHAPES["EVERYTHING"], files=3, compressed=0.0, torn=0.0)
     files = [*write_capture(root / "capture", 1, shape), *going_on(root / "other")]
@@ -252,7 +252,7 @@ def continued(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) -> None:
     expected, found = (told(answer, one) for one in (tables.whole, tables.grown))
     assert found == expected
-    # An answer without a row could not tell.
+    # An answer without rows would prove nothing.
     assert expected or answer.name == "boundaries"
 
 
@@ -356,7 +356,10 @@ def test_a_view_in_sql_is_the_view_of_spark(continued: Grown) -> None:
 
 
 def told(answer: Answer, tables: Asked) -> list[str]:
-    """Rows as text. A connection of the same ends has a number where one analysis has several."""
+    """Rows as text.
+
+    A connection between the same ends has one number where one analysis has several.
+    """
     rows = [row.asDict(recursive=True) for row in tables.rows(answer)]
     return sorted(re.sub(r"#\d+'", "'", repr(sorted(row.items()))) for row in rows)
 
@@ -373,7 +376,7 @@ def test_the_bytes_of_a_chargeback_are_those_of_the_frames(
     }
     frames = given.tables.frames.where("outcome <> 'not Kafka'")
     assert charged == dict(frames.groupBy("direction").agg(F.sum("size")).collect())
-    # No part of it is less than nothing, and so nothing is taken twice.
+    # No part of it is negative, so nothing is counted twice.
     assert min(min(row.requests, row.sent_bytes, row.received_bytes) for row in rows) >= 0
 
 
@@ -392,7 +395,7 @@ def test_what_a_boundary_cost_is_counted(cut: Asked, tables: Grown) -> None:
     [answer] = [one for one in ANSWERS if one.name == "boundaries"]
     rows = [row.asDict() for row in answer.ordered(answer.ask(cut.tables)).collect()]
     said = ("connections", "unanswered_requests", "unpaired_responses", "early_bytes")
-    # Over the silent one nothing was sent.
+    # The silent connection sent nothing.
     assert [tuple(row[name] for name in said) for row in rows] == [(1, 1, 1, 0)] * 2
     assert rows[1]["before"] == rows[0]["analysis"] != rows[0]["before"]
     [note] = boundary_notes(cut.tables)

@@ -1,4 +1,4 @@
-"""Iceberg tables grow by whole analyses, each once, wherever one of them is ended."""
+"""Iceberg tables grow by whole analyses, each once, even if one of them is killed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 GROWN = ("frames", "connections", MESSAGE)
-# What a row says of other analyses.
+# The part of a row about other analyses.
 OF_GROWN = {ANALYSIS, BEGAN_IN}
 
 
@@ -103,7 +103,7 @@ def opened(out: OutputDirectory, name: str = "frames") -> Table:
 
 
 def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """What a reader finds that does not look into the ledger: Iceberg's own."""
+    """The rows for a reader that does not use the ledger: Iceberg's own."""
     table = opened(out, name)
     return sorted(table.scan().to_arrow()["client_id"].to_pylist())
 
@@ -146,7 +146,7 @@ def test_columns_have_the_types_that_tasks_wrote(out: OutputDirectory) -> None:
 
 @pytest.mark.slow
 def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
-    """Iceberg knows no number of 16 bits, and pyiceberg reads text as large text."""
+    """Iceberg has no 16-bit integer, and pyiceberg reads text as large text."""
     are_small = 0
     tables = [table_schema(name) for name in catalog().names()]
     tables += [schema_of(table.columns) for table in (*TABLES, *GROWN_TABLES, *LOG_TABLES)]
@@ -156,7 +156,7 @@ def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
         theirs = pa.struct([*schema.as_arrow()])
         assert as_declared(theirs, declared) == declared
         are_small += "int16" in str(declared)
-        # What another release's table has besides keeps the type of Iceberg.
+        # An extra column in another release's table keeps Iceberg's type.
         assert pa.types.is_int32(as_declared(pa.int32(), None))
     assert are_small > 100
 
@@ -168,7 +168,7 @@ def test_a_snapshot_names_its_analysis_and_a_file_is_of_one_day(out: OutputDirec
     summaries = [one.summary for one in table.metadata.snapshots]
     named = [one.additional_properties[ADDED] for one in summaries if one is not None]
     assert named == [entry.analysis for entry in output(out.url).entries]
-    # Statistics have the whole name, so that an analysis is taken out without reading a file.
+    # Statistics have the whole name, so an analysis is removed without reading a file.
     assert [file.analysis for file in iceberg_files.live_files(table, out)] == named[::-1]
     partitions = {task.file.partition[0] for task in table.scan().plan_files()}
     assert partitions == {NOON.toordinal() - 719163, NOON.toordinal() - 719162}
@@ -218,7 +218,7 @@ def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> Non
 def ended(
     monkeypatch: pytest.MonkeyPatch, after: int, raised: BaseException, *, is_done: bool
 ) -> Any:
-    """Raise in a commit to the catalog, after so many others, before it or once it is done."""
+    """Raise in a commit to the catalog, after this many others, before or after it is done."""
     real: Callable[..., Any] = SqlCatalog.commit_table
     left = [after]
 
@@ -246,7 +246,7 @@ def ended(
 
 
 COMMITS = len(GROWN) + 1
-"""What a second analysis commits: tables without new rows stay as they are, and the ledger."""
+"""The commits of a second analysis: the ledger, and tables with new rows."""
 
 
 @pytest.mark.slow
@@ -269,7 +269,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     assert analyze(out, "two") is not is_in
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == ["one", "two"]
-    # And its files, once they were in no table for a whole analysis.
+    # Its files too, once they were in no table for a whole analysis.
     assert not analyze(out, "two")
     runs = {one.analysis for one in output(out.url).entries}
     there = {one.name.split("/")[2] for one in out.entries("tables/frames/analysis=")}
@@ -320,7 +320,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(out: OutputDirectory) -> None
         tables.prepare()
         for name, added in files.items():
             writing._add(name, added)
-        # Another one begins now, and finds rows that the ledger does not have.
+        # Another analysis begins now, and finds rows that the ledger does not list.
         out.write("_staging/20260101T000000Z-00000000", b"")
         staging.sweep(tables, "20260101T000000Z-00000000")
         assert plain(out) == []
@@ -386,7 +386,7 @@ def test_a_ledger_that_was_changed_meanwhile_is_read_again(out: OutputDirectory)
         return [ledger.new_entry("second", ledger.IN, "second", {})]
 
     kept.change(add)
-    # What it was made of was read again: pyiceberg alone would have committed what was made before.
+    # Its input was read again: pyiceberg alone would have committed the earlier result.
     assert has_between == [False, True]
     assert [one.analysis for one in kept.entries()][1:] == ["between", "second"]
 
@@ -412,7 +412,7 @@ def test_the_schema_is_widened_with_the_files_that_need_it(out: OutputDirectory)
     add("1", {"topics": [{"a": 1}]}, pa.struct([("topics", pa.list_(pa.struct(inner)))]))
     add("2", {"topics": [{"a": 2, "b": "two"}], "c": True},
         pa.struct([("topics", topics), ("c", pa.bool_())]))  # fmt: skip
-    # And one that has less again.
+    # And again one with fewer rows.
     add("3", {"topics": [{"a": 3}]}, pa.struct([("topics", pa.list_(pa.struct(inner)))]))
     table = tables.table(MESSAGE).open()
     assert table is not None
@@ -438,7 +438,7 @@ def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory)
     assert len(output(out.url).files("frames")) == 1
     assert plain(out) == exact(out) == ["one", "two"]
     assert frames.analyses({one.analysis, two.analysis, "another"}) == {one.analysis, two.analysis}
-    # A file with rows of several analyses is written again with the remaining rows.
+    # A file with rows of several analyses is rewritten with the remaining rows.
     frames.remove({one.analysis})
     assert plain(out) == ["two"]
     frames.remove({one.analysis})
@@ -447,7 +447,7 @@ def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory)
 
 
 def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirectory) -> None:
-    """Of text most engines keep 16 letters, unless a table says that it wants all."""
+    """Most engines keep statistics of 16 letters of text, unless a table asks for all."""
     for text in ("one", "two"):
         analyze(out, text)
     runs = {entry.analysis for entry in output(out.url).entries}
@@ -473,7 +473,7 @@ def test_old_days_are_taken_out_and_connections_that_go_on_stay(out: OutputDirec
     retire(out, groups)
     assert plain(out) == exact(out) == ["kept"]
     assert [*to_retire(out, first)] == []
-    # What was in is known though its rows are gone.
+    # The added analyses are known although their rows are gone.
     assert not analyze(out, "old")
 
 
@@ -484,7 +484,7 @@ def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirect
     analyze(out, "new", append=False)
     assert [*unnamed_files(out, hours=1)] == []
     found = {group.table: {file["path"] for file in group.files} for group in unnamed_files(out, 0)}
-    # Data of what was replaced, and the manifests that named it.
+    # Data of the replaced rows, and the manifests that named it.
     assert {"frames", "connections", MESSAGE, "ledger"} <= found.keys()
     assert sum(path.endswith(".parquet") for path in found["frames"]) == 2
     remove_unnamed_files(out, ["frames"], 0)
@@ -548,7 +548,7 @@ def test_the_commands_of_upkeep_work_on_iceberg_tables(out: OutputDirectory) -> 
 
 @pytest.mark.slow
 def test_tasks_need_no_pyiceberg() -> None:
-    """What is pickled for them names only what executors have, and Delta is not needed either."""
+    """Pickled objects for tasks name only what executors have, and do not need Delta."""
     layout_alone = (
         "import sys; import flexwire.spark.delta.layout; "
         "assert not {'deltalake', 'pyiceberg', 'pyspark'} & set(sys.modules)"

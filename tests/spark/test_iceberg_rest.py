@@ -34,7 +34,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def read_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyiceberg reads it once, when it is imported; the process of a command begins with it."""
+    """pyiceberg reads it once, when it is imported; a command's process starts with it."""
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
 
 
@@ -45,13 +45,13 @@ def test_tables_grow_in_a_rest_catalog(
     lake = IcebergCatalog("lake.kafka", {"type": "rest", "uri": address})
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
     assert analyze(out, "one", where=lake)
-    # Of three commits the answer is lost.
+    # The responses to three commits are lost.
     RestHandler.lost[:] = [1, 1, 1]
     assert analyze(out, "two", where=lake)
     assert RestHandler.lost == []
     assert not analyze(out, "one", where=lake)
     for name in ("frames", MESSAGE):
-        # By the path alone: the output says which catalog, and the environment has the token.
+        # By the path alone: the output names the catalog, and the environment has the token.
         assert plain(out, name) == exact(out, name) == ["one", "two"]
     kept = json.loads(out.read("catalog/catalog.json"))
     assert kept["properties"] == {"type": "rest", "uri": address}

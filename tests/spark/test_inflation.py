@@ -1,5 +1,4 @@
-"""An analysis inflates no more than its limit, however it is divided, and reports what it left
-out."""
+"""An analysis inflates no more than its limit, and reports what it left out."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def _produced(data: bytes) -> Any:
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture of bombs, each beside a batch that is none, on three connections."""
+    """A capture of bombs, each beside a normal batch, on three connections."""
     directory: Path = tmp_path_factory.mktemp("bombs")
     traffic = Traffic(directory)
     connections = [traffic.connect(("10.0.0.9", 50_000 + one)) for one in range(3)]
@@ -61,7 +60,7 @@ def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     done = analyze([capture], tmp_path / "out", spark=spark, record_bytes=True, **BOUNDS)
     tables = tables_of(tmp_path / "out")
     assert tables.pop("audit")
-    # All batches take more than is allowed, so that each is bounded.
+    # All batches exceed the limit, so each is bounded.
     expected = reference_tables(sorted(capture.iterdir()), inflation=Inflation(**BOUNDS).held())
     assert_equal_tables(in_one_order(tables), in_one_order(expected))
     facts = reference_facts.facts(expected)
@@ -73,12 +72,12 @@ def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     assert [row["value"] for row in read] == [b"beside"] * BOMBS
     assert [row["batch_records"] for row in left_out] == [RECORDS] * BOMBS
     assert all(BEYOND in row["error"] for row in left_out)
-    # The bytes are there for whoever wants to look.
+    # The bytes are there for inspection.
     [[one], *_] = [list(decode_batches(row["bytes"])) for row in left_out]
     assert len(one.records) == RECORDS
     totals = done.facts.totals
     assert totals.batches_beyond_bounds == totals.decode_failures == BOMBS
-    # One reason, however many batches.
+    # One reason, whatever the number of batches.
     assert [one.count for one in done.facts.failure_counts] == [BOMBS]
 
 
@@ -98,7 +97,7 @@ def test_every_range_has_an_allowance_of_its_own(
         "flexwire.spark.options.AnalysisRequest", partial(AnalysisRequest, chunk_bytes=1024)
     )
     taken = RECORD_COST * RECORDS * BOMBS
-    # A third of what all bombs take, and two bombs more.
+    # A third of the size of all bombs, plus two bombs.
     enough = {"max_inflated": 2 * RECORD_COST * RECORDS, "max_ratio": -(-taken // 3 // range_bytes)}
     bounds = enough if is_allowed else BOUNDS
     assert Inflation(**bounds).allowance(range_bytes) < taken // 2
@@ -115,7 +114,7 @@ def test_every_range_has_an_allowance_of_its_own(
 def test_a_log_of_bombs_is_damage_that_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     segment = MadeSegment(0)
     segment.add(plain(0, 3))
-    # Between two bombs there is a batch: else they would be one place.
+    # Between two bombs there is a batch: otherwise they would be one place.
     for at in range(BOMBS):
         segment.data += bomb(RECORDS)
         segment.add(plain(3 + 3 * at, 3))

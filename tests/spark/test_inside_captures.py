@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-# Two that read, in two compression types; then what is not metrics, and not of a known type.
+# Two readable ones, in two compression types; then one that is not metrics, and one of an unknown
+# type.
 PUSHED = [(pushed(), 0), (gzip.compress(pushed()), 1), (b"\xff\xff", 0), (b"", 9)]
 METADATA = real_records(InternalTopic.METADATA)[:40]
 COMMITS = real_records(InternalTopic.CONSUMER_OFFSETS)[:40]
@@ -49,7 +50,7 @@ def fetched(rows: Sequence[tuple[bytes | None, bytes | None]], **topic: Any) -> 
 
 
 def share(traffic: Traffic, connection: Any) -> None:
-    """Two members: what one releases, another is given; and ranges that are not ranges."""
+    """Two members: one releases what the other gets; and ranges that are not ranges."""
     topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     metadata = made("MetadataResponse", topics=[topic])
     traffic.exchange(connection, made("MetadataRequest"), metadata, 12, 10)

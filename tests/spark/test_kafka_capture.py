@@ -1,4 +1,4 @@
-"""``spark.read.format("kafka-capture")``: its options, its tasks, and what Spark makes of it."""
+"""``spark.read.format("kafka-capture")``: its options, its tasks, and Spark's results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def options(path: Path | str, **given: str) -> CaptureOptions:
 
 
 def rows_of(path: Path | str, **given: str) -> list[dict[str, Any]]:
-    """What tasks give, as Spark runs them, without Spark."""
+    """The results of tasks, as Spark runs them, without Spark."""
     return rows_asked(options(path, **given))
 
 
@@ -229,7 +229,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
 
 
 def carried(tasks: Sequence[Any]) -> list[int]:
-    """How many bytes go with each task; none with one that reads the whole capture."""
+    """The number of bytes sent with each task; none with one that reads the whole capture."""
     return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 
@@ -272,7 +272,7 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
 
 @pytest.mark.parametrize("name", ["EVERYTHING", "HOSTS"])
 def test_what_goes_with_tasks_is_the_same_each_time(name: str, tmp_path: Path) -> None:
-    """It would not be with an address of the survey's memory in it."""
+    """It would differ if an address of the survey's memory were in it."""
     write_capture(tmp_path, 1, replace(SHAPES[name], connections=4, compressed=0.0))
     asked = options(tmp_path)
     asked = replace(asked, request=replace(asked.request, range_bytes=5000, chunk_bytes=2500))
@@ -313,7 +313,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
     (task,) = stream.partitions({}, stream.latestOffset({}))
     (batch,) = stream.read(task)
     assert [row["text"] for row in batch["body"].to_pylist()] == expected
-    # Spark's workers are used again.
+    # Spark reuses its workers.
     reader = CaptureReader(options(captures), spark_schema(options(captures).schema()))
     (part,) = reader.partitions()
     with using_packed_catalog(Catalog(own).packed):
@@ -426,7 +426,7 @@ def test_a_stream_goes_on_after_a_restart_with_what_a_tap_wrote(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.cluster  # half a minute; `tables/test_saved_stream.py` holds it without Spark
+@pytest.mark.cluster  # half a minute; `tables/test_saved_stream.py` tests it without Spark
 def test_a_stream_goes_on_from_its_state_without_the_files_that_it_has_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -481,7 +481,7 @@ def test_who_lists_the_connections_that_the_source_has(name: str) -> None:
     of_who = {
         (*tuple(getattr(row, column) for column in said), row.is_reset) for row in listed_rows
     }
-    # It has each connection with a frame; the source also those without one.
+    # It has each connection with a frame; the source also has those without.
     silent = {row["connection"] for row in found if not row["captured_bytes"]}
     assert of_who == {row for row in of_source if row[0] not in silent}
     assert of_who

@@ -1,4 +1,4 @@
-"""``spark.read.format("kafka-log")``: what Spark makes of the format, found or registered."""
+"""``spark.read.format("kafka-log")``: Spark's use of the format, found or registered."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_filters_narrow_what_is_read_where_they_were_asked_for(
         *(("a", 1, offset) for offset, _ in expected if 10 <= offset <= 20),
         *(("b", 0, offset) for offset, timestamp in expected if timestamp >= late),
     ]
-    # Why this is not the default: Spark reads a DataFrame as an earlier query filtered it. Where
-    # this fails, Spark has mended it.
+    # The reason why this is not the default: Spark reads a DataFrame with an earlier query's
+    # filter. If this fails, Spark has fixed the bug.
     assert 0 < rows.count() < len(expected)
     register(session)
     rows = read(session, tmp_path, maxPartitionBytes="8k")

@@ -1,4 +1,4 @@
-"""An analysis of TLS with a key log is that of the same connections without TLS."""
+"""An analysis of TLS with a key log equals that of the same connections without TLS."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_tables_are_those_of_plain_connections(spark: SparkSession, tmp_path
     assert NO_SECRET in report
     assert secret not in report + json.dumps(done.facts.to_json()) + "".join(done.notes)
     assert any(NO_SECRET in note for note in done.notes)
-    # Nothing plain is left but the output.
+    # Nothing unencrypted is left but the output.
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["plain", "tls"]
 
 
@@ -134,14 +134,14 @@ def test_tasks_open_their_shares_and_no_file_has_the_secrets(
 
 
 def contents(output: TaskOutput) -> Iterator[bytes]:
-    """What is in the files that a job has left."""
+    """The content of the files that a job has left."""
     for one in Path(output.directory.url).rglob("*"):
         if one.is_file():
             yield one.read_bytes()
 
 
 def tls_job_key(packed: bytes) -> bytes:
-    """The key that travels with the tasks."""
+    """The key that is sent with the tasks."""
     sealed = pickle.loads(packed).args[0]  # noqa: S301 - our own bytes
     assert isinstance(sealed, tls_job.SealedKeys)
     return sealed.key

@@ -1,8 +1,8 @@
 """A stream that is killed between two files of its checkpoint still returns each row once.
 
-A driver that is killed leaves what is on the disk at that moment. So the moments are copied while a
-query runs: a batch is planned (`offsets`), it is in the table too (`output`), it is committed as
-well (`committed`). From each copy another query goes on, after the input has grown.
+A killed driver leaves the disk as it is at that moment. So the moments are copied while a query
+runs: a batch is planned (`offsets`), it is also in the table (`output`), and it is committed as
+well (`committed`). Another query continues from each copy after the input has grown.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-# Two minutes. Without Spark capture/test_logs_following.py and tables/test_following.py hold it.
+# Two minutes. capture/test_logs_following.py and tables/test_following.py test it without Spark.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 HAS_LIMITS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 NAME = "a query"
 
 
 def grow_log(directory: Path, *, is_whole: bool) -> None:
-    """A log whose last batch is still being written, and then the same with more segments."""
+    """A log whose last batch is still being written, and the same log with more segments."""
     for base in (0, 30, 60) if is_whole else (0, 30):
         segment = MadeSegment(base)
         segment.add(plain(base, 10))
@@ -47,7 +47,7 @@ def grow_log(directory: Path, *, is_whole: bool) -> None:
 
 
 def grow_captures(directory: Path, *, is_whole: bool) -> None:
-    """A capture that its tap is still writing, and then the same with those that follow."""
+    """A capture that its tap is still writing, and the same capture with later files."""
     shutil.rmtree(directory, ignore_errors=True)
     files = sorted(write_capture(directory, 5, replace(CLEAN, files=3)))
     if not is_whole:
@@ -59,13 +59,13 @@ def grow_captures(directory: Path, *, is_whole: bool) -> None:
 STREAMS: dict[str, tuple[Callable[..., None], dict[str, str]]] = {
     "kafka-log": (grow_log, {"maxOffsetsPerTrigger": "25"}),
     "kafka-capture": (grow_captures, {"maxBytesPerTrigger": "9000"}),
-    # Its state is where its checkpoint is.
+    # Its state is in its checkpoint.
     "kafka-capture with its state": (grow_captures, {"maxBytesPerTrigger": "9000"}),
 }
 
 
 class Query:
-    """A query as docs/spark-delta.md has it, whose table and checkpoint are below ``home``."""
+    """A query like that of docs/spark-delta.md, with its table and checkpoint below ``home``."""
 
     def __init__(self, spark: SparkSession, name: str, logs: Path, home: Path) -> None:
         options = STREAMS[name][1] if HAS_LIMITS else {}
@@ -81,7 +81,7 @@ class Query:
         return str(self.home / "table")
 
     def run(self, *, copies: bool = False) -> None:
-        """Take what is there, and end."""
+        """Read what is there, and end."""
 
         def copy(number: int, step: str) -> None:
             if copies:
@@ -111,7 +111,7 @@ class Query:
 
 
 def told(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows without their times, which have other zones where they come from a table of Delta."""
+    """Rows without their times, which have another zone if they come from a Delta table."""
     plain_rows = [{k: v for k, v in row.items() if k != "timestamp"} for row in rows]
     return sorted(json.dumps(row, default=str, sort_keys=True) for row in plain_rows)
 

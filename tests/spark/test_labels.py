@@ -1,4 +1,4 @@
-"""A label fits the same client ids in Python and on Spark."""
+"""A label matches the same client ids in Python and on Spark."""
 
 from __future__ import annotations
 

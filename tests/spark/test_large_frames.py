@@ -68,14 +68,14 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
     assert "\n" not in text
     assert len(text) < 800
     assert capfd.readouterr().err == ""
-    # The session goes on, with the settings that it had.
+    # The session continues, with its settings.
     assert spark.range(3).count() == 3
 
 
-# What Python itself says; Java and its workers, which may end after it, have the other stream.
+# Python's own output; Java and its workers, which may end later, have the other stream.
 _SAID = "import sys; sys.stderr = sys.stdout"
 
-# A task in which Java is to make a value that no heap of this size holds.
+# A task in which Java must make a value that no heap of this size holds.
 _LARGE = f"""
 {_SAID}
 from flexwire.errors import AnalysisError
@@ -92,7 +92,7 @@ except AnalysisError as error:
 
 @pytest.fixture(scope="module")
 def one_large_frame(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A compressed capture of a frame that does not fit into a small heap twice."""
+    """A compressed capture of a frame that does not fit twice into a small heap."""
     directory = tmp_path_factory.mktemp("large")
     traffic = Traffic(directory / "capture")
     traffic.writer.max_bytes = 2**30
@@ -117,7 +117,7 @@ def test_java_without_memory_is_told_with_the_remedy(tmp_path: Path) -> None:
     assert "--memory 1024m" in line
 
 
-# Java ends between what is asked of it and its answer.
+# Java ends between a request to it and its answer.
 _KILLED = f"""
 {_SAID}
 import logging, signal

@@ -1,4 +1,4 @@
-"""Bodies that break their spec where Kafka's Java lets it pass, and topics without a name."""
+"""Bodies that break their spec where Kafka's Java accepts them, and topics without a name."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_only_the_strict_reader_refuses_is_typed_with_its_bytes_and_the_rea
     assert frame.error.endswith("the message ends here but 3 bytes follow")
     assert bytes(row.bytes) == bytes(frame.bytes)
     assert bytes(frame.bytes).endswith(METADATA_V13)
-    # It is paired as any other.
+    # It is paired like any other.
     assert frame.answered is True
 
 
@@ -131,7 +131,7 @@ def test_the_finding_names_message_version_client_and_reason(analysis: Analysis)
         "SaslAuthenticateRequest",
     ]  # fmt: skip
     scram = uses["AlterUserScramCredentialsRequest"]
-    # What differs in its figures alone is one finding.
+    # Findings that differ only in their figures are one finding.
     assert (scram.version, scram.frames, scram.client.client_id) == (0, 2, "tests")
     assert scram.reason.endswith("the message ends here but … bytes follow")
     assert uses["ProduceResponse"].client.client_id == "tests"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 HOSTILE = "<script>alert(1)</script>"
-# In each of two partitions 40 keys, four times over; the rest by hand.
+# Each of two partitions has 40 keys, four times; the other records are written by hand.
 KEYS, TIMES = 40, 4
 
 
@@ -74,11 +74,11 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
     both[1][0].data += b"not a batch" * 3
     for partition, made in both.items():
         write_log(root / "data" / f"orders-{partition}", made)
-    # An older copy of the first, and something that a broker deletes.
+    # An older copy of the first, and a file that a broker is deleting.
     write_log(root / "data" / "old" / "orders-0", both[0][:1])
     write_log(root / "data" / f"orders-9.{'0' * 32}-delete", both[0])
     (root / "data" / "meta.properties").write_text("version=1")
-    # So that a partition is read by several tasks, and its keys are merged by others.
+    # So several tasks read a partition, and other tasks merge its keys.
     with patch.object(log_job, "_LEAST_TASK", 50_000), patch.object(log_job, "_OPENING", 0):
         return analyze([root / "data"], root / "out", spark=spark)
 
@@ -114,7 +114,7 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["tombstones"], row["keyed_records"]) == (20, records)
     assert row["superseded_records"] == records - 2 * KEYS
     assert row["superseded_share"] == row["superseded_records"] / records
-    # Three of four turns are superseded, 600 bytes and a key each; lengths take two bytes.
+    # Three of four rounds are superseded, 600 bytes and a key each; lengths take two bytes.
     keys = 3 * 2 * sum(len(b"key %d" % one) for one in range(KEYS))
     least = keys + 3 * 2 * KEYS * (600 + 7)
     assert least + 3 * 2 * KEYS * 2 <= row["superseded_bytes"] <= least + 3 * 2 * KEYS * 3
@@ -122,11 +122,11 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["damaged"], row["damaged_bytes"]) == (1, 33)
     assert row["uncompressed_bytes"] == 2 * (sizes[1])
     assert row["compression_ratio"] == row["uncompressed_bytes"] / row["batch_bytes"]
-    # Of so few batches it would be the largest.
+    # With so few batches it would be the largest.
     assert row["batches"] < 100
     assert row["p99_batch_bytes"] is None
     assert row["mean_record_bytes"] == pytest.approx(2 * (sizes[1] - 16 * 61) / records)
-    # Of 614 and 615 bytes, as far as classes tell, which are 8 apart there.
+    # Of 614 and 615 bytes, within classes that are 8 apart there.
     assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)
     assert row["oldest_time"].timestamp() * 1000 == TIME
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
@@ -149,7 +149,7 @@ def test_aborted_and_open_transactions_are_counted_apart(
     made = random_transactions(3), random_transactions(4)
     for number, one in enumerate(made):
         write_log(tmp_path / "data" / f"orders-{number}", one.segments)
-    # So that tasks look for the transactions, and several read each partition.
+    # So tasks search for the transactions, and several tasks read each partition.
     with patch.object(log_job, "_LEAST_TASK", 1_000), patch.object(log_job, "_OPENING", 0):
         done = analyze([tmp_path / "data"], tmp_path / "out", spark=spark)
     [row] = asked(spark, done, STORAGE)
@@ -172,7 +172,7 @@ def test_aborted_and_open_transactions_are_counted_apart(
 
 
 def collected(row: dict[str, Any], size: float, ratio: float) -> int:
-    """Return how many records a producer collects that appends them one by one."""
+    """Return how many records a producer puts into a batch if it appends them one by one."""
     count = 0
     while 61 + count * size * ratio + size * (count > 0) <= row["producer_batch_size"]:
         count += 1
@@ -197,12 +197,12 @@ def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analys
         assert 0 < row["sampled_share"] <= 1
         share = row["written_bytes"] / row["sampled_bytes"]
         assert row["estimated_bytes"] == round(row["bytes"] * share)
-        # All records are of about one size.
+        # All records have about the same size.
         size = plain_bytes / row["sampled_records"]
         ratio = (row["written_bytes"] - headers) / plain_bytes
         held = size * collected(row, size, ratio * 1.05 if row is not plain else 1.0)
         assert abs(held - row["batch_size"]) <= 2 * size
-    # One sentence for each topic says what to do, and each row the sum over topics.
+    # One sentence for each topic says what to do, and each row is the sum over topics.
     assert [row["rank"] for row in rows if row["advice"]] == [1]
     level = "" if best["level"] is None else f" at level {best['level']}"
     assert best["advice"].startswith(f"write orders with {best['compression']}{level} in batches")
@@ -223,7 +223,7 @@ def test_savings_advise_on_every_topic_but_the_internal_ones(spark: SparkSession
         {"topic": name, "size": 1000 * number, "is_control": False}
         for name, number in topics.items()
     ]
-    # One topic gains nothing, and every other one by the second way most.
+    # One topic saves nothing, and every other topic saves the most with the second way.
     written = {"gzip": 900, "zstd": 600, "none": 1000}
     ways = [
         {"topic": name, "compression": codec, "batch_size": 16384, "sampled_bytes": 1000,

@@ -1,4 +1,4 @@
-"""Logs, answers, internal topics and cluster metadata by Spark Connect and in a bucket."""
+"""Logs, answers, internal topics and cluster metadata on Spark Connect and in a bucket."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(
     spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[str]]:
-    """What a session here says."""
+    """The result of a session here."""
     from tests.spark.elsewhere import everything  # noqa: PLC0415 - it imports PySpark
 
     return everything(spark, str(files), str(tmp_path_factory.mktemp("here") / "out"))
@@ -75,7 +75,7 @@ def assert_same(found: Told, expected: Told) -> None:
 
 
 def asked(home: Path, out: str, *more: str, **environment: str) -> list[dict[str, Any]]:
-    """What the command says of storage in tables that nobody has asked yet."""
+    """The command's text about storage in tables without earlier answers."""
     command = [sys.executable, "-m", "flexwire", "answers", out, "storage", "--format", "json"]
     done = run([*command, *more], home, PYTHONPATH=python_path(), **environment)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Answers about offsets, members, share groups, what is not used, and what a cluster is set to."""
+"""Answers about offsets, members, share groups, unused objects, and a cluster's settings."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ OF_CLUSTER = (
 
 def groups(root: Path) -> None:
     log = MadeTopic("__consumer_offsets")
-    # 0: a group that only commits, and has no member.
+    # 0: a group that only commits, without members.
     log.add(*commit(0, 4, "slow"))
-    # 1-4: one with a member that has a partition by the topic's id, and wants another by its name.
+    # 1-4: a group with a member that has a partition by the topic's id, and wants another by its
+    # name.
     log.add(*keyed(3, "ConsumerGroupMetadata", {"group_id": "live"}, {"epoch": 1}))
     key = {"group_id": "live", "member_id": "m"}
     wants = {"subscribed_topic_names": ["wanted"], "client_id": "c", "client_host": "/h"}
@@ -45,9 +46,9 @@ def groups(root: Path) -> None:
     has = [of.TopicPartitions(topic_id=PAID_ID, partitions=[0, 1])]
     assigned = {"member_epoch": 3, "assigned_partitions": has}
     log.add(*keyed(8, "ConsumerGroupCurrentMemberAssignment", key, assigned))
-    # 4: and a share group without one.
+    # 4: and a share group without members.
     log.add(*keyed(11, "ShareGroupMetadata", {"group_id": "shared"}, {"epoch": 2}))
-    # 5: a commit that a transaction has not ended: its group may be in use.
+    # 5: a commit in a transaction that has not ended: its group may be in use.
     log.add(*commit(0, 6, "within"), producer=7)
     log.write(root)
     shares = MadeTopic("__share_group_state")
@@ -60,7 +61,7 @@ def groups(root: Path) -> None:
     said |= {"write_timestamp": TIME - 1000}
     at = {"group_id": "shared", "topic_id": PAID_ID, "partition": 0}
     shares.add(*keyed(0, "ShareSnapshot", at, said))
-    # Of a group whose own records are not there.
+    # For a group without records of its own.
     new = {"start_offset": -1, "write_timestamp": -1}
     shares.add(*keyed(0, "ShareSnapshot", at | {"group_id": "elsewhere"}, new))
     shares.write(root / "shares")
@@ -145,7 +146,7 @@ def test_members_have_partitions_by_name(done: Analysis) -> None:
 
 def test_share_groups(done: Analysis) -> None:
     columns = ("group", "topic", "partition", "start_offset", "end_offset", "done", "lag")
-    # Seven from the start to the end, of which two are done.
+    # Seven from start to end; two of them are done.
     assert told(done, "share_state", *columns) == [
         ("shared", "paid", 0, 3, 10, 2, 5),
         ("elsewhere", "paid", 0, -1, 10, None, None),
@@ -154,13 +155,13 @@ def test_share_groups(done: Analysis) -> None:
 
 
 def test_what_nobody_uses(done: Analysis) -> None:
-    # The last record of all was written 8 ms after the first, so that all are in use but one that
-    # no record dates.
+    # The last record was written 8 ms after the first, so all groups are in use except one without
+    # a dated record.
     assert told(done, "unused_groups", "group", "type", "topics", "partitions", "idle_us") == [
         ("elsewhere", None, ["paid"], 1, None),
     ]
     columns = ("topic", "partitions", "groups", "is_known")
-    # Of "orders" a commit is pending, and "paid" is what a member has.
+    # "orders" has a pending commit, and a member has "paid".
     assert told(done, "unused_topics", *columns) == [("idle", 1, 0, True)]
 
 
@@ -172,7 +173,7 @@ def test_partitions_and_what_happened_to_them(of_cluster: Analysis) -> None:
     assert [one[0] for one in others] == ["__consumer_offsets", "idle", "paid"]
     assert all(one[1:4] == (1, [1, 2], False) for one in others)
     columns = ("topic", "leader", "previous_leader", "is_election", "left_isr", "left", "joined")
-    # That each began is no change.
+    # The beginning of each is not a change.
     assert told(of_cluster, "cluster_history", *columns) == [
         ("orders", None, 1, False, [], 0, 0),
         ("orders", 1, 1, False, [2], 1, 0),

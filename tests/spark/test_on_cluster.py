@@ -1,4 +1,4 @@
-"""What `make cluster` changes of an analysis is there: no other run of the tests would notice."""
+"""The changes that `make cluster` makes to an analysis take effect: no other test would notice."""
 
 from __future__ import annotations
 

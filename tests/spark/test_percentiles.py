@@ -1,4 +1,4 @@
-"""Percentiles on Spark depend on the values alone: on any split they are those of sorting."""
+"""Percentiles on Spark depend on the values alone: any split has the same result as sorting."""
 
 from __future__ import annotations
 

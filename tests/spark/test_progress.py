@@ -23,7 +23,7 @@ Heard = list[tuple[str, int, int]]
 
 
 class Stage(NamedTuple):
-    """What Spark Connect says of a stage."""
+    """Spark Connect's message about a stage."""
 
     stage_id: int
     num_tasks: int
@@ -95,5 +95,5 @@ def test_a_classic_session_is_asked(spark: SparkSession, tmp_path: Path) -> None
     with watch_tasks(spark, hear, "Writing"):
         run_tasks(spark, 2, work, TaskOutput(OutputDirectory(str(tmp_path))))
     assert heard[0] == ("Writing", 0, 0)
-    # The tasks wait until they were heard of.
+    # The tasks wait until their report arrived.
     assert ("Writing", 0, 2) in heard

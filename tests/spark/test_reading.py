@@ -1,4 +1,4 @@
-"""A table that tasks have written is read by Spark, or by tasks without Hadoop's connectors."""
+"""A table from tasks is read by Spark, or by tasks without Hadoop's connectors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def test_a_table_is_what_spark_reads_by_itself(spark: SparkSession, out: Path) -
 def test_a_table_that_grows_is_the_same_by_spark_and_by_tasks(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
-    """Files of analyses and what was joined of them. Hadoop could take OUT's name for a pattern."""
+    """Files of analyses, and files that were joined from them.
+
+    Hadoop could read OUT's name as a pattern.
+    """
     place = OutputDirectory(str(tmp_path / "out [a]{b,c} *"))
     tables = DeltaTables(place) if form == "delta" else IcebergTables(place, IcebergCatalog())
     for day, text in enumerate(["one", "two", "three"]):
@@ -101,7 +104,7 @@ def test_tasks_read_each_part_of_each_file_once(sizes: list[int], small: int) ->
         (file, number, of) for file, of in whole.items() for number in range(of)
     }
     assert len(parts) == sum(whole.values())
-    # Opening a file counts as 4 MiB, so no task has more than some thirty.
+    # Opening a file counts as 4 MiB, so no task has more than about thirty.
     assert all(0 < len(task) <= 33 for task in tasks)
 
 

@@ -1,4 +1,4 @@
-"""The schema of records is one: that of columns, which Spark takes as it is."""
+"""There is one schema of records: that of columns, which Spark accepts unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.spark
 
 
 def assert_same(found: pa.Table, expected: pa.Table) -> None:
-    """Columns and values; PySpark 4.0 gives items of lists another name, which Spark has not."""
+    """Columns and values; PySpark 4.0 names items of lists differently than Spark."""
     assert found.column_names == expected.column_names
     for name in expected.column_names:
         assert found[name].to_pylist() == expected[name].to_pylist(), name

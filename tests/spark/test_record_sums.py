@@ -1,4 +1,4 @@
-"""Sums of records, record headers and tagged fields: those of the reference, however cut."""
+"""Sums of records, record headers and tagged fields equal the reference's, however divided."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HEADERS = pa.list_(RECORDS_SCHEMA.field("headers").type.value_type)
 
 
 class Rows(NamedTuple):
-    """The rows of a capture: of records, of the tables of messages, and of frames."""
+    """The rows of a capture: of records, of the message tables, and of frames."""
 
     records: list[pa.RecordBatch]
     outcomes: list[pa.RecordBatch]
@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 
 @cache
 def rows_of(name: str) -> Rows:
-    """The rows of some captures of a shape; connections of one are not those of another."""
+    """The rows of some captures of a shape; each capture has its own connections."""
     made = Rows([], [], [])
     for seed in SEEDS[name]:
         with TemporaryDirectory() as directory:
@@ -82,7 +82,7 @@ def _decode(paths: list[Path], prefix: str, made: Rows) -> None:
 
 @cache
 def hostile_rows() -> list[pa.RecordBatch]:
-    """Rows of damaged bytes between sound ones, with odd topics and record headers."""
+    """Rows of damaged bytes between valid ones, with odd topics and record headers."""
     source = random.Random(8)
     carried = []
     for at, odd in enumerate([*ODD, *ODD, *ODD]):
@@ -162,7 +162,7 @@ def test_sums_do_not_depend_on_cuts_and_order(name: str) -> None:
         assert expected.facts() or (make is TaggedFieldSums and name == "CLEAN")
         for _ in range(30):
             found = merged(make, batches, source)
-            # Asking for facts changes nothing.
+            # Reading facts changes nothing.
             assert found.facts() == expected.facts() == found.facts()
             if make is TopicSums:
                 assert found.undecodable == expected.undecodable
@@ -193,7 +193,7 @@ def test_sums_are_those_of_the_reference(name: str) -> None:
 
 
 def in_order(facts: Iterable[Any]) -> list[str]:
-    """Facts as JSON, in one order."""
+    """Facts as sorted JSON."""
     return sorted(json.dumps(one, sort_keys=True) for one in msgspec.to_builtins(list(facts)))
 
 
@@ -287,7 +287,7 @@ def test_different_values_are_counted_exactly_and_then_nearly() -> None:
         assert parts[0].hashes.tolist() == whole.hashes.tolist()
         assert whole.is_cut == (number > 4096)
         assert whole.count == pytest.approx(number, rel=0.05 if number > 4096 else 0)
-        # Parts of which less was kept say less of the whole, whichever comes first.
+        # Parts that kept less say less about the whole, whichever comes first.
         few, many, expected = DistinctCounter(), DistinctCounter(), DistinctCounter()
         expected.add(hashes, 256)
         few.add(hashes[::2], 256)
@@ -353,7 +353,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     assert len(expected._keys) <= 100
     facts: tuple[RecordHeaderFacts, ...] = expected.facts()
     assert [one.key for one in facts] == [*(f"key-{one:03}" for one in range(50)), OTHER_KEYS]
-    # Each record has two keys, of which one is there twice.
+    # Each record has two keys; one of them is there twice.
     assert sum(one.records for one in facts) == 2 * 601
     assert len(facts[-1].topics) == 4
     for _ in range(10):

@@ -1,5 +1,4 @@
-"""Captures of rehearsing taps: the refused clients, the refused requests, and the clients that came
-back."""
+"""Captures of rehearsing taps: the refused clients and requests, and the clients that came back."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ BROKER = ("10.0.0.1", 9092)
 
 
 class Sent(NamedTuple):
-    """A request of a client: when, in which version, and what the tap did with it."""
+    """A request of a client: its time, its version, and the tap's reaction."""
 
     at_s: int
     host: str
@@ -43,7 +42,7 @@ class Sent(NamedTuple):
 
 
 def captured(directory: Path, prefix: str, sent: list[Sent], *comments: bytes) -> None:
-    """Write each request on a connection of its own; what was not closed is answered."""
+    """Write each request on its own connection; requests that were not refused are answered."""
     with PcapngWriter(directory, prefix=prefix, comment=comments) as writer:
         for number, one in enumerate(sent):
             connection = writer.open_connection((one.host, 50000 + number), BROKER)
@@ -68,14 +67,14 @@ SENT = [
     Sent(1, "10.0.0.7", "billing", "Metadata", 0, "closed"),
     Sent(2, "10.0.0.7", "billing", "Metadata", 0, "closed"),
     Sent(3, "10.0.0.7", "billing", "ListOffsets", 0, "closed"),
-    # The same client id at another address is another client, and so is none.
+    # The same client id at another address is another client, so it is not counted.
     Sent(3, "10.0.0.8", "billing", "Metadata", 0, "closed"),
     Sent(3, "10.0.0.8", None, "Metadata", 0, "closed"),
     Sent(4, "10.0.0.9", "other", "ApiVersions", 5, "unsupported"),
     Sent(4, "10.0.0.9", "other", "ApiVersions", 4, "sent on"),
 ]
 LATER = [
-    # What was answered before the last refusal says nothing, nor does another API.
+    # An answer before the last refusal proves nothing, nor does another API.
     Sent(2, "10.0.0.7", "billing", "Metadata", 12),
     Sent(5, "10.0.0.7", "billing", "Heartbeat", 4),
     Sent(7, "10.0.0.7", "billing", "Metadata", 1),
@@ -93,7 +92,7 @@ def test_who_was_refused_and_who_came_back(spark: SparkSession, tmp_path: Path) 
     says = rehearsing_comment(RELEASE)
     captured(tmp_path / "in", "first", SENT, sampling_comment(0.5), says)
     captured(tmp_path / "in", "second", LATER, says)
-    # A file that does not say it is of a rehearsal is not read for comments.
+    # The comments of a file that does not declare a rehearsal are not read.
     captured(tmp_path / "in", "third", [Sent(9, "10.0.0.5", "x", "Metadata", 0, "closed")])
     done = analyze([tmp_path / "in"], tmp_path / "out", spark=spark)
     rehearsal = done.facts.rehearsal
@@ -150,5 +149,5 @@ def test_very_many_clients_of_a_file_are_counted_and_not_told_apart() -> None:
         )
         traffic.see(closed, most=3)
     assert (len(traffic.refused), traffic.beyond, traffic.did["closed"]) == (3, 4, 10)
-    # Added up in any order it is the same.
+    # The sum is the same in any order.
     assert join([traffic, RehearsedTraffic()]) == join([RehearsedTraffic(), traffic])

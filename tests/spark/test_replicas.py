@@ -41,9 +41,9 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
-    # A dead leader with a tail that nobody else had, and who led after it.
+    # A dead leader with records that no other replica had, and its successor.
     write_replica(logs, 1, [0] * 8)
-    # It had begun another segment.
+    # It had started another segment.
     MadeSegment(9).write(logs / "broker-1" / "orders-0")
     write_replica(logs, 2, [0, 0, 0, 1, 1, 1])
     commits(logs, 2, 2)
@@ -68,7 +68,7 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
     }
     [row] = found["group_offsets"]
     assert (row["offset"], row["end_offset"], row["high_watermark"]) == (2, 6, 5)
-    # Up to the high watermark, as Kafka's tool says it.
+    # Up to the high watermark, as Kafka's tool defines it.
     assert (row["lag"], row["is_watermark_exact"]) == (3, True)
     tables = open_tables(spark, tmp_path / "out")
     assert tables.logs is not None
@@ -77,13 +77,13 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
 
 
 CASES = {
-    # After a clean stop, and then what a running broker wrote up to 5 seconds before.
+    # After a clean stop, and then as a running broker wrote it up to 5 seconds before.
     "exact": (4, True, 5, 2, 2, True),
     "old": (4, False, 5, 2, 2, False),
-    # Somebody has committed more than that, and so could read it.
+    # A group has committed more than that, so it could be read.
     "outrun": (4, False, 5, 5, 0, False),
     "exact and outrun": (4, True, 5, 5, -1, True),
-    # It was cut off after that was written.
+    # It was truncated after that was written.
     "beyond": (9, True, 6, 2, 4, True),
 }
 

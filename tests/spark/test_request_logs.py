@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 
 
 def brokers(root: Path) -> Path:
-    """Two brokers' logs: one rotated and gzip'd, with what it refused; the other in a container."""
+    """Two brokers' logs: one rotated and gzip'd, with refusals; the other in a container."""
     old, new = real_lines("3.9.2"), real_lines("4.4.0")
     one, other = root / "one", root / "other"
     one.mkdir(parents=True)
@@ -53,7 +53,7 @@ def brokers(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     root = brokers(tmp_path_factory.mktemp("request-logs"))
-    # So that a file is read by several tasks.
+    # So several tasks read a file.
     with patch.object(request_log_job, "LEAST_TASK", 10_000):
         return analyze(
             [root],
@@ -96,9 +96,10 @@ def test_the_audit_has_principals_and_what_brokers_refused(
         for one in done.facts.audit.findings
         if one.verdict == "broke"
     }
-    # 4.4 offers Produce 2, which the other broker's release still reads, so that is not sure.
+    # 4.4 offers Produce 2, which the other broker's release still reads, so the evidence is not
+    # certain.
     assert broken == {("4.4.0", None, "Fetch", 3)}
-    # Queries of the tables gather the same.
+    # Queries of the tables collect the same.
     tables = open_tables(spark, done.output.place.url)
     audited = AuditTables(tables.frames, tables.connections, tables.message)
     evidence = TableEvidence(audited, done.output.message_names()).evidence()
@@ -113,7 +114,7 @@ def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: A
     written = by["User:alice", "payments-writer", "payments"]
     assert (written.sent_bytes, written.received_bytes) == (2 * 1151, 0)
     assert by["User:ANONYMOUS", "careless", "orders"].sent_bytes == 2 * 77
-    # What has no topic has a size that no line says.
+    # Rows without a topic have a size that no line has.
     assert {one.bytes for one in rows if one.topic is one.topic_id is None} == {None}
     assert min(one.bytes for one in rows if one.topic or one.topic_id) > 0
 
@@ -121,7 +122,7 @@ def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: A
 def test_fetches_say_who_reads_a_topic(spark: SparkSession, done: Analysis) -> None:
     rows = topic_readers(open_tables(spark, done.output.place.url)).where("requests > 0").collect()
     found = {(row.client_id, row.topic or row.topic_id): row for row in rows}
-    # What two of these ids are called no response says.
+    # No response names two of these ids.
     assert {*found} == {
         ("orders-reader", "dX3j5LPSRZqaUCWxTw1Ktw"),
         ("orders-reader", "2HEL8fzbTSeGuqIuyW1RxQ"),
@@ -160,7 +161,7 @@ def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
 def test_a_client_id_that_was_given_once_is_that_of_the_connection(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Whichever task reads the line with the id, rows are those of a client that repeats it."""
+    """Whichever task reads the line with the id, the rows equal those of a repeating client."""
     rows = {}
     given: dict[str, list[str | None]] = {
         "always": ["c"] * 60,
@@ -196,7 +197,7 @@ def test_a_client_id_that_was_given_once_is_that_of_the_connection(
 def test_the_second_reading_replaces_no_file_of_the_first(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The bytes of a file depend on its name alone, so a late attempt changes nothing."""
+    """The bytes of a file depend only on its name, so a late attempt changes nothing."""
     root = logs_of_one_connection(tmp_path / "logs", ["c", *[None] * 59])
     written: list[set[str]] = []
     numbers: list[int] = []

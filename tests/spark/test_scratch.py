@@ -47,7 +47,7 @@ def test_a_directory_goes_with_its_process_or_with_the_next_one(tmp_path: Path) 
     assert [str(one) for one in tmp_path.iterdir()] == [left]
     running, own = made_by_a_process(tmp_path)
     other, others = made_by_a_process(tmp_path)
-    # What was left is gone, and nobody's that still runs.
+    # Files of dead processes are gone, and those of running processes are not.
     assert {str(one) for one in tmp_path.iterdir()} == {own, others}
     assert all(one.stat().st_mode & 0o777 == 0o700 for one in tmp_path.iterdir())
     for process in (running, other):

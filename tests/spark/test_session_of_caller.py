@@ -1,4 +1,4 @@
-"""An analysis in a session that the caller has: it leaves nothing behind in it."""
+"""An analysis in the caller's session leaves nothing behind in it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_two_at_once_do_not_see_each_other_s_settings(spark: SparkSession, tmp_p
 def test_a_session_beside_another_begins_with_its_settings(spark: SparkSession) -> None:
     with temporary_settings(spark, OWN), session_for_job(spark, is_ours=False) as beside:
         assert beside.conf.get("spark.sql.shuffle.partitions") == "3"
-        # Jobs of ours rely on these.
+        # Our jobs rely on these settings.
         assert beside.conf.get("spark.sql.session.timeZone") == "UTC"
         beside.conf.set("spark.sql.shuffle.partitions", "5")
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"

@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 PAGE = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
 KERNEL = "objects_read."
-# What uv needs to reach its index where that is another one, or behind something.
+# The variables that uv needs to reach another index, or one behind a proxy.
 _NETWORK = ("UV_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")
 
 
 def follow(block: str, directory: Path, **environment: str) -> str:
-    """Run a block of the page as a shell does that has nothing but uv and Spark."""
+    """Run a block of the page like a shell on a machine with only uv and Spark."""
     programs = directory / "programs"
     programs.mkdir(exist_ok=True)
     uv = programs / "uv"
@@ -73,7 +73,7 @@ def test_the_page_is_followed_to_a_whole_analysis(spark: SparkSession, tmp_path:
         )
     assert "ran without kernels" not in told
     assert_equal_analyses(tmp_path / "out", tmp_path / "here")
-    # Every executor had the kernels of the archive.
+    # Every executor had the archive's kernels.
     with tarfile.open(there / "environment.tar.gz") as archive:
         packed = {one.name.removeprefix("./") for one in archive if KERNEL in one.name}
     assert packed

@@ -1,4 +1,4 @@
-"""Lag for those who read committed, and commits in transactions, against models in plain Python."""
+"""Lag for read_committed consumers, and commits in transactions, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_logs_say_how_far_committed_records_go(spark: SparkSession, tmp_path: Pa
 
 
 class Modelled:
-    """Consumers and producers of some hosts, and what the answer is to say of them."""
+    """Consumers and producers of some hosts, and the expected answer about them."""
 
     def __init__(self, seed: int) -> None:
         self.told = Told()

@@ -1,4 +1,4 @@
-"""The output of an analysis is there as a whole or not at all, wherever it is ended."""
+"""The output of an analysis is there as a whole or not at all, wherever it is killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Killed(BaseException):
 
 
 def write(place: Path, text: str) -> None:
-    """What an analysis writes, all of it saying ``text``."""
+    """The output of an analysis, with ``text`` in every file."""
     for part in PARTS:
         if part == LACKING[text]:
             continue
@@ -50,7 +50,7 @@ def file_of(place: Path, part: str) -> Path:
 
 
 def found(out: Path) -> dict[str, str]:
-    """What is in each part that is there; what is between them and theirs is left out."""
+    """The content of each existing part; intermediate files are left out."""
     parts = {}
     for part in PARTS:
         file = file_of(out, part)
@@ -64,7 +64,7 @@ def whole(text: str) -> dict[str, str]:
 
 
 def state(out: Path) -> str:
-    """What a reader finds: old, new or unfinished. Fails where it is a mix."""
+    """A reader's output: old, new or unfinished. Fails if it is a mixture."""
     parts = found(out)
     assert len(set(parts.values())) <= 1, parts
     try:
@@ -79,7 +79,7 @@ def state(out: Path) -> str:
 
 @pytest.fixture(params=[True, False], ids=["again", "first"])
 def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A directory with an earlier output and what its owner put beside it, or without."""
+    """A directory with an earlier output and other files of its owner, or without them."""
     place = tmp_path / "out"
     place.mkdir(mode=0o755)
     if request.param:
@@ -96,7 +96,7 @@ def before(out: Path) -> str:
 
 @contextmanager
 def ending(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> Iterator[list[int]]:
-    """Let the renaming number ``step`` raise, and after a kill every other one too."""
+    """Let the rename number ``step`` raise, and after a kill every later one too."""
     real, calls = module.move, [0]
 
     def move(source: Path, target: Path) -> None:
@@ -111,7 +111,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> 
 
 
 def staged(out: Path) -> LocalStaging:
-    """What a killed analysis leaves: nothing of it is removed."""
+    """The leftovers of a killed analysis: nothing of it is removed."""
     place = out / f"{PREFIX}dead"
     place.mkdir()
     write(place / "new", NEW)
@@ -134,7 +134,7 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
             assert calls[0] < step
             expected = {NEW}
     assert state(out) in expected
-    # Whatever it was, the next analysis ends with its own, and with nothing of the dead one.
+    # In every case the next analysis ends with its own output, and nothing of the dead one.
     with local_staging(out) as again:
         assert not dead.directory.exists()
         write(again.new, NEW)
@@ -208,7 +208,7 @@ def test_where_a_step_fails_the_old_output_is_back(
 def test_every_step_was_tried(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ending(monkeypatch, STEPS + 1, Killed()) as calls:
         staged(out).publish()
-    # The first time there is nothing to put away, and the mark of the directory to put there.
+    # The first time there is no old output to move, but the mark of the directory to write.
     assert calls[0] == (STEPS if before_was_old(out) else len(PARTS) + 1)
 
 
@@ -297,7 +297,7 @@ def test_a_lock_that_was_removed_meanwhile_is_none(
 
     def flock(file: int, operation: int) -> None:
         calls[0] += 1
-        if calls[0] == 1:  # the analysis before ends here
+        if calls[0] == 1:  # the earlier analysis ends here
             (tmp_path / LOCK).unlink()
         real(file, operation)
 
@@ -399,7 +399,7 @@ def test_all_is_its_owners_alone_and_what_was_there_keeps_its_mode(out: Path) ->
     umask = os.umask(0)
     try:
         with local_staging(out) as place:
-            write(place.new, NEW)  # as open as can be
+            write(place.new, NEW)  # as open as possible
             place.publish()
         with local_staging(out / "deeper" / "out") as place:
             write(place.new, NEW)

@@ -60,7 +60,7 @@ def registered(broker: int, *, fenced: bool) -> bytes:
 
 
 def cluster(root: Path) -> None:
-    """Two brokers, of which one is fenced, and what they lead."""
+    """Two brokers, one of them fenced, and the partitions that they lead."""
     config = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1"}
     level = {"name": "metadata.version", "featureLevel": 20}
     topics = [("orders", ORDERS), ("__transaction_state", COORDINATORS)]
@@ -78,7 +78,7 @@ def cluster(root: Path) -> None:
 
 
 def ordinary(root: Path) -> None:
-    """Two transactions that began and did not end, one of which its coordinator knows."""
+    """Two transactions that began and did not end; its coordinator knows one of them."""
     segment = MadeSegment(0)
     segment.add(plain(0, 10))
     for producer, offset in ((PRODUCER, 10), (STRAY, 12)):
@@ -112,7 +112,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
 
 @pytest.fixture(scope="module")
 def more(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """The same with the answers that take some seconds more together."""
+    """The same with the answers that together take some seconds more."""
     root = tmp_path_factory.mktemp("more")
     others = [one for one in STATE if one not in SOME]
     return analyze([made(root / "data")], root / "out", spark=spark, answers=others)
@@ -126,12 +126,12 @@ def rows(done: Analysis, name: str) -> list[dict[str, Any]]:
 def test_groups_and_their_lag(done: Analysis) -> None:
     slow, ended = rows(done, "group_state")
     told = ("group", "type", "topic", "partitions", "lag", "max_lag", "without_end", "idle_us")
-    # Of the second partition there is no log.
+    # The second partition has no log.
     assert tuple(slow[one] for one in told) == (
         *("slow", None, "orders", 2, 10, 10, 1),
         HOUR * 1000,
     )
-    # A transaction is open from 10 on.
+    # A transaction is open from offset 10 on.
     assert (slow["stable_lag"], ended["stable_lag"]) == (6, 0)
     assert tuple(ended[one] for one in told)[:-1] == ("done", None, "orders", 1, 0, 0, 0)
 
@@ -164,7 +164,7 @@ def test_the_rest_of_the_cluster_and_what_could_not_be_read(more: Analysis) -> N
         (2, True, 0, 2, 1, ["PLAINTEXT://b2:9092"]),
         (1, False, 2, 3, 1, ["PLAINTEXT://b1:9092"]),
     ]
-    # One that is fenced stays in the ISR that it is the last of.
+    # A fenced broker stays in an ISR whose last member it is.
     assert [row["last_in_isr"] for row in rows(more, "cluster_brokers")] == [1, 2]
     [level] = rows(more, "cluster_features")
     told = ("feature", "level", "supported_level", "can_rise")
@@ -178,7 +178,7 @@ def test_the_rest_of_the_cluster_and_what_could_not_be_read(more: Analysis) -> N
 
 
 def test_the_report_and_the_files_have_it(done: Analysis) -> None:
-    # It is asked where its topic is.
+    # The answer is requested by its topic's place.
     assert [one.name for one in done.facts.answers] == SOME[:2]
     [unanswered] = done.facts.unanswered
     lacks = "tiered_storage: no log of __remote_log_metadata is among the paths"
@@ -191,7 +191,7 @@ def test_the_report_and_the_files_have_it(done: Analysis) -> None:
     assert place is not None
     lines = (place / "answers" / "group_state.csv").read_text().splitlines()
     assert [row["group"] for row in csv.DictReader(lines)] == ["slow", "done"]
-    # An analysis that is over has what it said, and Spark is not asked again.
+    # A finished analysis has its answers, and Spark is not asked again.
     [answer] = stored_answers(str(done.output.place), ["group_state"])
     assert answer.count == 2
 
@@ -202,7 +202,7 @@ def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -
     [given] = stored_answers(str(done.output.place), [later])
     assert given.rows["later"].to_pylist() == [None, None]
     assert given.rows.drop_columns(["later"]) == done.output.table("answers/group_state")
-    # What has other columns is not what was answered.
+    # A table with other columns is not the stored answer.
     other = replace(answer, columns=(Column("other", pa.string(), "new"), *answer.columns))
     with pytest.raises(ArgumentError, match="an analysis that has answered group_state"):
         stored_answers(str(done.output.place), [other])

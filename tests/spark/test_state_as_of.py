@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 pytestmark = pytest.mark.spark
-# All that was written first is from before it, the last at that very time; then comes the rest.
-# Two days after the moment, so that a group that was in use is not any more.
+# All early records are from before it, the last one at exactly that time; then come the others. Two
+# days after the moment, so that a group is no longer in use.
 CUT, LATER = TIME + 1000, TIME + 2 * 86_400_000
 AT = datetime.fromtimestamp(CUT / 1000, UTC)
 OFFSETS = "__consumer_offsets-0"
 PRODUCER = 7
-# Of the answers those that take most of the paths to a moment; the others in `make cluster`.
+# The answers that use most of the code for a moment; `make cluster` tests the others.
 SOME = ("group_offsets", "unused_topics", "hanging_transactions", "cluster_partitions")
 
 
 class Timed(MadeTopic):
-    """A log of an internal topic whose records have the time that is told."""
+    """A log of an internal topic whose records have the given time."""
 
     def put(self, time: int, key: bytes, data: bytes | None, producer: int = -1) -> int:
         return self.add(key, data, producer, time)
@@ -147,7 +147,7 @@ class Made:
     tables: AnalysisTables
     files: list[InputFile]
     known: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
-    """What was answered, by the moment and the answer."""
+    """The answers, by moment and name."""
 
     @classmethod
     def of(cls, spark: SparkSession, root: Path) -> Made:
@@ -187,7 +187,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mad
 
 
 def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the bytes of a batch that was going on, which is whole in one of two logs."""
+    """Without the bytes of an incomplete batch, which is whole in one of two logs."""
     return [{name: one for name, one in row.items() if name != "bytes"} for row in rows]
 
 
@@ -210,13 +210,13 @@ def test_as_of_a_time_it_is_what_the_logs_said_then(whole: Made, before: Made) -
 
 @pytest.mark.cluster
 def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, before: Made) -> None:
-    # Nothing is said of these, and of features and voters nothing changed.
+    # Nothing is said about these; features and voters did not change.
     still = {"tiered_storage", "unread_state", "cluster_quotas", "cluster_acls"}
     still |= {"cluster_credentials", "cluster_features", "cluster_gate", "cluster_voters"}
     still |= {"diverging_replicas"}
     names = [one.name for one in STATE_ANSWERS if one.name not in {*SOME, *still}]
     same(whole, before, *names)
-    # Or the moment would be none.
+    # Otherwise the moment would not be valid.
     now, then = (whole.rows(at, *SOME, *names) for at in (END, AsOf(AT)))
     assert {name for name in now if now[name] == then[name]} <= {"cluster_history"}
     then = whole.rows(AsOf(AT), *still)
@@ -245,14 +245,13 @@ def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
 
 
 def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    # Two that later records replaced, and the tombstone of one.
+    # Two records that later ones replaced, and the tombstone of one.
     groups(tmp_path / "data", is_whole=True, removed=(0, 2, 7))
     logs = Made.of(spark, tmp_path)
     found = logs.rows(AsOf(AT), "group_state", "unread_state")
     known = {row["group"]: row["is_known"] for row in found["group_state"]}
-    # Of the last there is only a later commit, and another may have been before it. Of the one
-    # that was deleted there is no record any more.
-    # An assignment of the member may be gone in the same way.
+    # The last one has only a later commit, and another may have been before it. The deleted one has
+    # no record any more. An assignment of the member may be gone in the same way.
     assert known == {"slow": False, "within": False, "live": False, "new": False}
     [gap] = found["unread_state"]
     assert (gap["topic"], gap["first_offset"], gap["records"]) == ("__consumer_offsets", 6, None)

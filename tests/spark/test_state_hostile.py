@@ -1,4 +1,4 @@
-"""No number that a client chose keeps others from their answers, nor does an odd moment."""
+"""Neither a number from a client nor an odd moment keeps others from their answers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_lag_that_no_number_says_is_null_and_others_are_known(done: Analysis) 
     }
     states = {row["group"]: row for row in rows(done, "group_state")}
     assert (states["ours"]["lag"], states["ours"]["without_end"]) == (6, 0)
-    # The logs of three partitions were not read; those of the others were.
+    # The logs of three partitions were not read; the other partitions' logs were.
     assert (states["theirs"]["lag"], states["theirs"]["without_end"]) == (10 - MOST, 3)
 
 
@@ -104,7 +104,7 @@ def test_what_is_below_the_start_or_was_replaced_counts_no_more(done: Analysis) 
 
 
 def coordinators(root: Path) -> None:
-    """Two partitions each, of which the second goes on for an hour."""
+    """Two partitions each; the second continues for an hour."""
     for number, at in enumerate((0, 3_600_000)):
         groups = Timed("__consumer_offsets")
         groups.name = f"__consumer_offsets-{number}"
@@ -127,7 +127,7 @@ def several(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ma
 
 
 def test_of_offsets_each_partition_has_a_moment_of_its_own(several: Made) -> None:
-    # The transactions have a minute.
+    # The transactions have a timeout of a minute.
     hanging = ("transactional_id", "open_us")
     hour = 3_600_000_000
     for moment, expected in (

@@ -1,4 +1,4 @@
-"""In an object store a reader finds one output, wherever an analysis into it is ended."""
+"""In an object store a reader finds one output, wherever an analysis into it is killed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def analyze(out: Store, text: str) -> None:
 
 
 def state(out: Path) -> str:
-    """What a reader finds; fails where it is a mixture or lacks a part."""
+    """A reader's output; fails if it is a mixture or lacks a part."""
     if not (out / CURRENT).exists():
         with pytest.raises(FlexwireError, match="there is no complete analysis"):
             published(Store(out))
@@ -93,7 +93,7 @@ def state(out: Path) -> str:
 
 
 def age(out: Path, run: str, seconds: float) -> None:
-    """Let all that a run has written be so old."""
+    """Make everything that a run has written this old."""
     for path in out.rglob("*"):
         if run in str(path) and path.is_file():
             when = path.stat().st_mtime - seconds
@@ -124,8 +124,8 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
     else:
         assert steps == STEPS
         assert state(out) == "new"
-    # Whatever it was, the next one is the output, and a day later nothing of it is left but what
-    # somebody may still read.
+    # In every case the next output is complete, and a day later only files that a reader may still
+    # use are left of the earlier one.
     for text in ("1", "2", "3"):
         analyze(Store(out), text)
         assert state(out) == text
@@ -158,7 +158,7 @@ def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path)
         assert state(out) == "other"
         one.publish()
         assert state(out) == "one"
-    # A reader that began before goes on.
+    # A reader that began earlier continues.
     assert runs(out) == {one.run, other.run}
 
 
@@ -228,7 +228,7 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
                 write_output(staging.files)
                 staging.files.write("report.html", text.encode())
                 staging.publish()
-                # From here on nobody is told of what was published.
+                # From here on nobody learns what was published.
                 store.way = lambda asked: "gone" if asked.is_read else ""
 
         for text in ("old", "new"):

@@ -1,4 +1,4 @@
-"""`spark-submit` says where an analysis runs, of the command and of a script of one's own."""
+"""`spark-submit` decides where an analysis runs, for the command and for a user's script."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_it_runs_where_spark_submit_says(
     if what == "command":
         assert f"Report: {out / 'report.html'}" in done.stdout
     else:
-        # A session that the script has is taken, and goes on.
+        # A session of the script is used, and stays open.
         assert f"goes on 3 {standalone.url}" in done.stdout
     assert apps(standalone) == before + 1
     assert_equal_analyses(out, here)
@@ -69,7 +69,7 @@ def test_it_runs_where_spark_submit_says(
 def test_the_command_itself_takes_a_master(
     standalone: Cluster, shaped: list[str], here: Path, tmp_path: Path
 ) -> None:
-    """Settings besides are Spark's own, from where it looks for them."""
+    """Other settings are Spark's own, from its usual places."""
     before = apps(standalone)
     out, conf = tmp_path / "out", defaults(tmp_path / "conf", EXECUTORS)
     command = [sys.executable, "-m", "flexwire", "analyze", *shaped, "--out", str(out)]

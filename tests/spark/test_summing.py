@@ -1,4 +1,4 @@
-"""The sums of all tasks are merged by the driver, in the order of ranges, each once."""
+"""The driver merges the sums of all tasks in the order of ranges, each once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Seen:
-    """Sums that say of which tasks they are."""
+    """Sums that name their tasks."""
 
     def __init__(self, span_us: int, *, spills: bool = False) -> None:  # noqa: ARG002 - as the sums that it stands for
         assert span_us == 7

@@ -41,7 +41,7 @@ RANGE_BYTES = 15_000
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A capture of any size is cut up."""
+    """A capture of any size is divided."""
     monkeypatch.setattr(capture_job, "LEAST_BYTES", 0)
 
 
@@ -67,7 +67,7 @@ def run_here(
     work: Callable[[int, TaskOutput], Any],
     task_output: TaskOutput,
 ) -> list[CommittedTask[Any]]:
-    """Run tasks in this process, each with work that has travelled."""
+    """Run tasks in this process, each with pickled work."""
     tasks.append(count)
     packed = pickle.dumps(work)
     return [
@@ -226,7 +226,7 @@ def test_files_that_many_tasks_look_at_are_in_the_same_order(
     tasks: list[int] = []
     monkeypatch.setattr(capture_job, "run_tasks", partial(run_here, tasks))
     files = write_capture(tmp_path / "capture", 1, replace(CLEAN, files=7))
-    # Names say nothing of when files begin.
+    # Names do not say when files begin.
     files = [one.rename(one.with_name(f"{-at % 4}-{one.name}")) for at, one in enumerate(files)]
     files.append(tmp_path / "capture/none.pcap")
     files[-1].write_text("no capture")

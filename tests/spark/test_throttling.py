@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MS = 1000
-# Exchanges of a connection: asked, answered, and for how long the response throttles; all in ms.
+# Exchanges of a connection: request, response and throttle time, all in ms.
 SLOW = [(0, 2, 100), (10, 105, 0)]
 PATIENT = [(0, 2, 100), (150, 153, 0)]
 PIPELINED = [(0, 5, 100), (1, 108, 0), (2, 110, 0)]
@@ -46,9 +46,9 @@ def tell(told: Told, client_id: str | None, end: str, exchanges: Exchanges, **mo
 
 
 def expected(exchanges: Exchanges) -> list[tuple[int, int, bool]]:
-    """Return, by place, of those that waited: for how many ms, and whether they were sent before.
+    """Return the waiting ms of delayed requests by place, and whether each was sent before.
 
-    It is what the definition says, one millisecond after the other.
+    The definition itself, one millisecond after the other.
     """
     muted: dict[int, int] = {}
     for place, (_, answered, throttle) in enumerate(exchanges):
@@ -97,7 +97,7 @@ def test_the_wait_is_the_time_in_which_the_broker_read_nothing(spark: SparkSessi
     assert sorted(found) == sorted(wanted)
     assert len(found) > 50
     assert {early for *_, early in found} == {True, False}
-    # What was waited is left out of the latency, and nothing else is.
+    # Only the wait is left out of the latency.
     raw = sum(one["latency_us"] for one in told.frames if "latency_us" in one)
     rows = slowest(tables, 1000).collect()
     assert sum(one.latency_us for one in rows) == raw - sum(one[2] for one in wanted)
@@ -135,7 +135,7 @@ def test_clients_that_are_throttled_and_those_that_do_not_wait(spark: SparkSessi
     told_of = {one.client_id: one for one in latency(tables).collect()}
     slow, piped, log = told_of["slow"], told_of["pipelined"], told_of["logged"]
     assert (slow.throttled, slow.throttled_us, slow.max_us) == (1, 92 * MS, 3 * MS)
-    # What a pipelined request waited for the response before it stays in its latency.
+    # The wait of a pipelined request for the previous response stays in its latency.
     assert (piped.throttled, piped.pipelined, piped.max_us) == (2, 2, 8 * MS)
     assert (log.throttled, log.max_us) == (0, 95 * MS)
 
@@ -159,6 +159,6 @@ def test_every_response_that_says_for_how_long_is_looked_at(message: str) -> Non
         for one in fields
         if "throttle" in one.name.lower()
     }
-    # Where it is, it stands at the top and has one name.
+    # If it is there, it is at the top and has one name.
     assert {name for name, _ in names} <= {"ThrottleTimeMs"}
     assert (("ThrottleTimeMs", 0) in names) == (message in throttled_messages()) == bool(names)

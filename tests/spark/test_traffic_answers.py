@@ -79,16 +79,16 @@ def tables(spark: SparkSession) -> AnalysisTables:
     # Two topics, one of them by its id, and a partition without records.
     both = _produce(("orders", NO_ID, [300, None]), (None, ORDERS_ID, [20]), (HOSTILE, None, [50]))
     told.exchange(("app", APP), "Produce", 20_000, 9_000, both, {}, sizes=(500, 30))
-    # Four fetches: records after 2 ms; none after all of the wait; none, and early; few, and late.
+    # Four fetches: records after 2 ms; none after the whole wait; none, early; few, late.
     got = _fetched((None, ORDERS_ID, [200]), (None, UNKNOWN_ID, [70]))
     told.exchange(("app", APP), "Fetch", 30_000, 2_000, WAITS, got, sizes=(80, 400))
     told.exchange(("app", APP), "Fetch", 40_000, 500_000, WAITS, _fetched(("orders", None, [0])))
     told.exchange(("app", APP), "Fetch", 600_000, 1_000, WAITS, _fetched(("orders", None, [None])))
-    # Later than its max wait, and with as much as it asked for.
+    # Later than its max wait, and with as much as it requested.
     told.exchange(("app", APP), "Fetch", 700_000, 600_000, WAITS, _fetched(("orders", None, [10])))
     longest = {"max_wait_ms": 2**31 - 1, "min_bytes": 2**31 - 1}
     told.exchange(("app", "10.0.0.9:50003"), "Fetch", 0, 1_000, longest, {}, sizes=(0, 0))
-    # A fetch over midnight UTC (START_US is 22:13:20), that fails for two partitions.
+    # A fetch over midnight UTC (START_US is 22:13:20) that fails for two partitions.
     midnight = DAY - START_US % DAY
     told.exchange(
         ("app", APP), "Fetch", midnight - 500, 1_000, WAITS,
@@ -98,7 +98,7 @@ def tables(spark: SparkSession) -> AnalysisTables:
     for at, api in enumerate(("SaslHandshake", "SaslAuthenticate", "Metadata", "SaslHandshake")):
         told.exchange((None, OTHER), api, at * 100_000, 1_000, {}, {"error_code": 0})
     told.exchange((None, OTHER), "SaslAuthenticate", 5 * SECOND, 1_000, {}, {"error_code": 58})
-    # A code that nobody knows, and no answer at all on a connection that the broker closes.
+    # An unknown code, and no answer on a connection that the broker closes.
     told.exchange(("app", "10.0.0.9:50001"), "Heartbeat", 0, 1_000, {}, {"error_code": 9999})
     told.exchange(("app", "10.0.0.9:50001"), "Heartbeat", SECOND, None)
     told.exchange(("app", "10.0.0.9:50002"), "Heartbeat", 70 * SECOND + 100, 1_000)
@@ -128,11 +128,11 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
         for one in found
         if one.client_id == "app"
     }
-    # Requests: two in Produce by name and by id, the fetch with 200 and the one with 10 bytes.
+    # Requests: two in Produce by name and by id, the fetch with 200 bytes and the one with 10.
     assert topics.pop((0, "orders", None)) == (4, 320, 210)
     assert topics.pop((0, HOSTILE, None)) == (1, 50, 0)
     assert topics.pop((0, None, UNKNOWN_ID)) == (1, 0, 70)
-    # The fetch over midnight was sent on one day, and counts on that of its records.
+    # The fetch over midnight was sent on one day, and counts on the day of its records.
     assert topics.pop((1, "orders", None)) == (1, 0, 40)
     assert topics.pop((1, None, None)) == (0, 0, 50)
     # Metadata, three fetches without records, three heartbeats.
@@ -142,7 +142,7 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
 
 @pytest.mark.spark
 def test_bytes_that_a_request_log_does_not_say_are_not_known(spark: SparkSession) -> None:
-    """Whatever carries records: a size that is said counts, one that is not makes a sum unknown."""
+    """Every message with records: a known size counts, and an unknown one makes a sum unknown."""
     told, log = Told(), (None, None)
     produced = {"a": 300, "b": None}
     for name, size in produced.items():

@@ -1,7 +1,7 @@
-"""Two attempts of a task run at once, one of which counts: its rows are there once.
+"""Two attempts of a task run at once, and only one counts: its rows are there once.
 
-Spark begins a slow task again beside itself, and does not wait for the attempt that lost. Here the
-attempt that loses begins first, and the other one does all its work in the middle of it.
+Spark starts a second attempt of a slow task, and does not wait for the attempt that lost. Here the
+losing attempt begins first, and the other one does all its work during it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def work(meanwhile: Callable[[], None], number: int, task_output: TaskOutput) ->
 
 
 def nothing() -> None:
-    """Nobody is beside it."""
+    """No other attempt runs."""
 
 
 @pytest.mark.slow

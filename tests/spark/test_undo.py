@@ -1,4 +1,4 @@
-"""The last analysis is taken out of tables that grow, of Delta and of Iceberg, without Spark."""
+"""The last analysis is removed from growing Delta and Iceberg tables, without Spark."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def again(out: OutputDirectory, form: str) -> GrownTables:
 
 
 def fresh(tables: GrownTables) -> GrownTables:
-    """The same tables as they are now."""
+    """The same tables in their present state."""
     return again(tables.out, "delta" if isinstance(tables, DeltaTables) else "iceberg")
 
 
 def analyze(tables: GrownTables, text: str, day: int = 0, offset: int | None = None) -> str:
-    """Analyze the input ``text`` on a day; return its run, or that of the one that is in."""
+    """Analyze the input ``text`` on a day; return its run, or the earlier run of this input."""
     made = grown_staging(fresh(tables), sources(text), lambda _: text, append=True)
     with made as writing:
         if writing.known_run:
@@ -65,26 +65,26 @@ def analyze(tables: GrownTables, text: str, day: int = 0, offset: int | None = N
 
 
 def rows(tables: GrownTables) -> dict[str, list[str]]:
-    """What is in each table, by flexwire's reader."""
+    """The rows of each table, by flexwire's reader."""
     found = fresh(tables).complete_output()
     return {name: sorted(map(repr, found.table(name).to_pylist())) for name in TABLES}
 
 
 def plain(tables: GrownTables) -> int:
-    """How many frames a reader finds that does not ask the ledger."""
+    """The number of frames for a reader that does not use the ledger."""
     table: Any = fresh(tables).table("frames").open()  # type: ignore[attr-defined]  # both formats have it
     found = table.to_pyarrow_table() if isinstance(tables, DeltaTables) else table.scan().to_arrow()
     return int(found.num_rows)
 
 
 def state_of(tables: GrownTables) -> tuple[str | None, dict[Partition, int]]:
-    """The state that the next analysis begins with, and the offsets."""
+    """The state and the offsets with which the next analysis begins."""
     ledger = fresh(tables).ledger.snapshot()
     return ledger.open_state, ledger.next_offsets
 
 
 def undo(tables: GrownTables, run: str) -> int:
-    """Take an analysis out; return how many files it had."""
+    """Remove an analysis; return how many files it had."""
     groups = [*staging.to_undo(fresh(tables), run)]
     staging.undo(fresh(tables), run)
     return sum(len(group.files) for group in groups)
@@ -100,12 +100,12 @@ def test_what_is_undone_is_as_if_it_had_never_been(tables: GrownTables) -> None:
     assert state_of(tables) == (run, {LOG: 99})
     assert undo(tables, run) == len(TABLES)
     assert (rows(tables), state_of(tables), plain(tables)) == before
-    # Its input is not in, and comes in again.
+    # Its input is not in the tables, and is added again.
     second = analyze(tables, "three", 2, offset=99)
     assert second != run
     assert [*map(len, rows(tables).values())] == [*map(len, after.values())] == [3, 3, 3]
     assert plain(tables) == 3
-    # Nothing of the first time is left.
+    # Nothing of the first analysis is left.
     assert not [*tables.out.entries(f"tables/frames/analysis={run}")]
     assert not tables.out.exists(f"runs/{run}/facts.json")
 
@@ -154,7 +154,7 @@ def test_what_is_killed_is_completed(
     assert plain(tables) == 2
     analyze(tables, "three")
     assert plain(tables) == (3 if step == "note_tables" else 2)
-    # Whoever reads the files that were in a table until now can go on.
+    # A reader of files that a table had until now can continue.
     assert [*tables.out.entries(f"tables/frames/analysis={run}")]
     analyze(tables, "four")
     is_left = next(iter(tables.out.entries(f"tables/frames/analysis={run}")), None) is not None
@@ -162,7 +162,7 @@ def test_what_is_killed_is_completed(
 
 
 def test_what_was_joined_before_is_not_in_the_way(tmp_path: Path) -> None:
-    """The last analysis is not joined before another one is in."""
+    """The last analysis is joined only after another one is added."""
     tables = DeltaTables(OutputDirectory(str(tmp_path / "out")))
     runs = [analyze(tables, str(number), number // 6) for number in range(9)]
     before = rows(tables)

@@ -1,4 +1,4 @@
-"""Tables that grow stay small: files are joined, old days go, and no row is lost by it."""
+"""Growing tables stay small: files are joined, old days removed, and no row is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 KEYS = ("analysis", "client_id")
 HOUR = timedelta(hours=1)
-# Three days, two of them over.
+# Three days; two of them are over.
 HOURS = times(72)
 
 
@@ -54,7 +54,7 @@ def out(tmp_path: Path) -> OutputDirectory:
 
 
 def rows(out: OutputDirectory, name: str = "frames") -> list[tuple[Any, ...]]:
-    """What a reader finds, by whatever door."""
+    """The rows that a reader finds, by each way of reading."""
     table = TableLog(out, name).open()
     assert table is not None
     plain = sorted(tuple(row[key] for key in KEYS) for row in table.to_pyarrow_table().to_pylist())
@@ -87,12 +87,12 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(out: OutputDirectory) 
     assert (rows(out), rows(out, MESSAGE)) == before
     # One file a day, and the last analysis, which can still be taken out.
     assert [len(files(out, name)) for name in ("frames", MESSAGE, "connections")] == [3, 3, 3]
-    # What is joined is not joined again before as many have come as are worth it.
+    # Joined files are joined again only after enough new ones have come.
     assert not [*to_join(out)]
     append_hours(out, 1, NOON + 21 * HOUR)
     assert not [*to_join(out)]
     assert len(rows(out)) == 22
-    # The same input is still in, and without append all of it goes.
+    # The same input is still in the tables, and without append all of it is removed.
     assert not analyze(out, "11-22T12")
     analyze(out, "new", append=False)
     assert [client for _, client in rows(out)] == ["new"]
@@ -110,7 +110,7 @@ def test_a_store_is_kept_small_too() -> None:
         assert len(files(stored)) == 2
         retire(stored, [*to_retire(stored, date(2026, 11, 23))])
         assert [client for _, client in rows(stored)] == ["three"]
-        # Files that were taken out stay for the readers that have begun.
+        # Removed files stay for readers that have already begun.
         left = {
             entry.name
             for entry in stored.entries("tables/frames/")
@@ -127,7 +127,7 @@ def test_a_store_is_kept_small_too() -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None:
-    """The law of flat cost, in files and rows, which a busy machine does not change."""
+    """The law of constant cost, in files and rows, which a busy machine does not change."""
     written = []
     for hour in range(HOURS):
         append_hours(out, 1, NOON + hour * HOUR)
@@ -138,15 +138,15 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
         written.append(sum(pq.read_metadata(path).num_rows for path in ledger_files(out)))
         for name in ("frames", MESSAGE, "connections"):
             days = {file["day"] for file in files(out, name)}
-            # A day that is over is one file; the last two may have those of their hours.
+            # A finished day is one file; the last two days may have hourly files.
             assert len(files(out, name)) <= len(days) + 2 * 24
             assert commits_to_read(out, name) <= 10
-    # Each entry was written again once for each power of the fan-out at most.
+    # Each entry was rewritten at most once for each power of the fan-out.
     assert written[-1] <= HOURS * 3
     growth = [later - earlier for earlier, later in pairwise(written)]
     assert sum(growth[-32:]) <= sum(growth[:32]) + ledger._FANOUT
     assert len(rows(out)) == HOURS
-    # What is over has left no note that the next one reads.
+    # A finished operation has left no note for the next one.
     assert not [*out.entries("_staging/")]
 
 
@@ -212,7 +212,7 @@ def test_joining_that_is_killed_loses_nothing(
     assert rows(out) == before
     compact(out)
     assert rows(out) == before
-    # What it left is removed, and nothing else.
+    # Its leftovers are removed, and nothing else.
     upkeep.remove_unnamed_files(out, ["frames", MESSAGE, "connections", "ledger"], 0)
     assert rows(out) == before
     assert out.path is not None
@@ -276,7 +276,7 @@ def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
     assert len(plain_clients(out)) == 13
     assert output(out.url).table("frames", ["client_id"])["client_id"].to_pylist() == ["new"]
     assert len(output(out.url).files("frames")) == 1
-    # The next one takes the others out for all readers.
+    # The next analysis removes the others for all readers.
     assert not analyze(out, "new")
     assert [client for _, client in rows(out)] == ["new"]
 
@@ -293,7 +293,7 @@ def test_old_days_go_and_what_was_seen_since_stays(out: OutputDirectory) -> None
     left = {client for _, client in rows(out)}
     assert left == {f"{NOON + n * HOUR:%m-%dT%H}" for n in range(12, 30)} | {"long"}
     assert not [*to_retire(out, date(2026, 11, 23))]
-    # What is gone counts as known.
+    # Removed analyses count as known.
     assert not analyze(out, "11-22T12")
     connections = output(out.url).table("connections", ["client"])["client"].to_pylist()
     assert sorted(connections) == sorted(left)
@@ -332,7 +332,7 @@ def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> No
 
 @pytest.mark.slow
 def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) -> None:
-    """They are partitioned by analysis too, and their files have no such column."""
+    """They are partitioned by analysis too, and their files lack that column."""
     place = out.child("tables/frames")
     fields = [*FRAMES_TABLE, pa.field("day", pa.date32()), pa.field("analysis", pa.string())]
     DeltaTable.create(
@@ -345,7 +345,7 @@ def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) ->
     with delta_staging(out, sources("old"), lambda _: "old", append=True) as writing:
         writing.task_output.constants.clear()
         write(writing, "old")
-        # Of the others it says whose they are.
+        # For the others it names their owner.
         writing.publish()
     append_hours(out, 19)
     assert len(rows(out)) == 20

@@ -1,4 +1,4 @@
-"""Analyses of captures in a bucket, and of files that cannot be read."""
+"""Analyses of captures in a bucket, and of unreadable files."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def bucket() -> Iterator[str]:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command, in a process whose Spark has the environment of now; then it reads there."""
+    """The command, in a process whose Spark has the current environment; then it reads there."""
     command = [sys.executable, "-c", f"{AS_ONE}({list(map(str, arguments))})"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def run_and_read(arguments: list[str]) -> None:
-    """Analyze in a session that goes on, and let it count in what was written."""
+    """Analyze in a session that continues, and let it count the written rows."""
     conf = with_archive(SMALL_JAVA | SMALL_CONF)
     spark = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
     command.main(arguments, standalone_mode=False)
@@ -110,7 +110,7 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     assert {row["source"] for row in tables[1]["frames"]} == set(urls)
     told = json.loads((tmp_path / "there/tables/_SUCCESS").read_text())
     assert sorted(told["sources"]) == sorted([wrong, *urls])
-    # What Spark read there in the same process.
+    # The rows that Spark read there in the same process.
     counts = json.loads(ran.stdout.splitlines()[-1])
     assert counts == {
         "requests": found.dataset("frames").count_rows(pc.field("direction") == "request"),

@@ -31,7 +31,7 @@ class Told:
         self._next: Counter[tuple[str, str]] = Counter()
 
     def connection(self, client: str, first_us: int, last_us: int, **more: Any) -> str:
-        """A connection of a client's end, Kafka and seen from start to end."""
+        """A connection of a client's end, known as Kafka and captured from start to end."""
         row = {
             "connection": f"{client}>{BROKER}",
             "client": client,
@@ -84,7 +84,7 @@ class Told:
             "frame_index": self._next[connection, direction],
             "message": message,
             "api_key": entry.api_key,
-            # A client may send the same one each time.
+            # A client may send the same id each time.
             "correlation_id": 7,
             "client_id": client_id,
             "size": size,
@@ -95,7 +95,7 @@ class Told:
         self.frames.append(both | about | {"api_name": entry.type.api_name(message)} | more)
 
     def tables(self, spark: SparkSession) -> AnalysisTables:
-        """These rows as tables, with the messages that there are."""
+        """These rows as tables, with the existing messages."""
         found = {
             name: _table(spark, rows, table_schema(name, record_bytes=False))
             for name, rows in self.messages.items()

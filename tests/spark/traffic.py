@@ -68,7 +68,7 @@ def response(
 
 
 class Traffic:
-    """Writes connections into capture files, a millisecond from frame to frame."""
+    """Writes connections into capture files, with a millisecond between frames."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -85,7 +85,7 @@ class Traffic:
         self.send_raw(connection, direction, framed(payload))
 
     def send_raw(self, connection: Any, direction: str, data: bytes) -> None:
-        """Bytes as they are, counted as one frame."""
+        """Bytes without changes, counted as one frame."""
         connection.send(direction, data, timestamp_us=self._tick())
         self.sent += 1
         self.bytes += len(data)

@@ -1,7 +1,6 @@
-"""A small S3 server that fails on request: it fails, cuts off, returns wrong data and remembers
-requests.
+"""A small S3 server that fails on request: errors, cut-off or wrong data; it records requests.
 
-It holds every content that a key has had, so that an answer can be an older one.
+It keeps every content that a key has had, so that an answer can be outdated.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)|bytes=-(\d+)")
 
 
 class Version(NamedTuple):
-    """What a key had; without data it was removed."""
+    """A key's content at a time; without data it was removed."""
 
     data: bytes | None
     when: datetime
@@ -40,7 +39,7 @@ class Version(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One request: its number, its method, and what it is for."""
+    """One request: its number, its method, and its purpose."""
 
     number: int
     method: str
@@ -71,17 +70,17 @@ class Answer:
 
 
 BEFORE = ("500", "503", "reset")
-"""Ways to fail of every request, which then does nothing."""
+"""Ways in which a request fails without an effect."""
 
 AFTER = ("lost", "500 after")
-"""Ways to fail of every request, which has done what it was for."""
+"""Ways in which a request fails after its effect."""
 
 OF_BODIES = ("cut", "short", "long", "another range", "whole", "older", "gone")
-"""Ways to answer a read of bytes with others."""
+"""Ways to answer a read with other bytes."""
 
 
 class Store:
-    """What the server holds; ``way`` says how a request is to go wrong, if it is."""
+    """The server's content; ``way`` says how a request fails, if it fails."""
 
     def __init__(self) -> None:
         self.keys: dict[str, list[Version]] = {}
@@ -100,7 +99,7 @@ class Store:
         return made
 
     def seen(self, key: str, way: str) -> Version | None:
-        """What a reader is told of a key."""
+        """The facts that a reader gets about a key."""
         versions = self.keys.get(key, [])
         if way == "gone" or not versions:
             return None
@@ -201,7 +200,7 @@ class Store:
             else:
                 rows.append((key, version))
         if way == "half":
-            # It says that it is all.
+            # It says that the list is complete.
             rows = rows[: len(rows) // 2]
         most = int(query.get("max-keys", PAGE))
         is_cut, rows = len(rows) > most, rows[:most]

@@ -1,4 +1,4 @@
-"""Object stores on loopback: moto for S3, an emulator for Google's, and one that misbehaves."""
+"""Object stores on loopback: moto for S3, an emulator for Google's, and a faulty store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUCKET = "captures"
 HOST = "127.0.0.1"
 ACCOUNT = "123456789012"
 AZURITE = "FLEXWIRE_AZURITE"
-"""The variable that names azurite-blob, where it is: it comes from npm, which tests do without."""
+"""The variable with the path of azurite-blob: it comes from npm, which tests do not use."""
 
 ACCOUNT_NAME = "devstoreaccount1"
 ACCOUNT_KEY = (
@@ -35,13 +35,13 @@ ACCOUNT_KEY = (
 
 
 def backend() -> object:
-    """What moto holds, without a request."""
+    """The content of moto, without a request."""
     return s3_backends[ACCOUNT]["aws"]
 
 
 @contextmanager
 def environment(**values: str | None) -> Iterator[None]:
-    """Variables of the environment that no store was opened with before."""
+    """Environment variables with which no store was opened before."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
             if value is None:
@@ -96,7 +96,7 @@ def gs() -> Iterator[str]:
 
 @contextmanager
 def az() -> Iterator[str]:
-    """Azurite, of npm; its account and key are the same for everybody."""
+    """Azurite, from npm; its account and key are the same for everybody."""
     with socket.create_server((HOST, 0)) as free:
         port = free.getsockname()[1]
     command = [os.environ[AZURITE], "--inMemoryPersistence", "--skipApiVersionCheck"]

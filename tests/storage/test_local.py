@@ -1,4 +1,4 @@
-"""Files of this machine: modes, growing ones, links, and what a listing costs."""
+"""Files of this machine: modes, growing files, links, and the cost of a listing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def source(place: OutputDirectory, data: bytes) -> tuple[Path, InputFile]:
 def test_a_file_of_any_time_is_listed(
     place: OutputDirectory, seconds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """File systems with 64 bits for a time have years that no calendar has."""
+    """File systems with 64-bit times have years that no calendar has."""
     place.write("a", b"")
     stat_of = Path.stat
 

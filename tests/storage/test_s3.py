@@ -1,4 +1,4 @@
-"""Features of S3 alone: parts, pages, credentials, and servers that fail in the middle."""
+"""Features of S3 only: parts, pages, credentials, and servers that fail during a request."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_parts_of_a_writer_that_was_killed_are_swept(bucket: OutputDirectory) ->
     for key in ("tables/part", "others/part"):
         files.call_s3("create_multipart_upload", Bucket=servers.BUCKET, Key=key)
     tables = bucket.child("tables")
-    # moto says of each that it began in 2010.
+    # moto reports for each that it began in 2010.
     assert tables.sweep(datetime(2010, 1, 1, tzinfo=UTC)) == 0
     assert tables.sweep(datetime.now(UTC)) == 1
     assert [upload["Key"] for upload in unfinished(bucket)] == ["others/part"]
@@ -160,9 +160,9 @@ def test_a_forked_process_opens_its_own(bucket: OutputDirectory) -> None:
 
 
 def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[str]:
-    """What reading, reading a range and listing say of a server that goes that way."""
+    """The results of reading, reading a range and listing on a server that fails in this way."""
     once: dict[str, Any] = {"retries": {"max_attempts": 0}}
-    # A busy machine may take seconds for an answer that does come.
+    # A busy machine may take seconds for an answer.
     if way == "silent":
         monkeypatch.setattr(filesystems, "ANSWER_SECONDS", 3)
         once["read_timeout"] = 1

@@ -1,4 +1,4 @@
-"""Paths and URLs: what each means, what is refused, and what no message repeats."""
+"""Paths and URLs: their meaning, refusals, and what no message repeats."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ DATA = bytes(range(256)) * 8
 
 
 def parquet(first: int) -> bytes:
-    """A file whose columns are as they are in memory, so that any bytes read as some values."""
+    """A file with columns in their memory layout, so that any bytes read as values."""
     rows = {"number": [*range(first, first + 100)], "text": [f"{first:09}"] * 100}
     made = io.BytesIO()
     pq.write_table(
@@ -44,7 +44,7 @@ def parquet(first: int) -> bytes:
     return made.getvalue()
 
 
-# What each file held before, and what it holds.
+# The earlier and the present content of each file.
 FILES = {
     "data": (DATA[:1000], DATA[::-1]),
     "table.parquet": (parquet(0), parquet(500)),
@@ -57,7 +57,7 @@ FILES = {
 def served() -> Iterator[tuple[Store, str]]:
     store = Store()
     with pytest.MonkeyPatch.context() as patch:
-        # Else botocore waits some seconds before it asks again.
+        # Otherwise botocore waits some seconds before it retries.
         patch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"retries": {"max_attempts": 0}}})
         with serving(store) as url:
             yield store, url
@@ -95,7 +95,7 @@ CALLS: dict[str, Callable[[OutputDirectory, Path], object]] = {
 
 
 def ways(asked: Asked) -> list[str]:
-    """How the answer to a request may be wrong, without being right at another moment."""
+    """How the answer to a request may be wrong, although it would be right at no other moment."""
     if asked.is_body:
         return [*BEFORE, *OF_BODIES]
     if asked.is_listing:
@@ -122,7 +122,7 @@ def held(store: Store, place: OutputDirectory) -> dict[str, bytes]:
 def outcome(
     call: Callable[[OutputDirectory, Path], object], place: OutputDirectory, large: Path
 ) -> str | StorageError:
-    """What a call returns, as text, or raises."""
+    """The result of a call, as text, or its error."""
     try:
         return str(call(place, large))
     except StorageError as error:
@@ -143,7 +143,7 @@ def test_one_wrong_answer_changes_no_result(
     assert asked
     for at in asked:
         if call == "list" and not at.is_listing:
-            continue  # what a listing says of a file is all that is known of it
+            continue  # only a listing has facts about a file
         for way in ways(at):
             place = prepared(served)
             store.way = lambda one, number=at.number, way=way: way if one.number == number else ""  # type: ignore[misc] # mypy takes the defaults for arguments

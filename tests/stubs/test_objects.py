@@ -1,4 +1,4 @@
-"""Message objects in a person's hands: made of plain values, shown, compared, changed."""
+"""Message objects as a person uses them: made from plain values, shown, compared, changed."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def test_repr_shows_what_is_not_default_and_what_every_version_has_without_a_def
         "topic_id=UUID('00000000-0000-0000-0000-000000000005'), name='orders')], "
         "allow_auto_topic_creation=False, unknown_tagged_fields={42: b'x'})"
     )
-    # Partition 0 is a partition, an offset of 0 an offset; the log start offset came later.
+    # A partition of 0 is a partition, an offset of 0 an offset; the log start offset came later.
     partition = FetchRequest.FetchPartition(partition_max_bytes=0)
     assert repr(partition) == (
         "FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=0)"
     )
-    # Every version that has the structure has its fields, and their spec says what they mean.
+    # Every version with the structure has its fields, and their spec gives their meaning.
     assert repr(FetchRequest.ReplicaState()) == "FetchRequest.ReplicaState()"
     assert repr(HeartbeatResponse()) == "HeartbeatResponse(error_code=0)"
-    # A tagged field is not there at its default.
+    # A tagged field at its default is not written.
     fenced: Any = message("BrokerRegistrationChangeRecord")
     assert "fenced" in str(fenced.__struct_fields__)
     assert "fenced" not in repr(fenced())
@@ -89,7 +89,7 @@ def test_structures_may_be_given_as_mappings() -> None:
     assert MetadataRequest.of(topics=None) == MetadataRequest(topics=None)
     sent = MetadataRequest.of(topics=[{"name": "orders"}])
     assert MetadataRequest.decode(sent.encode(9), 9) == sent
-    # The class keeps a mapping, and writes it.
+    # The class stores a mapping, and writes it.
     kept = MetadataRequest(topics=[{"name": "orders"}])  # type: ignore[list-item]  # as it says
     assert kept != sent
     assert kept.encode(9) == sent.encode(9)
@@ -159,7 +159,7 @@ def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
     assert type(changed) is FetchRequest
     assert (request.max_wait_ms, changed.max_wait_ms) == (5, 6)
     assert changed.replace(max_wait_ms=5) == request
-    # As in `copy.copy`, what is not replaced is the same object.
+    # As in `copy.copy`, values that are not replaced are the same objects.
     assert changed.topics is request.topics
     with pytest.raises(TypeError, match="max_wiat_ms"):
         request.replace(max_wiat_ms=6)
@@ -168,7 +168,7 @@ def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
 
 
 def names_on_a_message() -> list[str]:
-    """Every public attribute that a message class has before it has a field."""
+    """Every public attribute of a message class before it has a field."""
     return [name for name in dir(Message) if not name.startswith("_")]
 
 

@@ -1,4 +1,4 @@
-"""A user's project type-checks: mypy and pyright, both strict, find each mistake and no other."""
+"""A user's project type-checks: strict mypy and pyright find each mistake and no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# A line says in a comment which errors are expected on it, or which type is revealed.
+# A comment on a line names its expected errors or its revealed type.
 PROJECT = """\
 from __future__ import annotations
 
@@ -114,21 +114,21 @@ def run(project: Path, *arguments: str) -> str:
         check=False,
         timeout=300,
     )
-    # Both say with 1 that they found mistakes.
+    # Both end with 1 if they found mistakes.
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
 def mypy(project: Path) -> list[tuple[int, str, str]]:
-    """What mypy says of the project: (line, error code or "", text)."""
+    """mypy's messages about the project: (line, error code or "", text)."""
     told = run(project, "mypy", "--strict", "--config-file=", "project.py")
     return [(int(line), code, text) for line, _, text, code in _TOLD.findall(told)]
 
 
 @pytest.fixture(scope="module")
 def pyright(project: Path) -> list[tuple[int, str, str]]:
-    """What pyright says of the project: (line, severity, text)."""
+    """pyright's messages about the project: (line, severity, text)."""
     told = run(project, "basedpyright", "--pythonpath", sys.executable, "--outputjson")
     return [
         (one["range"]["start"]["line"] + 1, one["severity"], one["message"])

@@ -1,4 +1,4 @@
-"""Rows of message tables that carry records, and the rows of records that objects make of them."""
+"""Rows of message tables with records, and the rows of records that objects make from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a message, and the records of its partitions by their numbers."""
+    """A topic of a message, and the records of its partitions by partition number."""
 
     name: str | None
     topic_id: str | None
@@ -43,12 +43,12 @@ class Carrier:
 
     @property
     def time(self) -> int:
-        """When it was captured, in microseconds."""
+        """The capture time, in microseconds."""
         return 1_700_000_000_000_000 + self.index
 
 
 def message_rows(where: RecordsField, carriers: Iterable[Carrier]) -> pa.RecordBatch:
-    """The rows of a message table, but for what no row of records is made from."""
+    """The rows of a message table, with only the columns that rows of records need."""
     rows = [
         {
             "connection": one.connection,

@@ -1,8 +1,8 @@
 """``python -m tests.tables.fixed_rows DIRECTORY``: write the rows and facts of captures to keep.
 
-`tests/vectors/captures` has small captures, and beside each what an analysis says of it. That was
-written once when an analysis of Spark's joins over Python objects, which is gone, said the same as
-the analysis in columns. Whoever changes it by intent reads the difference line by line.
+`tests/vectors/captures` has small captures, each with the kept result of its analysis. The results
+were written once, when an older analysis (Spark joins over Python objects, since removed) agreed
+with the analysis in columns. After an intended change, read the difference line by line.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def files_of(name: str) -> list[Path]:
 
 
 def kept(name: str) -> dict[str, Any]:
-    """Return what is kept of a capture: its tables, and its facts."""
+    """Return the kept result of a capture: its tables and its facts."""
     text = gzip.decompress((CAPTURES / name / "expected.json.gz").read_bytes())
     found: dict[str, Any] = json.loads(text)
     return found
 
 
 def told(tables: dict[str, list[dict[str, Any]]], facts: Any, directory: Path) -> dict[str, Any]:
-    """Return the same of tables and facts, as JSON has it.
+    """Return the same for tables and facts, as JSON holds them.
 
-    Nothing is told of nulls: a column that a new release adds changes no row that is kept.
+    Nulls are left out: a column that a new release adds changes no kept row.
     """
     found = {
         "tables": {name: list(map(plain, rows)) for name, rows in in_one_order(tables).items()},
@@ -49,7 +49,7 @@ def told(tables: dict[str, list[dict[str, Any]]], facts: Any, directory: Path) -
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a row as JSON has it, without nulls."""
+    """Return a value of a row as JSON holds it, without nulls."""
     if isinstance(value, dict):
         return {name: plain(one) for name, one in value.items() if one is not None}
     if isinstance(value, list | tuple):
@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:
 
 
 def main() -> int:
-    """Write what an analysis says of each capture, below the directory that is named."""
+    """Write the result of each capture's analysis below the named directory."""
     from tests.reference.facts import findings, of_an_analysis  # noqa: PLC0415 - tests read alone
     from tests.tables.in_process import analyzed_in_process  # noqa: PLC0415 - as above
 

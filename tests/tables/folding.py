@@ -1,4 +1,4 @@
-"""A capture surveyed in pieces, beside one surveyed from its start to its end."""
+"""A capture surveyed in pieces, beside one surveyed from start to end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def surveyed_in_pieces(
     files: list[Path], size: int, **how: Any
 ) -> tuple[AnalysisRequest, Survey, dict[str, bytes]]:
-    """Survey pieces of about so many bytes, hand them over as tasks do, and fold them."""
+    """Survey pieces of about this many bytes, hand them over as tasks do, and fold them."""
     asked = AnalysisRequest(tuple(list_captures(files)), record_bytes=True, **how)
     kept: dict[str, bytes] = {}
     survey = Survey()
@@ -42,14 +42,14 @@ def surveyed_in_pieces(
 
 
 def produced(correlation_id: int, data: bytes) -> bytes:
-    """A Produce request whose header is sound, with any bytes as its body."""
+    """A Produce request with a valid header and any bytes as its body."""
     client = b"planted"
     head = struct.pack(">hhih", 0, 3, correlation_id, len(client)) + client
     return struct.pack(">i", len(head) + len(data)) + head + data
 
 
 def write_steps(path: Path, talks: list[list[Step]]) -> list[Path]:
-    """Write what connections say by turns, as the proxy does."""
+    """Write the frames of connections in turns, as the proxy does."""
     source = random.Random(len(talks))
     with PcapngWriter(path, max_bytes=1 << 30) as writer:
         opened = [
@@ -69,7 +69,7 @@ def write_steps(path: Path, talks: list[list[Step]]) -> list[Path]:
 
 
 def planted(inner: bytes, times: int) -> list[Step]:
-    """A conversation whose requests carry these bytes, at every place."""
+    """A conversation with these bytes in its requests, at every place."""
     source = random.Random(1)
     steps = list(conversation(source, Talk(exchanges=2), 0))
     for number in range(times):

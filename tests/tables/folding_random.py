@@ -1,7 +1,7 @@
 """Surveys random captures in pieces of random sizes, and compares with the survey in order.
 
-``python -m tests.tables.folding_random FIRST COUNT``: captures of so many seeds, each of a shape of
-its own. Says how much was read again; fails at the first capture that gives another survey or
+``python -m tests.tables.folding_random FIRST COUNT``: captures of this many seeds, each with its
+own shape. It prints how much was read again, and fails at the first capture with another survey or
 another row.
 """
 
@@ -20,7 +20,7 @@ from tests.capture.interleaved import ALL_LINKS, Shape, write_capture
 from tests.tables.folding import surveyed_in_pieces
 from tests.tables.test_ranges import rows_of, surveyed
 
-# Of each field of a shape some values, the likelier ones more than once.
+# Some values for each field of a shape, with likelier values more than once.
 _TALK: dict[str, list[Any]] = {
     "exchanges": [5, 12, 30],
     "depth": [1, 3, 10],
@@ -65,7 +65,7 @@ _SHAPE: dict[str, list[Any]] = {
 
 
 def random_shape(source: random.Random) -> Shape:
-    """A shape that may have any of the values."""
+    """A shape with any of the values."""
     talk = Talk(**{name: source.choice(values) for name, values in _TALK.items()})
     chosen = {name: source.choice(values) for name, values in _SHAPE.items()}
     return Shape(talk=talk, **chosen)

@@ -1,4 +1,4 @@
-"""Captures that grow step by step, and what a follower gives of them."""
+"""Captures that grow step by step, and a follower's rows of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = dict[str, list[dict[str, Any]]]
 def grown(
     source: random.Random, files: Sequence[Path], directory: Path, steps: int
 ) -> Iterator[None]:
-    """Write copies of files, one after the other, and pause at any bytes."""
+    """Write copies of files, one after the other, with pauses at any bytes."""
     directory.mkdir(parents=True, exist_ok=True)
     sizes = [one.stat().st_size for one in files]
     pauses = {source.randrange(sum(sizes)) for _ in range(steps - 1)}
@@ -63,7 +63,7 @@ class Query:
         self.restart()
 
     def restart(self) -> None:
-        """Go on as another process does, which has only the checkpoint, and the saved state."""
+        """Continue like another process, which has only the checkpoint and the saved state."""
         self.offset = json.loads(json.dumps(self.offset))
         self._follower = CaptureFollower(
             [self._directory],
@@ -86,7 +86,7 @@ class Query:
 
     @property
     def batches(self) -> int:
-        """How many batches had anything."""
+        """The number of batches with rows."""
         return len(self.planned)
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> Rows:
@@ -103,7 +103,7 @@ class Query:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in one order; where a frame was found, the file's name without its directory."""
+    """Sorted rows; the place of a frame has the file's name without its directory."""
     short = [
         {**one, "source": one["source"].rpartition("/")[2]} if "source" in one else one
         for one in rows

@@ -1,4 +1,4 @@
-"""An analysis of captures in this process, without Spark: what its tasks do, one by one."""
+"""An analysis of captures in this process, without Spark: the work of its tasks, one by one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def analyzed_in_process(
 ) -> tuple[Tables, Any]:
     """Return the rows of all tables by path, and the facts as `facts.json` has them.
 
-    The survey is in pieces of about ``piece_bytes``, if that is given. The audit is for
+    The survey uses pieces of about ``piece_bytes``, if that is given. The audit is for
     ``releases``. ``how`` is of `Asked`.
     """
     if piece_bytes is None:

@@ -1,4 +1,4 @@
-"""Everything that reads compressed batches, and what it says of one beyond a bound."""
+"""Every reader of compressed batches, and its result for a batch beyond a bound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """How many records an executor read, and the reasons of the batches that it did not read."""
+    """The number of records that an executor read, and its reasons for refused batches."""
 
     records: int
     reasons: list[str]
@@ -100,7 +100,7 @@ def check(form: Form, body: bytes, count: int, how: Inflation, *, is_read: bool)
         assert told == [Outcome(beside + count, [])] * len(told)
         return
     assert {one.records for one in told} == {beside}
-    # All in the same words; only how often bytes are told to be inside others differs.
+    # All in the same words; only the number of "inside" phrases differs.
     reasons = {tuple(one.partition(" (at byte")[0] for one in each.reasons) for each in told}
     [[reason]] = reasons
     assert BEYOND in reason

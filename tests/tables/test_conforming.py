@@ -1,4 +1,4 @@
-"""A column keeps its values as a wider type, whatever part of its buffers it is."""
+"""A column keeps its values as a wider type, whichever part of its buffers it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of exchanges that are over within a step of a piece nothing is handed over, unless it matters."""
+"""A piece hands over exchanges that end within one step only if they matter."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def handed_over(files: list[Path]) -> list[PieceFrames]:
 
 
 def talk(number: int, ids: list[int], *, depth: int = 1) -> list[Step]:
-    """Exchanges with these correlation ids, so many at once."""
+    """Exchanges with these correlation ids, this many at once."""
     steps: list[Step] = []
     for start in range(0, len(ids), depth):
         some = ids[start : start + depth]
@@ -67,12 +67,12 @@ def test_what_is_handed_over_does_not_grow_with_what_was_said(tmp_path: Path) ->
 
 
 def in_parts(data: bytes, count: int) -> list[Step]:
-    """A request in so many segments, between which a piece may begin."""
+    """A request in this many segments; a piece may begin between any two."""
     size = -(-len(data) // count)
     return [("request", data[at : at + size]) for at in range(0, len(data), size)]
 
 
-# What nobody answers shifts each response after it that has the same correlation id.
+# An unanswered request shifts each later response with the same correlation id.
 LONG = 20_000
 SHIFTED: dict[str, list[list[Step]]] = {
     "waits": [[("request", request(7)), *talk(0, [7] * 200)]],
@@ -110,7 +110,7 @@ def test_with_many_requests_at_once_all_are_handed_over(
 
 
 def clients() -> list[Step]:
-    """What some clients say on one connection, software in the middle."""
+    """The requests of some clients on one connection; the software name comes in the middle."""
     steps = talk(0, list(range(400)))
     for at in range(2, len(steps), 6):
         steps[at] = "request", steps[at][1].replace(b"test", b"else")
@@ -125,7 +125,7 @@ def clients() -> list[Step]:
 
 
 def answered_last_first() -> list[Step]:
-    """Two clients on one connection, of whose requests the second is answered before the first."""
+    """Two clients on one connection; the second one's request is answered first."""
     steps = talk(0, list(range(400)), depth=2)
     for at in range(0, len(steps), 4):
         steps[at + 2 : at + 4] = steps[at + 3], steps[at + 2]
@@ -153,7 +153,7 @@ def test_what_is_left_out_says_nothing_more(
 
 
 def told(frames: PieceFrames) -> list[object]:
-    """What the rows of each connection say together."""
+    """The combined facts of each connection's rows."""
     found: list[object] = []
     headers = frames.headers
     for number, name in enumerate(frames.names):

@@ -1,7 +1,7 @@
 """The analysis of some captures equals their kept results, row by row and fact by fact.
 
-What is kept was written once, by an analysis that joined Python objects on Spark (since removed)
-when the analysis in columns said the same. So it judges the reference, too.
+The kept results were written once, by an analysis that joined Python objects on Spark (since
+removed), when the analysis in columns agreed. So they judge the reference too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.tables.in_process import analyzed_in_process
 
 
 def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Hold what is told to what is kept, table by table."""
+    """Compare a result with the kept one, table by table."""
     assert found["tables"].keys() == expected["tables"].keys()
     for name, rows in expected["tables"].items():
         assert found["tables"][name] == rows, name
@@ -63,7 +63,7 @@ def test_what_is_kept_shows_everything() -> None:
 
 
 def without_audit(name: str) -> dict[str, Any]:
-    """What is kept, but for what an audit finds, of which the reference knows nothing."""
+    """The kept result, without the audit's findings, which the reference lacks."""
     found = kept(name)
     del found["facts"]["findings"]
     return found

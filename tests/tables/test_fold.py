@@ -1,6 +1,6 @@
-"""A survey in pieces has the same result as the survey in order: the same rows and the same facts.
+"""A survey in pieces has the same result as the survey in order: the same rows and facts.
 
-Every piece is guessed and supposed, so the tests look for wrong guesses above all.
+Every piece begins with guesses, so the tests mainly look for wrong guesses.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 
 TIME_IN_BLOCK = 12  # the two halves of a packet's time, after its head and interface
-_SECONDS_LATER = 14  # an option of an interface: so much is to be added to its times
+_SECONDS_LATER = 14  # an option of an interface: this number is added to its times
 ORDERED = sorted(set(SHAPES) - {*OVERLAPPING})
-# Other shapes than those that captures are tried with elsewhere.
+# Shapes that other tests of captures do not use.
 MORE = {
     "classic": replace(MID_STREAM, formats=("pcap", "nanoseconds"), loss=0.0, acks=1.0),
     "gzip": replace(EVERYTHING, compressed=1.0, loss=0.0),
@@ -68,7 +68,7 @@ MORE = {
 
 
 def same(files: list[Path], size: int, chunk_bytes: int) -> Survey:
-    """Survey in pieces, and see that what it says and keeps is what the survey in order does."""
+    """Survey in pieces, and check that result and state equal those of the survey in order."""
     whole = surveyed(files)
     parts = surveyed_in_pieces(files, size, chunk_bytes=chunk_bytes, range_bytes=size)
     assert replace(parts[1], ranges=1) == whole[1]
@@ -124,7 +124,7 @@ def test_captures_within_a_capture_are_no_place_to_begin(tmp_path: Path) -> None
 def test_frames_within_frames_are_no_place_to_begin(tmp_path: Path) -> None:
     said = conversation(random.Random(1), Talk(exchanges=1000), 1)
     inner = b"".join(data for way, data in said if way == "request")
-    # Segments that begin with what is within a frame.
+    # Segments that begin with bytes from within a frame.
     assert len(inner) > SEGMENT_BYTES
     files = write_steps(tmp_path, [planted(inner, 15)] * 2)
     assert same(files, size_of(files) // 9, 1 << 20).redone > 0
@@ -192,7 +192,7 @@ def test_a_clock_that_goes_back_at_a_cut_changes_no_span(tmp_path: Path) -> None
             struct.pack_into("<II", data, at, high + 1, low)
     path.write_bytes(data)
     found = same([path], cut, 1 << 20)
-    # The frame that crosses the cut was seen last, by the times that its first bytes have.
+    # The frame that spans the cut was captured last, by the times of its first bytes.
     assert (found.ranges, found.redone) == (2, 0)
 
 
@@ -208,7 +208,7 @@ def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: 
             first.send(way, data, timestamp_us=(now := now + 100))
             if number == len(talk) // 2:
                 for again in range(3):
-                    # A number from among those of the one before: that one has ended.
+                    # A sequence number of the previous connection: that one has ended.
                     other = writer.open_connection(
                         ("10.0.0.9", 40001),
                         ("10.0.0.1", 9092),
@@ -225,7 +225,7 @@ def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: 
 
 @dataclass(frozen=True, slots=True)
 class Counted(InputFile):
-    """A source that counts how often somebody asks for its name."""
+    """A source that counts how often its name is read."""
 
     asked: ClassVar[list[int]] = [0]
 
@@ -237,7 +237,7 @@ class Counted(InputFile):
 
 
 def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
-    """How often names are asked for, to fold so many files of which all or most is read again."""
+    """How often names are read to fold this many files when all or most are read again."""
     paths = write_capture(directory, 1, replace(MORE["long"], files=files, connections=2))
     asked = AnalysisRequest(
         tuple(Counted(one.url, one.size, one.version) for one in list_captures(paths))
@@ -277,7 +277,7 @@ def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_pa
     summaries = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
     for one in summaries[1::3]:
         assert one is not None
-        # As if it had been guessed wrongly.
+        # As if the guess had been wrong.
         one.start, one.keys = one.start._replace(offset=one.start.offset + 4), []
     kept: dict[str, bytes] = {}
     found = Fold(asked, kept.__setitem__, ordered, survey).run(pieces, summaries)
@@ -348,7 +348,7 @@ def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path
     found = survey_piece(asked, piece, is_first=False)
     assert found is not None
     assert len(found.chunks) > 8
-    # In two runs, as responses are found first: after one, before the other and after it.
+    # In two runs, because responses are found first: after one, before the other and after it.
     assert len(pickle.dumps(found)) < 3 * path.stat().st_size
 
 
@@ -357,6 +357,6 @@ def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:
     assert order.goes_on("a", [("one", 5, 10)], 10)
     assert order.goes_on("a", [("one", 3, 4)], 4)
     assert order.goes_on("b", [("other", 20, 20)], 20)
-    # Behind the other's packets, though its own say an earlier time.
+    # Behind the other file's packets, though its own have an earlier time.
     assert order.goes_on("b", [("one", 7, 8)], 8)
     assert not order.goes_on("c", [("one", 19, 30)], 30)

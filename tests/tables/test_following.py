@@ -1,7 +1,7 @@
-"""A stream of captures: its rows do not depend on where it is cut, and are those of the batch.
+"""A stream of captures: its rows do not depend on the cuts, and equal those of the batch.
 
-But for what is not known yet: whether a request will be answered, what only the end gives out, and
-names and software that are told later.
+Except for facts that are not known yet: whether a request will be answered, what only the end
+returns, and names and software that come later.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def identity(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def given_in_the_end(directory: Path) -> set[tuple[Any, ...]]:
-    """The frames that nothing gives out but that the capture has ended."""
+    """The frames that are returned only at the end of the capture."""
     flows = Flows(endless=True)
     for item in SegmentReader([one.name for one in list_captures([directory])]):
         if isinstance(item, SegmentColumns):
@@ -67,7 +67,7 @@ def given_in_the_end(directory: Path) -> set[tuple[Any, ...]]:
 
 
 def streamed(files: list[Path], directory: Path, seed: int) -> Query:
-    """A stream over files while they grow, cut and started again at random."""
+    """A stream over growing files, cut and restarted at random."""
     source = random.Random(seed)
     query: Query | None = None
     for _ in grown(source, files, directory, 6):
@@ -113,7 +113,7 @@ def test_rows_do_not_depend_on_where_a_stream_is_cut_and_started_again(
 def test_a_batch_that_was_planned_before_a_kill_is_the_same_after_files_have_grown(
     tmp_path: Path,
 ) -> None:
-    # A query that is killed between its plan and its commit asks for the same offsets again.
+    # A query that is killed between its plan and its commit requests the same offsets again.
     shape = replace(SHAPES["EVERYTHING"], compressed=0.0, connections=6)
     query = streamed(write_capture(tmp_path / "made", 1, shape), tmp_path / "grown", 1)
     assert query.batches > 2
@@ -134,7 +134,7 @@ def test_rows_are_those_of_the_batch_but_for_what_comes_later(tmp_path: Path) ->
     assert given_in_the_end(tmp_path) == set()
     assert got.keys() == expected.keys()
     assert {row["answered"] for row in got[FRAMES]} == {None}
-    # Which topic an id is may be told later.
+    # The name of a topic id may come later.
     known = [row for row in got[RECORDS] if row["topic"] is not None]
     assert known
     for table, names in ((FRAMES, ["answered"]), (RECORDS, ["topic"])):
@@ -256,7 +256,7 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     kept = traffic.connect(("10.0.0.8", 1))
     for number in range(24):
         traffic.exchange(kept, ask, answer, 4, number)
-        # The same ports come again after twelve minutes.
+        # The same ports are used again after twelve minutes.
         connection = traffic.connect(("10.0.0.9", 50_000 + number % 12))
         traffic.exchange(connection, ask, answer, 4, 0)
         connection.close(timestamp_us=traffic._tick())
@@ -333,7 +333,7 @@ def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path:
     assert 0 < query.offset[str(files[0])] < 100
     query.run(most_files=1)
     assert query.offset == {str(files[0]): files[0].stat().st_size}
-    # Its tap was killed; what follows in other files is read nevertheless.
+    # Its tap was killed; later bytes in other files are still read.
     files[0].write_bytes(files[0].read_bytes() + b"\6\0\0\0\xf0\0\0\0")
     query.run(most_bytes=4000)
     assert query.offset[str(files[1])] > 2000
@@ -349,7 +349,7 @@ def test_what_is_gone_or_cut_off_before_it_was_read_is_an_error_or_left_out(
     first, second = (directory / one.name for one in made_files)
     query = Query(directory, ASKED)
     query.run(most_files=1)
-    # What was read may go, as old files do.
+    # Files that were read may be removed, like old files.
     first.unlink()
     query.run()
     assert list(query.offset) == [str(second)]
@@ -362,7 +362,7 @@ def test_what_is_gone_or_cut_off_before_it_was_read_is_an_error_or_left_out(
             continue
         with pytest.raises(CaptureError, match=r"bytes, and was read up to byte .*failOnDataLoss"):
             follower.latest(query.offset)
-    # The state of what goes on cannot be made again.
+    # The state of continuing connections cannot be computed again.
     query.restart()
     second.unlink()
     with pytest.raises(CaptureError, match="is gone, and is to be read up to byte"):

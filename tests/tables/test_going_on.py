@@ -1,7 +1,8 @@
-"""Captures that are analyzed part by part give the same result as in one analysis.
+"""Captures that are analyzed part by part have the same result as in one analysis.
 
-The rows of Arrow columns, as one survey in order or in pieces gives them. A row says what its own
-analysis saw; views join the rows on Spark (`flexwire.spark.answers`), and a few lines do so here.
+The rows of Arrow columns, as one survey in order or in pieces returns them. A row has the facts of
+its own analysis. Views join the rows on Spark (`flexwire.spark.answers`), and a few lines do so
+here.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def joined(parts: dict[str, Rows]) -> Rows:
 
 
 def united(rows: list[Row]) -> list[Row]:
-    """The rows of connections, of which several are about one that went on."""
+    """The rows of connections, several of which describe one continued connection."""
     by_key = defaultdict(list)
     for row in rows:
         by_key[row["analysis"], row["connection"]].append(row)
@@ -144,7 +145,7 @@ def united(rows: list[Row]) -> list[Row]:
 
 
 def mended(rows: list[Row], frames: list[Row], topics: dict[str, str]) -> list[Row]:
-    """Rows with what other analyses say of their connections and topics."""
+    """Rows with the facts of other analyses about their connections and topics."""
     said = {
         (frame["analysis"], frame["connection"], name): frame[name]
         for frame in frames
@@ -207,7 +208,7 @@ def test_parts_say_what_the_whole_says(name: str, make: Make, tmp_path: Path) ->
 
 
 def is_unproven(whole: Row, part: Row) -> bool:
-    """Return whether nothing had shown by then that the connection of a frame is Kafka."""
+    """Return whether nothing so far had shown that a frame's connection is Kafka."""
     return (whole.get("outcome"), part.get("outcome")) == (UNPAIRED, NOT_KAFKA)
 
 
@@ -231,10 +232,10 @@ def test_a_capture_from_before_is_told_and_leaves_the_state(
     found = analyzed_after(asked_for(early, "second", "later", tmp_path))
     alone = in_turn(replace(asked_for(early, "", None, tmp_path), continuation=None), {}, None)
     assert "from before the end" in (found.begins_anew or "")
-    # Nothing goes on from it, so its connections end with it.
+    # Nothing continues from it, so its connections end with it.
     assert found.connections == alone.connections
     assert found.state == OutputDirectory(str(tmp_path / "later")).read(STATE)
-    # What goes on after the end begins a state of its own.
+    # Connections that continue after the end begin a new state.
     both = analyzed_after(asked_for(early + later, "both", "first", tmp_path))
     assert "from before the end" in (both.begins_anew or "")
     begun = {*SavedState.from_bytes(both.state or b"").began.values()}

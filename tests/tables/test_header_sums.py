@@ -1,4 +1,4 @@
-"""Record headers are added up by key, and the same however a table is cut into batches."""
+"""Record headers are summed by key, with the same result for any division into batches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RECORDS_SEEN = [record() for _ in range(600)]
 
 
 def expected() -> tuple[Counter[Any], Counter[Any]]:
-    """Sums by what they are of and which, and the values that are to be judged."""
+    """Sums by kind and name, and the values to be judged."""
     sums: Counter[Any] = Counter()
     judged: Counter[Any] = Counter()
     for one in RECORDS_SEEN:
@@ -71,7 +71,7 @@ def expected() -> tuple[Counter[Any], Counter[Any]]:
 
 
 def told(added: Iterable[pa.RecordBatch]) -> tuple[Any, Any, Any, Any]:
-    """Rows of `ADDED` as sums, judged values, and the least and most bytes of a value."""
+    """Rows of `ADDED` as sums, judged values, and the smallest and largest size of a value."""
     sums, judged = Counter[Any](), Counter[Any]()
     least: dict[Any, int] = {}
     most: dict[Any, int] = {}
@@ -130,7 +130,7 @@ def test_any_parts_merged_in_any_order_are_the_whole(monkeypatch: pytest.MonkeyP
 
 
 def test_the_facts_of_a_key_are_what_its_clients_come_to() -> None:
-    # A row without an offset stands for bytes that did not read, and has no headers.
+    # A row without an offset stands for unreadable bytes, and has no headers.
     seen = [one for one in RECORDS_SEEN if one["offset"] is not None]
     facts = RecordHeaderSums()
     facts.add(pa.RecordBatch.from_pylist(seen, RECORDS))

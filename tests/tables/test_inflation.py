@@ -38,7 +38,8 @@ def test_a_batch_at_its_bound_is_read_and_one_byte_more_is_not(name: str) -> Non
 def test_a_batch_at_its_ratio_is_read_and_one_byte_more_is_not(name: str) -> None:
     form, ratio = FORMS[name], 6
     held = Inflation(max_ratio=ratio).held()
-    # Longer by a byte until the batch is as large as it may be: not every length compresses so.
+    # One byte longer each time until the batch has the greatest allowed size: not every length
+    # compresses to it.
     for size in range(40, 3000):
         body = form.body([b"x" * size] * 3)
         if len(body) == ratio * len(form.packed(body, 3)):
@@ -166,7 +167,7 @@ def test_what_takes_too_much_is_read_again_with_each_batch_held() -> None:
     assert held.records == 1
     assert len(held.reasons) == 20
     assert all(BEYOND in reason and "40 times" in reason for reason in held.reasons)
-    # With a larger ratio there is room for all of them.
+    # A larger ratio leaves room for all of them.
     within_allowance(Inflation(max_inflated=100_000, max_ratio=8000), write)
     assert read[1] == Outcome(20_001, [])
 
@@ -181,7 +182,7 @@ def test_a_meter_says_at_which_byte_the_allowance_ends() -> None:
     assert meter.inflation == how.held()
     with pytest.raises(BeyondAllowanceError):
         meter.check()
-    # Held batches cannot take more than the ratio, so that nothing is read a third time.
+    # Bounded batches cannot exceed the ratio, so nothing is read a third time.
     held = InflationMeter(how.held(), 5)
     held.take(10_000)
     held.check()

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.own_process
 MIB: Final = 1 << 20
 INSIDE: Final = 80 * MIB
 ALLOWED: Final = 32 * MIB
-"""Rooms that are used again take 20 MiB of it."""
+"""Reused buffers take 20 MiB of it."""
 COPIES: Final = 5
-"""So often the bomb's own bytes are copied on their way into a table."""
+"""How often the bomb's own bytes are copied on their way into a table."""
 
 
 def _peak() -> int:
-    """Return how many bytes of memory the process had at most."""
+    """Return the peak memory of the process in bytes."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     [line] = [one for one in status.splitlines() if one.startswith("VmHWM")]
     return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""Captures by path or URL: what is read, what fails, and what the names of the output depend on."""
+"""Captures by path or URL: what is read, what fails, and how the output is named."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def surveyed(asked: AnalysisRequest) -> tuple[Survey, dict[str, bytes]]:
 
 
 def rows_of(asked: AnalysisRequest) -> list[tuple[str, Row]]:
-    """All rows of all ranges, but for what says which file they are from."""
+    """All rows of all ranges, without the columns that name their file."""
     survey, kept = surveyed(asked)
     assert survey.ranges > 2
     rows = []
     for number in range(survey.ranges):
-        # A task hears of no files but those of its range.
+        # A task gets no files except those of its range.
         for table, batch in decode_range(replace(asked, files=()), number, kept.__getitem__):
             rows += [(table, one) for one in batch.to_pylist()]
     for _, row in rows:
@@ -249,7 +249,7 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
     (look,) = look_at_files([source])
     assert look.first_us
     assert asked == [(0, LOOK_BYTES)]
-    # Only what precedes all segments is read for as long as it is.
+    # Only bytes before all segments are read at any length.
     monkeypatch.setattr(request, "LOOK_BYTES", 30)
     assert look_at_files([source]) == [look]
     assert asked[1:] == [(0, 30), (0, None)]

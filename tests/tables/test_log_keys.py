@@ -1,4 +1,4 @@
-"""What a later record of the same key supersedes is found, whatever is held at once."""
+"""Records that a later record of the same key supersedes are found with any memory limit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def some(chance: random.Random, count: int, different: int) -> list[Key]:
 
 
 def counted(keys: list[Key], place: Path, tasks: int, most: int) -> SupersededCounts:
-    """Count in several tasks, and merge what they leave."""
+    """Count in several tasks, and merge their results."""
     total, runs = SupersededCounts(), 0
 
     def spill(run: bytes) -> None:

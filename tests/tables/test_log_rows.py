@@ -1,4 +1,4 @@
-"""The rows of logs are what was written to them, and every byte of every segment is in one."""
+"""The rows of logs equal what was written, and every byte of every segment is in a row."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def test_what_compaction_would_remove_counted_by_hand(tmp_path: Path) -> None:
     write_log(tmp_path / "orders-0", [made, later])
     write_log(tmp_path / "orders-1", [other])
     found = rows_of(tmp_path)
-    # Those at 0, 1 and 2: seven bytes around a key of one and a value of one, one and four.
+    # Those at 0, 1 and 2: seven bytes around a one-byte key and a one-byte value, one byte, and
+    # four.
     assert found[KEYS] == [
         {"topic": "orders", "partition": 0, "keyed_records": 5}
         | {"superseded_records": 3, "superseded_bytes": 9 + 9 + 12},
@@ -225,14 +226,14 @@ def test_a_sample_takes_what_was_really_written(tmp_path: Path) -> None:
     inflated = sum(len(encode_batch(one.records)) - 61 for one in batches)
     enough = [one for one in BATCH_SIZES if one <= inflated]
     assert [row["batch_size"] for row in found] == [one for one in enough for _ in CODECS]
-    # What there is no sample for is not there.
+    # Columns without a sample are missing.
     assert len(enough) == 2
     records = [record for one in batches for record in one.records]
     for row in found:
         size, count = row["batch_size"], row["written_batches"]
         assert -(-inflated // size) <= count <= -(-inflated // size) + 1
         if row["batch_size"] == BATCH_SIZES[1]:
-            # By the objects, with the bounds that the sizes of records give.
+            # With objects, within the bounds that the sizes of records allow.
             each = list(_cut(records, size))
             assert len(each) == count
             level = {} if row["level"] is None else {"level": row["level"]}
@@ -241,7 +242,7 @@ def test_a_sample_takes_what_was_really_written(tmp_path: Path) -> None:
 
 
 def _cut(records: list[Record], most: int) -> Any:
-    """Cut records where the least size of the next would pass the most."""
+    """Split records where the least size of the next record would exceed the limit."""
     part: list[Record] = []
     held = 0
     for one in records:

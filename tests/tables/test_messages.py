@@ -1,4 +1,4 @@
-"""The rows of a message's table in columns are those of the objects, in the frames' order."""
+"""The rows of a message's table in columns equal those of the objects, in frame order."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_frames_that_say_too_little_are_left_to_the_objects() -> None:
         {"payload": b""},
         {"payload": b"\0\0\0"},
         {"payload": b"\0\0\0\1"},
-        # A tag section of none in two bytes.
+        # An empty tag section in two bytes.
         {"payload": b"\0\0\0\1\x80\0" + raw},
         {"header_unknown_tagged_fields": [{"tag": 1, "data": b"x"}]},
         {"direction": "request", "body_offset": 6, "payload": bytes(6) + raw},

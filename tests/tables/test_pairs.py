@@ -1,4 +1,4 @@
-"""Wherever requests and responses are joined, the pairs are the same."""
+"""The pairs are the same wherever requests and responses are joined."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tests.reference.frames import Row
 
 PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
-# Answers twice as often as each kind of request, and few correlation ids: clients use them again.
+# Answers are twice as frequent as each kind of request, and there are few correlation ids: clients
+# reuse them.
 KINDS = (
     *("request", "response", "response", "acks 0", "acks 1", "handshake"),
     *("token", "short token", "long token", "not a request", "cut off"),
@@ -43,17 +44,17 @@ KINDS = (
 
 
 class Frame(NamedTuple):
-    """A frame of one connection; a request has its place for a client id."""
+    """A frame of one connection; a request has room for a client id."""
 
     direction: str
     payload: bytes
 
 
 class Joined(NamedTuple):
-    """What was made of the frames, by their places."""
+    """The results for the frames, by their places."""
 
     pairs: dict[int, int | None]
-    """Of each response the request that it answers."""
+    """The request of each response."""
     unanswered: list[int]
     tokens: list[int]
 
@@ -93,7 +94,7 @@ CONVERSATIONS = st.lists(
 
 
 def in_memory(frames: list[Frame]) -> Joined:
-    """By the requests that a conversation gives, which the numbers of pairs must agree with."""
+    """By the requests that a conversation returns, which must agree with the numbers of pairs."""
     conversation = Conversation()
     asked: dict[int | None, int] = {}
     joined = Joined({}, [], [])
@@ -112,7 +113,7 @@ def in_memory(frames: list[Frame]) -> Joined:
 
 
 class Noting(Recorder):
-    """Captures nothing, and notes which request each response answers."""
+    """Captures nothing, but notes which request each response answers."""
 
     def __init__(self) -> None:
         statistics = TapStatistics()
@@ -120,7 +121,7 @@ class Noting(Recorder):
         self.answered: list[int | None] = []
 
     def frames(self, direction: str, frames: FrameGroup, turns: Sequence[Turn], *_: Any) -> None:
-        """Note what these are."""
+        """Note these pairs."""
         assert len(frames.payloads) == len(turns)
         if direction == "response":
             requests = [turn.request for turn in turns]
@@ -165,7 +166,7 @@ def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
 def given(
     connection: str, frames: list[Frame], *, order: tuple[int, ...] | None = None
 ) -> list[CapturedFrame]:
-    """Frames as they are captured, a microsecond apart, in the order of their places."""
+    """Frames in capture order, a microsecond apart."""
     found = []
     for place in order or range(len(frames)):
         direction, payload = frames[place]
@@ -220,7 +221,8 @@ def test_a_request_that_is_known_after_its_response_is_of_its_pair(
     way: Callable[[list[CapturedFrame]], list[Row]],
 ) -> None:
     asked, answer = sent(0, "request", 1), sent(1, "response", 1)
-    # By the order in which frames are given: the response first, seen after the request or before.
+    # By the order in which frames are given: the response first, captured before or after the
+    # request.
     frames = given("late", [asked, answer], order=(1, 0)) + given("stray", [answer, asked])
     found = {(row["connection"], row["direction"]): row for row in way(frames)}
     assert found["late", "request"]["answered"] is True

@@ -1,5 +1,4 @@
-"""If the state of a connection differs from the guess of a piece in any way, the difference is
-found."""
+"""If the state of a connection differs from a piece's guess, the difference is found."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from flexwire.survey.speculation import MARK, MARK_ID, FastPathStep
 LIMIT = 1 << 20
 FRAME = struct.pack(">i", 40) + bytes(range(40))
 HEAD, TAIL = FRAME[:13], FRAME[13:]
-RESPONSE = struct.pack(">i", 9)  # of 9 bytes, none of which was seen
+RESPONSE = struct.pack(">i", 9)  # of 9 bytes, none of which was captured
 TRUE = Handoff(
     "a:1>b:2",
     "a:1",

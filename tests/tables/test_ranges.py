@@ -1,6 +1,6 @@
-"""A capture that is decoded range by range gives the same rows as one range, each time.
+"""A capture that is decoded range by range has the same rows as in one range.
 
-That these are the rows of the reference is held in test_reference.py.
+test_reference.py checks that these are the rows of the reference.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def surveyed(files: list[Path], **how: Any) -> tuple[AnalysisRequest, Survey, di
 
 
 def rows_of(asked: AnalysisRequest, survey: Survey, kept: dict[str, bytes]) -> Rows:
-    """The rows of all ranges by their table, in one order."""
+    """The rows of all ranges by table, sorted."""
     found: Rows = defaultdict(list)
     for number in range(survey.ranges):
         for table, batch in decode_range(asked, number, kept.__getitem__):
@@ -47,7 +47,7 @@ def rows_of(asked: AnalysisRequest, survey: Survey, kept: dict[str, bytes]) -> R
 
 
 def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
-    """What a range has to be told that is the whole capture."""
+    """The information for a range that is the whole capture."""
     known = [pickle.loads(kept[range_context_name(one)]) for one in range(survey.ranges)]  # noqa: S301 - ours
     return RangeContext.joined(known)
 
@@ -97,7 +97,7 @@ def test_frames_of_many_small_files_are_decoded_together(tmp_path: Path) -> None
     assert len(files) == 8
     asked, _, kept = surveyed(files)
     tables = [table for table, _ in decode_range(asked, 0, kept.__getitem__)]
-    # A table has more than one batch of a range only where it is made from two messages.
+    # A table has more than one batch of a range only if it is made from two messages.
     assert tables.count(FRAMES) == 1
     assert max(tables.count(one) for one in tables if one.startswith("messages/")) == 1
 
@@ -121,7 +121,7 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     (alone, one), (together, other) = found
     assert together < alone
     assert sorted(one.pop("records"), key=repr) == sorted(other.pop("records"), key=repr)
-    # Of each table but that of records, which two messages give, in the same order.
+    # Every table except that of records, which comes from two messages, in the same order.
     assert other == one
 
 
@@ -130,7 +130,7 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
 def test_files_that_overlap_in_time_and_share_connections_are_merged(
     name: str, tmp_path: Path
 ) -> None:
-    # Some frames are known only in the end.
+    # Some frames are known only at the end.
     shape = replace(SHAPES[name], connections=5, begun=0.5, unended=0.8, loss=0.02)
     files = write_capture(tmp_path, 1, shape)
     frames, connections = assembled(files)
@@ -159,7 +159,7 @@ def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) ->
 
 
 def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedConnection]]:
-    """Frames and connections by objects, from segments in the order of the reference."""
+    """Frames and connections from objects, from segments in the reference's order."""
     found = captured(files)
     frames = [
         (one.connection, one.direction, one.index, one.size, file) for file, one in found.frames
@@ -168,7 +168,7 @@ def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedCo
 
 
 def by_name(connections: list[CapturedConnection]) -> list[CapturedConnection]:
-    """Connections without what the survey reads in their frames."""
+    """Connections without the facts that the survey reads in their frames."""
     bare = [
         msgspec.structs.replace(
             one, client_id=None, client_software_name=None, client_software_version=None

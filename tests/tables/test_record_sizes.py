@@ -1,5 +1,4 @@
-"""Message tables without record bytes have the number of these bytes, and are otherwise the
-same."""
+"""Message tables without record bytes have their size, and are otherwise the same."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ MESSAGES = {one.message: one.path for one in RECORDS_FIELDS}
 
 
 def sized(value: Any, path: tuple[str, ...]) -> Any:
-    """A value of the column with record bytes as it should be without them."""
+    """A value of the column with record bytes, converted to the form without them."""
     if isinstance(value, list):
         return [sized(one, path) for one in value]
     if value is None:
@@ -53,7 +52,7 @@ def test_sizes_stand_where_the_bytes_stood(name: str) -> None:
     raws = [*bodies(name, range(8))]
     random.Random(name).shuffle(raws)
     frames = [frame(name, raw, version, n) for n, (raw, version) in enumerate(raws)]
-    # One that does not decode: its body is null.
+    # A body that does not decode is null.
     frames[3]["payload"] = frames[3]["payload"][:-1]
     rows = message_rows(batch(frames), name)
     found = message_rows(batch(frames), name, record_bytes=False)

@@ -57,7 +57,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def check(
     where: RecordsField, carriers: Sequence[Carrier], names: Mapping[str, str] = NAMES
 ) -> pa.Table:
-    """Compare with what objects make; return the rows."""
+    """Compare with the objects' rows; return the rows."""
     expected = as_table(expected_rows(where, carriers, names))
     rows = message_rows(where, carriers)
     # A slice of a larger table, whose offsets do not begin at 0.
@@ -73,7 +73,7 @@ def check(
 
 
 def partitions_of(data: Sequence[bytes | None]) -> list[Carrier]:
-    """Carry each in a partition, a few of them in a topic, a few of these in a message."""
+    """Put each into a partition, a few partitions into a topic, a few topics into a message."""
     topics = [
         Topic(
             name=("orders", "", None)[at % 3],
@@ -162,7 +162,7 @@ def test_damaged_partitions_have_the_rows_of_objects(data: st.DataObject) -> Non
     whole = bytearray(b"".join(map(b"".join, parts)))
     for _ in range(data.draw(st.integers(0, 4)) if whole else 0):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    # Cut anew: now and then where a batch ends, else within one.
+    # Divided anew: sometimes at the end of a batch, else within one.
     ends = data.draw(st.lists(st.integers(0, len(whole)), max_size=5))
     at = 0
     for part in parts:

@@ -1,7 +1,7 @@
-"""An analysis of captures is that of the reference: every table's rows, and every fact.
+"""An analysis of captures equals the reference: every table's rows, and every fact.
 
-The reference reads each capture by plain Python (`tests.reference`). It is itself held to rows that
-are committed, in test_fixed_rows.py.
+The reference reads each capture in plain Python (`tests.reference`). test_fixed_rows.py compares
+the reference itself with committed rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SMALL_RANGES: dict[str, Any] = {"range_bytes": 45_000, "chunk_bytes": 4_096}
 
 
 def check(files: list[Path], **how: Any) -> dict[str, list[dict[str, Any]]]:
-    """Hold an analysis to the reference; return its tables."""
+    """Compare an analysis with the reference; return its tables."""
     given = {name: how[name] for name in ("brokers", "release", "show_credentials") if name in how}
     expected = reference_tables(files, **given)
     found, facts = analyzed_in_process(files, **how)
@@ -56,7 +56,7 @@ def test_an_analysis_of_everything_is_that_of_the_reference(tmp_path: Path) -> N
 def test_captures_of_several_hosts_are_those_of_the_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of nine files two are open at once.
+    # Of nine files, two are open at once.
     monkeypatch.setattr("flexwire.capture.reassembly.merging.MOST_OPEN", 2)
     tables = check(write_capture(tmp_path, 1, HOSTS), **SMALL_RANGES)
     assert sum(row["repeated_bytes"] for row in tables["connections"]) > 10_000

@@ -1,4 +1,4 @@
-"""Lines of request logs as rows: bodies in columns are those of objects, and nothing is guessed."""
+"""Lines of request logs as rows: bodies in columns equal those of objects, without guesses."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_columns_say_what_objects_say(release: str) -> None:
         for column, values in expected.items():
             assert found[0][column].type == values.type
             assert found[0][column].to_pylist() == values.to_pylist()
-    # Those with bytes, and those of which brokers leave out what they do not know.
+    # Fields with bytes, and fields that brokers leave out when they do not know them.
     assert refused <= {"JoinGroup", "SyncGroup", "AlterUserScramCredentials", "ApiVersions"}
 
 
@@ -184,7 +184,7 @@ def test_forwarded_requests_are_told_apart() -> None:
     assert told.forwarded == len(forwarded) > 0
     own = {(one["client_id"], one["correlation_id"]): one["api_name"] for one in found["frames"]}
     kinds = {one["api_name"] == own[one["client_id"], one["correlation_id"]] for one in forwarded}
-    # A client's own CreateTopics, and the one that a broker made of a client's Metadata.
+    # A client's own CreateTopics, and one that a broker made from a client's Metadata.
     assert kinds == {True, False}
 
 
@@ -219,7 +219,7 @@ def test_a_client_is_its_software_from_where_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_path: Path) -> None:
-    """Of the header it is what Kafka writes a uuid as; KIP-714 has it in the bodies."""
+    """In the header it has Kafka's form of a uuid; KIP-714 has it in the bodies."""
     path = tmp_path / "kafka-request.log"
     one, two, none = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA", "A" * 22
     assigned = {"errorCode": 0, "clientInstanceId": two}
@@ -229,7 +229,7 @@ def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_p
         (71, none, {"clientInstanceId": none}, assigned, two),
         (72, None, {"clientInstanceId": two}, {}, two),
         (72, None, {"clientInstanceId": none}, {}, None),
-        # Other messages have no such field, and these are no uuids.
+        # Other messages have no such field, and these are not uuids.
         (3, None, {"clientInstanceId": two}, {}, None),
         *((3, text, {}, {}, None) for text in ("", "short", 5, ["x"], None, "!" * 22)),
     ]
@@ -257,13 +257,13 @@ def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_p
 
 
 def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> None:
-    """KIP-1313 lets a client give its ids once. Kafka's own log tells of refused requests.
+    """KIP-1313 lets a client give its ids once. Kafka's own log reports refused requests.
 
-    A broker of Java reads a client id that is null as an empty one, and logs that.
+    A Java broker reads a null client id as an empty one, and logs that.
     """
     path = tmp_path / "kafka-request.log"
     one, two = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA"
-    # The ids that each line gives, and the ids of its rows.
+    # The ids of each line, and the ids of its rows.
     lines: list[tuple[str, str | None, str | None, tuple[str | None, str | None]]] = [
         ("1", None, None, ("once", one)),
         ("1", "once", one, ("once", one)),
@@ -290,7 +290,7 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     refusal = next(text for text in real_lines("4.4.0-server") if b"Exception while" in text)
     (before,) = re.findall(rb"request from (\S+)", refusal)
     made.append(line(connection=before.decode()))
-    # A line that was cut before its connection is of no connection.
+    # A line that was cut off before its connection has no connection.
     made += [line()[:300], line(requestHeader={**header, "clientId": None})[:300]]
     path.write_bytes(b"\n".join([*made, *real_lines("4.4.0-server")]))
     found, _ = rows_of(path)
@@ -309,7 +309,7 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     refused = [row for row in again["frames"] if row["connection"] == name]
     assert {row["client_id"] for row in refused} == {"c"}
     assert len(refused) == 3
-    # The rows differ in nothing else, and no line lacks an id any more.
+    # The rows have no other difference, and no line lacks an id any more.
     for table, rows in found.items():
         for row, other in zip(rows, again[table], strict=True):
             other |= {key: row[key] for key in LoggedIds._fields if key in row}
@@ -498,7 +498,7 @@ def test_text_says_what_json_says() -> None:
         )
         return body
 
-    # The same clients sent the same to both.
+    # The same clients sent the same requests to both.
     for name, client, told in (
         ("CreateTopicsRequest", "admin", ("topics", "timeout_ms", "validate_only")),
         ("ListOffsetsRequest", "orders-reader", ("replica_id", "isolation_level")),
@@ -546,7 +546,7 @@ def test_text_that_is_not_surely_fields_has_no_body(text: str) -> None:
 def test_names_that_no_release_has_and_versions_of_none() -> None:
     right = "{group_id=g,generation_id=1,member_id=m}"
     assert body_of_text(right, HEARTBEAT, 0) is not None
-    # What the oldest releases called it, as no field of the message is.
+    # The oldest releases' name for it, which no field of the message has.
     assert body_of_text(right.replace("generation_id", "group_generation_id"), HEARTBEAT, 0)
     assert body_of_text(right, HEARTBEAT, 99) is None
     assert body_of_text(right, "NoMessage", 0) is None
@@ -556,7 +556,7 @@ def test_names_that_no_release_has_and_versions_of_none() -> None:
 def test_what_is_counted_is_in_the_rows(release: str) -> None:
     found, told = rows_of(PLACE / f"{release}.log")
     assert sum(told.listeners.requests.values()) == told.requests
-    # Of what clients produced, text has but the number of partitions.
+    # Of what clients produced, the text has only the number of partitions.
     produced = [one for one in found["frames"] if one["outcome"] == "header"]
     assert told.text == len(produced)
     assert {one["message"] for one in produced} <= {"ProduceRequest", "ApiVersionsRequest"}

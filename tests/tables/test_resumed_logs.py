@@ -1,4 +1,4 @@
-"""A log that is read again and again as it grows gives each batch and each damaged byte once."""
+"""A log that is read repeatedly as it grows has each batch and each damaged byte once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_each_batch_and_each_damaged_byte_comes_once(
     for turn in range(30):
         for _ in range(chance.randint(0, 4)):
             if chance.random() < 0.2:
-                # No broker goes on after it, and a disk may have it nevertheless.
+                # No broker continues after it, but a disk may still have it.
                 segment.data += GARBAGE
             count = chance.randint(1, 5)
             segment.add(plain(offset, count, TIME + offset, bytes(chance.randint(0, 90))))

@@ -1,6 +1,6 @@
-"""The saved state of an analysis: every attribute is in it, no secret is, and damage is refused.
+"""The saved state of an analysis: it has every attribute and no secret, and damage is refused.
 
-`test_going_on.py` holds that an analysis goes on from it as if it had never ended.
+`test_going_on.py` checks that an analysis continues from it as if it had never ended.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def content_of(data: bytes) -> bytes:
 
 
 def with_content(content: bytes) -> bytes:
-    """A state of any content, whose head fits."""
+    """A state of any content, with a valid header."""
     packed = bytes(zstd.compress(content, 1))
     digest = hashlib.sha256(packed).digest()[:16]
     head = saved_state._HEAD.pack(
@@ -101,7 +101,7 @@ def test_a_state_that_was_read_is_written_the_same_again(tmp_path: Path) -> None
 
 
 def test_every_attribute_of_a_connection_is_in_its_record(tmp_path: Path) -> None:
-    """An attribute that is new has to be saved, or is one that begins anew."""
+    """A new attribute must be saved, or be one that begins anew."""
     state = SavedState.from_bytes(state_of(tmp_path)[0])
     seen: dict[str, set[str]] = {}
     for assembler in state.flows.assemblers().values():
@@ -138,7 +138,7 @@ def subclasses() -> list[type[SavedRecord]]:
 
 
 def objects_in(one: Any) -> Iterator[Any]:
-    """An object of the room of reassembly, and those that it holds."""
+    """An object of the reassembly room, and the objects in it."""
     if hasattr(one, "__dict__") and type(one).__module__.startswith("flexwire.capture.reassembly"):
         yield one
         for value in vars(one).values():
@@ -203,7 +203,7 @@ def test_a_half_frame_that_may_hold_credentials_is_withheld() -> None:
     assert shown == record
     [kept] = withholding.withhold([record], pending, shows=False)
     assert SECRET not in msgspec.msgpack.encode(kept)
-    # The frame is there when its rest comes, and says how much of it is not.
+    # The frame is returned when its rest comes, and says how much of it is missing.
     assembler = assembler_of(kept, 1 << 20, BrokerEnds())
     frames = assembler.push(tcp(CLIENT, at + cut, whole[cut:]))
     assert [(one.size, one.index) for one in frames] == [(len(whole), 1)]
@@ -217,7 +217,7 @@ def test_bytes_that_nobody_understands_are_withheld_until_authentication_is_rule
     begun = [*handshake(), tcp(CLIENT, 1000, request(1)), tcp(SERVER, 5000, response(1))]
     at = 1000 + len(request(1))
     token = struct.pack(">i", 200) + b"\0user\0" + SECRET
-    # Beyond a gap, and a token that is no request.
+    # After a gap, and a token that is not a request.
     records = [
         half([*begun, tcp(CLIENT, at, token)]),
         half([*begun, tcp(CLIENT, at + 10, SECRET)]),
@@ -357,7 +357,7 @@ def test_what_clients_said_and_names_of_topics_go_on(tmp_path: Path) -> None:
     assert told
     for name, software in told.items():
         assert (rows[name].client_software_name, rows[name].client_software_version) == software
-    # Names that are known already are not new.
+    # Names that are already known are not new.
     assert saved.names.keys().isdisjoint(found.topic_names)
     again = SavedState.from_bytes(found.state or b"")
     assert saved.names.items() <= again.names.items()

@@ -1,4 +1,4 @@
-"""The tagged fields in a column of messages are those on the wire."""
+"""The tagged fields in a column of messages equal those on the wire."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_uses_are_counted_in_the_message_whose_structures_have_them() -> None:
         ],
     ]
     assert uses_of("FetchResponse", *[(one, 12) for one in given]) == expected
-    # The same beside rows of a version that has no tagged fields.
+    # The same, mixed with rows of a version without tagged fields.
     mixed = [(fetched([plain]), 11), *[(one, 12) for one in given], (fetched([plain]), 4)]
     assert uses_of("FetchResponse", *mixed) == [[], *expected, []]
 

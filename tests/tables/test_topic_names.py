@@ -1,4 +1,4 @@
-"""Responses that name topics: what has the bytes of another is decoded once, and says the same."""
+"""Responses that name topics: equal bytes are decoded only once, with the same result."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _told(number: int, body: bytes) -> bytes:
 
 
 def _frames() -> tuple[FrameColumns, Any]:
-    """Requests and their responses: of the last two the first is of another version, one alone."""
+    """Requests and their responses: the first of the last two has another version and is alone."""
     same, other = _body("orders", "paid"), _body("users")
     asked = [12, 12, 12, 12, 9]
     answers = [same, other, same, same, same, same]

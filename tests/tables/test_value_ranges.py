@@ -1,4 +1,4 @@
-"""Ranges of values: the rows that have one, and the row groups that may have some."""
+"""Ranges of values: the rows in a range, and the row groups that may have some."""
 
 from __future__ import annotations
 

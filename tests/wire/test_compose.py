@@ -120,7 +120,7 @@ def test_a_schema_takes_mandatory_fields_and_optional_ones_by_tag() -> None:
 
 def test_an_optional_field_at_its_default_or_missing_is_not_written() -> None:
     assert FOO.encode({"baz": 1, "bar": "hello world"}) == FOO.encode({"baz": 1}) == b"\x00\x01\x00"
-    # A field without a default is written whatever it is.
+    # A field without a default is always written.
     empty = Schema(optional_fields={0: Field("marks", CompactArrayOf(INT8))})
     assert empty.encode({"marks": []}).hex(" ") == "01 00 01 01"
     assert empty.decode(empty.encode({"marks": []})) == {"marks": []}

@@ -1,4 +1,4 @@
-"""Tagged fields in their three forms, by the documents' own examples and at the edges."""
+"""Tagged fields in their three forms, by the documents' own examples and at the limits."""
 
 from __future__ import annotations
 

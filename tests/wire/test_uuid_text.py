@@ -1,4 +1,4 @@
-"""A uuid's text: what Kafka prints comes back, and nothing else is one."""
+"""A uuid's text: what Kafka prints is read back, and nothing else is valid."""
 
 from __future__ import annotations
 

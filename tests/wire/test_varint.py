@@ -1,4 +1,4 @@
-"""Varints at every edge, read whole, cut off, and too long."""
+"""Varints at every limit: read whole, cut off, and too long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flexwire.wire.varint import (
     write_varint,
 )
 
-# Worked example: KIP-482, "Unsigned Varints". The others are Kafka's own ByteUtils figures.
+# Worked example: KIP-482, "Unsigned Varints". The others are figures of Kafka's own ByteUtils.
 UNSIGNED = {
     0: "00",
     1: "01",

@@ -1,4 +1,4 @@
-"""Clients of other people, of many releases, which `make trial` runs against real brokers.
+"""Clients of other projects, of many releases, which `make trial` runs against real brokers.
 
 Each has a small program that creates a topic, produces, consumes in a group and commits, and says
 after each step how it went, as a line of JSON. Some have a second program, which runs members of

@@ -1,4 +1,4 @@
-"""How each kind of client is installed below `.build/clients`, once, and how its program is run.
+"""How each kind of client is installed once below `.build/clients`, and how its program runs.
 
 An installer gets the name of a new directory and fills it. It is not called again: the name of the
 directory contains everything that decides the contents. If a tool or a registry is missing, the
@@ -28,23 +28,23 @@ HERE = Path(__file__).parent
 KEPT = ROOT / ".build" / "clients"
 # The release that the trial's program is compiled with. It looks for later classes at run time.
 OLDEST_JAVA = "0.10.1.1"
-# A slow line brings a client's 25 MB in it.
+# A slow connection downloads a client's 25 MB in this time.
 MOST_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A command that takes the arguments of `steps.Asked`, and what it needs to be set."""
+    """A command that accepts the arguments of `steps.Asked`, and its environment."""
 
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
 
 
 class Way(Protocol):
-    """How a client is brought."""
+    """How a client is installed."""
 
     def bring(self) -> Program:
-        """Bring it, unless it is there; `SystemExit` says why it cannot be had."""
+        """Install it, unless it exists; `SystemExit` says why it cannot be installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,19 @@ class Java:
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """A client in Python, in a directory of its own."""
+    """A client in Python, in its own directory."""
 
     lock: str
     module: str
 
     def bring(self) -> Program:
-        """Install what the lock pins, for the Python that runs this."""
+        """Install what the lock file pins, for the Python that runs this."""
         lock = HERE / "locks" / f"{self.lock}.lock"
         decides = lock.read_bytes() + sys.version.encode()
         with _made(self.lock, decides) as place:
             if place:
                 _pip(lock, ("--target", str(place)))
-        # Beside nothing that this Python has besides: another kafka-python is among it.
+        # Without this Python's other packages: they include another kafka-python.
         python = str(Path(sys.executable).resolve())
         path = f"{ROOT}:{_place(self.lock, decides)}"
         return Program((python, "-S", "-m", self.module), (("PYTHONPATH", path),))
@@ -99,7 +99,7 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class RdKafka:
-    """librdkafka, out of the wheel of confluent-kafka that carries it: for which Python and system.
+    """librdkafka, from the wheel of confluent-kafka that contains it: for which Python and system.
 
     ``module`` is the program that uses the library.
 
@@ -130,7 +130,7 @@ class RdKafka:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A client in Go: the folder of its program, and which of its module files counts."""
+    """A client in Go: the folder of its program, and its module file."""
 
     folder: str
     modules: str = "go.mod"
@@ -151,12 +151,12 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A client in JavaScript: the folder of its program, with its lock."""
+    """A client in JavaScript: the folder of its program, with its lock file."""
 
     folder: str
 
     def bring(self) -> Program:
-        """Have npm install what the lock pins."""
+        """Let npm install what the lock file pins."""
         names = ("main.js", "package.json", "package-lock.json")
         sources = [HERE / self.folder / name for name in names]
         decides = b"".join(one.read_bytes() for one in sources)
@@ -186,7 +186,7 @@ def _place(name: str, decides: bytes) -> Path:
 
 @contextlib.contextmanager
 def _made(name: str, decides: bytes) -> Iterator[Path | None]:
-    """Yield a directory to be made, which then appears whole; None where it is there."""
+    """Yield a directory to fill, which then appears whole; None if it exists."""
     KEPT.mkdir(parents=True, exist_ok=True)
     place = _place(name, decides)
     with KEPT.joinpath("lock").open("w") as lock:

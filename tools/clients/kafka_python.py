@@ -51,7 +51,7 @@ def main() -> None:
     if step("consume", consume, asked.seconds):
         step("commit", made[0].commit, asked.seconds)
     sys.stdout.flush()
-    # A step that hangs must not keep the program.
+    # A step that hangs must not block the program.
     os._exit(0)
 
 

@@ -1,7 +1,7 @@
-"""librdkafka on trial, any of its builds by its C interface: ``python -m tools.clients.rdkafka …``.
+"""librdkafka on trial, with any of its builds through C: ``python -m tools.clients.rdkafka …``.
 
 ``LIBRDKAFKA`` names the library. The setting is a list of its properties, ``name=value,…``. Wheels
-of old releases are for Pythons of their time, and what they carry runs with any.
+of old releases are for Pythons of their time, but the library in them runs with any.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _FAILED = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
 
 
 class RdKafka:
-    """One build of the library, asked as ``rdkafka.h`` has it."""
+    """One build of the library, called as in ``rdkafka.h``."""
 
     def __init__(self, path: str, asked: Asked) -> None:
         self.lib: Any = ctypes.CDLL(path)
         self._asked = asked
         self.said = ""
-        """The last error of the client as a whole, for when a step only takes too long."""
+        """The last error of the whole client, for a step that only takes too long."""
         self._kept: list[object] = []
         for name in ("conf_new", "topic_conf_new", "new", "topic_new", "consumer_poll"):
             getattr(self.lib, f"rd_kafka_{name}").restype = c_void_p
@@ -110,7 +110,7 @@ class RdKafka:
         self.check(self.lib.rd_kafka_topic_result_error(c_void_p(topics[0])))
 
     def produce(self) -> None:
-        """Produce, and wait until all is acknowledged."""
+        """Produce, and wait until all records are acknowledged."""
         client = self.client(_PRODUCER, {"message.timeout.ms": str(self._asked.seconds * 900)})
         self.lib.rd_kafka_topic_new.argtypes = (c_void_p, c_char_p, c_void_p)
         topic = c_void_p(self.lib.rd_kafka_topic_new(client, self._asked.topic.encode(), None))
@@ -126,7 +126,7 @@ class RdKafka:
             self.check(answer)
 
     def consume(self) -> None:
-        """Read in a group until the records that were there before are read."""
+        """Read in a group until the earlier records are read."""
         group = {"group.id": self._asked.group, "enable.auto.commit": "false"}
         self._consumer = self.client(CONSUMER, {**group, "auto.offset.reset": "earliest"})
         self.lib.rd_kafka_poll_set_consumer(self._consumer)
@@ -173,7 +173,7 @@ def main() -> None:
     tried("produce")
     if tried("consume"):
         tried("commit")
-    # A step that hangs must not keep the program.
+    # A step that hangs must not block the program.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The clients that are put on trial: each with its release, and a setting that pins it or none."""
+"""The clients of the trial: each with its release, and a setting that pins it, or none."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Client:
 
     @property
     def slug(self) -> str:
-        """What its topics and groups are called after."""
+        """The beginning of its topics' and groups' names."""
         pinned = "-pinned" if self.setting else ""
         return self.name.replace(" ", "-") + pinned
 
     @property
     def client_id(self) -> str:
-        """The client id of its connections; of Java's in the form that its consumers give."""
+        """The client id of its connections; for Java in the form of its consumers."""
         return f"consumer-{self.slug}-1" if isinstance(self.way, Java) else self.slug
 
     def __str__(self) -> str:
-        """What a table calls it.
+        """Its name in a table.
 
         >>> str(Client("sarama 1.30.0", Go("sarama"), "0.10.0.0", "Version 0.10.0.0"))
         'sarama 1.30.0, Version 0.10.0.0'

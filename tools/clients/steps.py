@@ -1,4 +1,4 @@
-"""What a program of a client in Python is given, and how it says how each step went."""
+"""The input of a Python client's program, and how it reports each step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SEED = "seed-"
-"""What the values begin with that are in the topic before the client comes."""
+"""The beginning of the values that are in the topic before the client comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the program is to do: ``count`` records each way, and ``seconds`` for each step."""
+    """The program's work: ``count`` records in each direction, and ``seconds`` for each step."""
 
     address: str
     client_id: str
@@ -41,9 +41,9 @@ class LeftOutError(Exception):
 def step(
     name: str, body: Callable[[], object], seconds: int, heard: Callable[[], str] = str
 ) -> bool:
-    """Return whether a step went well; one that takes too long is left where it is.
+    """Return whether a step succeeded; a step that takes too long is abandoned.
 
-    ``heard`` is asked what the client said last besides, where it says nothing in time.
+    ``heard`` returns the client's last message, for a step that does not end in time.
     """
     said: list[tuple[str | None, str | None]] = []
 

@@ -1,6 +1,6 @@
-"""The build backend: setuptools, with zig as the compiler where the machine has none.
+"""The build backend: setuptools, with zig as the compiler if the machine has none.
 
-What is built twice has the same bytes: without ``SOURCE_DATE_EPOCH`` every file has one time.
+Repeated builds have the same bytes: without ``SOURCE_DATE_EPOCH`` every file has one fixed time.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ __all__ = [
     "prepare_metadata_for_build_wheel",
 ]
 
-# A zip can hold no time before 1980; this one is hatchling's.
+# A zip cannot hold a time before 1980; this one is hatchling's.
 EPOCH = "1580601600"
-# The machines that `ziglang` has wheels for. Elsewhere pip would fail for want of it.
+# The machines that `ziglang` has wheels for. Elsewhere pip would fail because it is missing.
 ZIG = {"aarch64", "amd64", "arm64", "x86_64"}
 _Settings = dict[str, Any] | None
 
 
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
-    """Return what building a wheel takes besides `build-system.requires`."""
+    """Return the requirements of a wheel build besides `build-system.requires`."""
     return [*build_meta.get_requires_for_build_wheel(config_settings), *_compiler()]
 
 
 def get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:
-    """Return what an editable install takes besides `build-system.requires`."""
+    """Return the requirements of an editable install besides `build-system.requires`."""
     return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler()]
 
 
 def build_wheel(
     wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None
 ) -> str:
-    """Build a wheel, with kernels if anything here compiles them; return its name."""
+    """Build a wheel, with kernels if this machine can compile them; return its name."""
     os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
-    # setuptools would pack what an earlier build left there.
+    # setuptools would pack leftovers of an earlier build.
     for left in Path(place()).glob("lib*"):
         shutil.rmtree(left)
     name = str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))
@@ -70,7 +70,7 @@ def build_wheel(
 def build_editable(
     wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None
 ) -> str:
-    """Build what an editable install installs, and the kernels beside their sources."""
+    """Build an editable install, with the kernels beside their sources."""
     return str(build_meta.build_editable(wheel_directory, config_settings, metadata_directory))
 
 
@@ -88,7 +88,7 @@ def _compiler() -> list[str]:
 
 
 def _normal_wheel(wheel: bytes) -> bytes:
-    """Return the same wheel without the rights that the files had on the machine that packed it."""
+    """Return the same wheel without the file modes of the machine that packed it."""
     packed = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(wheel)) as given,
@@ -102,7 +102,7 @@ def _normal_wheel(wheel: bytes) -> bytes:
 
 
 def _normal(archive: bytes, time: int) -> bytes:
-    """Return the same archive without who packed it and when, in the order of its names."""
+    """Return the same archive without its packer and times, sorted by name."""
     packed = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(archive)) as packed_archive,

@@ -1,6 +1,6 @@
-"""``python -m tools.package.cross PLATFORM …``: builds wheels for other platforms, by zig.
+"""``python -m tools.package.cross PLATFORM …``: builds wheels for other platforms with zig.
 
-It is for this Python's version, from this Python's headers, so it shows that the kernels compile
+The wheel is for this Python's version and uses its headers, so it shows that the kernels compile
 and link for a processor and a system. cibuildwheel builds the wheels of a release, each with the
 headers of its own platform. Wheels go into ``out/cross``. One file of the headers is the platform's
 own. That of Linux also fits other 64-bit Unix, and not Windows, whose C has a shorter long: see
@@ -29,7 +29,7 @@ THIS_PYTHON: Final = f"{sys.version_info.major}{sys.version_info.minor}"
 
 
 class Platform(NamedTuple):
-    """A platform as zig, as wheels and as extensions name it."""
+    """A platform as zig, wheels and extensions name it."""
 
     target: str
     tag: str
@@ -42,10 +42,10 @@ class Platform(NamedTuple):
     """An option that Python was compiled with here, and the platform's compiler refuses."""
 
 
-# Python's own build makes bundles, which zig's linker cannot. Python loads a library as well. What
-# it calls of Python is looked up when it is loaded.
+# Python's own build makes bundles, which zig's linker cannot make. Python also loads libraries.
+# Symbols of Python are resolved when the library is loaded.
 _MACOS: Final = ("-shared", "-undefined", "dynamic_lookup")
-# glibc 2.28 is what `manylinux_2_28` promises.
+# `manylinux_2_28` guarantees glibc 2.28.
 PLATFORMS: Final = {
     "linux-x86_64": Platform(
         "x86_64-linux-gnu.2.28", "manylinux_2_28_x86_64", ".cpython-PY-x86_64-linux-gnu.so"
@@ -66,7 +66,7 @@ PLATFORMS: Final = {
         "x86_64-macos.11.0", "macosx_11_0_x86_64", ".cpython-PY-darwin.so", _MACOS
     ),
 }
-"""What can be named."""
+"""The possible names."""
 
 
 # A wheel has the tag of the Python that builds it, unless one says another.
@@ -121,7 +121,7 @@ def build(platform: Platform, out: Path, python: str = THIS_PYTHON) -> Path:
 
 
 def main() -> int:
-    """Build the wheels of the platforms that are named."""
+    """Build the wheels of the named platforms."""
     parser = argparse.ArgumentParser(prog="python -m tools.package.cross", description=__doc__)
     parser.add_argument("platform", nargs="+", choices=PLATFORMS)
     for name in parser.parse_args().platform:

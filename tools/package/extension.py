@@ -1,10 +1,10 @@
 """Builds the kernels: every ``.pyx`` below ``src/flexwire/kernels``, by Cython and a C compiler.
 
 ``setup.py`` hands this to setuptools. The compiler is the machine's (``CC``, cc, gcc or clang), or
-zig from the package ``ziglang`` where the machine has none. A machine that can compile nothing gets
-the package without kernels, and is told so. So does one where ``FLEXWIRE_KERNELS=off`` is set.
-``FLEXWIRE_BUILD`` names another kind of build than the one that is released: ``trace``, whose
-kernels a person steps through, or ``sanitized``.
+zig from the package ``ziglang`` if the machine has none. A machine that cannot compile gets the
+package without kernels, with a message. The same happens if ``FLEXWIRE_KERNELS=off`` is set.
+``FLEXWIRE_BUILD`` names a kind of build that is not released: ``trace``, whose kernels a debugger
+can step through, or ``sanitized``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 KERNELS = Path("src", "flexwire", "kernels")
-# A module of what all use of Cython's own code. Each would have it once more: it takes longest to
-# compile, and is three quarters of a kernel's bytes.
+# A module of Cython's own code that all extensions share. Otherwise each extension would contain
+# it: it takes longest to compile, and is three quarters of a kernel's bytes.
 SHARED = "shared"
-# What no extension can be built without: the compiler, the linker, and Python's headers.
+# Every extension needs these: the compiler, the linker, and Python's headers.
 _PROBE = "#include <Python.h>\nint probe(void) { return (int)Py_REFCNT(Py_None); }\n"
 
 
@@ -44,9 +44,9 @@ class Kind(NamedTuple):
     """True if Python's tracing, and so a debugger, sees each line of a kernel."""
 
 
-# A header has more than each kernel takes, and gcc does not follow an address into a function.
+# A header has more than each kernel uses, and gcc does not follow an address into a function.
 _QUIET = ("-Wno-unused-function", "-Wno-maybe-uninitialized", "-Wno-unknown-warning-option")
-# Tests put rows and objects against pages that nobody may touch, and so where no allocator would.
+# Tests put rows and objects next to protected pages, at addresses that no allocator would use.
 _SANITIZERS = (
     "-fsanitize=address,undefined",
     "-fno-sanitize=alignment",
@@ -54,15 +54,15 @@ _SANITIZERS = (
 )
 # No `-march`: the kernels ask when they run whether the processor has an instruction.
 KINDS = {
-    # What is read and written is short: to set up vectors takes longer than they save.
+    # Reads and writes are short: setting up vectors costs more than it saves.
     "release": Kind(("-O3", "-fno-tree-vectorize", "-g0")),
     "trace": Kind(("-O0", "-g"), traced=True),
     "sanitized": Kind(("-O0", "-g", "-fno-omit-frame-pointer", *_SANITIZERS), _SANITIZERS),
 }
 
 
-# How Cython compiles the kernels. They compare lengths and indices themselves, so Cython compares
-# none. Numbers wrap and divide as in C. Functions are those of C, without attributes of Python's.
+# How Cython compiles the kernels. They check lengths and indices themselves, so Cython does not
+# check any. Numbers wrap and divide as in C. Functions are C functions, without Python attributes.
 _DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -85,17 +85,17 @@ def kind() -> Kind:
 
 
 def place() -> str:
-    """Return the directory that a build of this kind has for itself."""
+    """Return the separate directory for builds of this kind."""
     return f".build/setuptools/{os.environ.get('FLEXWIRE_BUILD') or 'release'}"
 
 
 def extensions() -> list[Extension]:
-    """Return an extension for each ``.pyx`` there is, none if kernels are off."""
+    """Return an extension for each ``.pyx`` file, or none if kernels are off."""
     if os.environ.get("FLEXWIRE_KERNELS") == "off":
         return []
     chosen = kind()
     sources = [*sorted(KERNELS.rglob("*.pyx")), KERNELS / f"{SHARED}.c"]
-    # A change of what the compiler is told compiles all again.
+    # If the compiler options change, everything is compiled again.
     depends = sorted(str(path) for path in (*KERNELS.rglob("*.h"), Path(__file__)))
     return [
         Extension(
@@ -112,8 +112,8 @@ def extensions() -> list[Extension]:
 
 
 def _options(*options: str) -> list[str]:
-    """Return options of gcc and clang as this platform's compiler takes them."""
-    # clang-cl reads options as Microsoft's compiler does, unless told that one is clang's.
+    """Return options of gcc and clang in the form of this platform's compiler."""
+    # clang-cl reads options as Microsoft's compiler does, unless they are marked as clang's.
     return [f"/clang:{option}" if sys.platform == "win32" else option for option in options]
 
 
@@ -130,7 +130,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
     extensions: list[Extension]
 
     def run(self) -> None:
-        """Build with the compiler there is."""
+        """Build with the available compiler."""
         with tempfile.TemporaryDirectory() as folder:
             if sys.platform != "win32" and not has_compiler() and find_spec("ziglang"):
                 os.environ["CC"] = program = str(_zig(Path(folder)))
@@ -144,7 +144,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             self.warn(f"flexwire is installed without kernels and runs slower: {reason}")
             self.extensions = []
         self._write()
-        # A compiler is a process, so threads suffice for all processors.
+        # A compiler is a process, so threads are enough to use all processors.
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(self.build_extension, self.extensions))
 
@@ -152,7 +152,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
         """Write the C of all extensions whose sources are newer, by Cython."""
         if not self.extensions:
             return
-        # A build without kernels takes no Cython.
+        # A build without kernels does not need Cython.
         cythonize: Any = import_module("Cython.Build").cythonize
 
         chosen = kind()
@@ -162,7 +162,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             quiet=not self.verbose,
             include_path=["src"],
             shared_utility_qualified_name=f"flexwire.kernels.{SHARED}",
-            # Apart from the sources.
+            # Outside the sources.
             build_dir=self.build_temp,
             compiler_directives=_DIRECTIVES | (_TRACING if chosen.traced else {}),
         )
@@ -170,7 +170,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             extension.sources, extension.depends = cythonized.sources, cythonized.depends
 
     def _lacking(self) -> str | None:
-        """Return what is missing to build an extension; None if nothing is."""
+        """Return what is missing to build an extension; None if nothing is missing."""
         compiler: Any = self.compiler
         try:
             if compiler.compiler_type == "msvc":
@@ -188,9 +188,9 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
 
 
 def _linking(program: str) -> str:
-    """Return the command that links an extension, by another compiler than Python's own.
+    """Return the command that links an extension, with another compiler than Python's own.
 
-    Without the options that Python itself was linked with: zig's linker refuses some of Debian's.
+    Without the linker options of Python itself: zig's linker refuses some of Debian's.
     """
     _, *options = shlex.split(str(sysconfig.get_config_var("LDSHARED")))
     return shlex.join([program, *(one for one in options if not one.startswith("-Wl,"))])

@@ -1,4 +1,4 @@
-"""How large an installation is: the law of one without extras, and the size of a package."""
+"""The size of an installation: the limit without extras, and the size of a package."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 MOST_BYTES: Final = 10_000_000
-"""flexwire without extras, and the packages it needs, have fewer bytes, without bytecode."""
+"""flexwire without extras, with the packages it needs, has fewer bytes, not counting bytecode."""
 
 
 def installed_size(package: Distribution) -> int:
-    """Return the bytes of the files that a package installed, without bytecode."""
+    """Return the size in bytes of a package's installed files, without bytecode."""
     files = package.files or []
     return sum(
         place.stat().st_size

@@ -1,6 +1,7 @@
 """``python -m tools.package.wheel``: builds this machine's wheel twice, and compares the bytes.
 
-The wheel goes into ``dist``. It is for the Python that runs this; the release has one for each.
+The wheel goes into ``dist``. It is for the Python that runs this; a release has one for each
+Python.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BUILD = "import sys; from tools.package.backend import build_wheel; build_wheel
 
 
 def main() -> int:
-    """Build the wheel, and say what it is; 1 if two builds differ."""
+    """Build the wheel, and describe it; return 1 if two builds differ."""
     with tempfile.TemporaryDirectory() as directory:
         first, again = (build(Path(directory, str(number))) for number in (1, 2))
         same = first.name == again.name and first.read_bytes() == again.read_bytes()

@@ -1,4 +1,4 @@
-"""Pages that are written from the code, and what is counted and drawn of all pages.
+"""Pages that are written from the code, and tools that count and draw from all pages.
 
 Several pages repeat what the code already says: the help of each command, the columns of each
 table, the rules of lint. Each such page has a module here, whose ``files()`` returns the text of

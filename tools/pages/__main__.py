@@ -1,4 +1,4 @@
-"""`python -m tools.pages`: write every page that is made from the code anew."""
+"""`python -m tools.pages`: write every generated page again."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ with them.
 
 
 def files() -> dict[Path, str]:
-    """Return the page with its part about the trial written anew."""
+    """Return the page with its part about the trial rewritten."""
     return {PAGE: with_trial(PAGE.read_text(encoding="utf-8"), read_rows())}
 
 
 def with_trial(text: str, rows: Sequence[Row]) -> str:
-    """Return the page ``text`` with its part about the trial written from ``rows``."""
+    """Return the page ``text`` with its part about the trial rewritten from ``rows``."""
     before, _, after = text.partition(_TITLE)
     rest = after.partition("\n## ")
     return f"{before}{_section(rows)}{rest[1]}{rest[2]}"
@@ -94,7 +94,7 @@ def _short(error: str) -> str:
 
 
 def _apart(rows: Sequence[Row]) -> str:
-    """What did not work at the captured release, and so says nothing of the others."""
+    """Steps that did not work at the captured release, and so say nothing about the others."""
     apart = [
         f"- {row.client}: {name} ({_short(error)})\n"
         for row in rows

@@ -1,4 +1,4 @@
-"""docs/codecs.md: what codecs of other projects do with the vectors, as `make codecs` found it."""
+"""docs/codecs.md: the results of other projects' codecs with the vectors, from `make codecs`."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ response, as KIP-482 asks ([report](upstream/sarama-header-tags.md)).
 
 
 def files() -> dict[Path, str]:
-    """Return the page with its part about clients written anew."""
+    """Return the page with its part about clients rewritten."""
     return {PAGE: with_clients(PAGE.read_text(encoding="utf-8"), read_fault_rows())}
 
 
 def with_clients(text: str, rows: Sequence[FaultRow]) -> str:
-    """Return the page ``text`` with its part about clients written from ``rows``."""
+    """Return the page ``text`` with its part about clients rewritten from ``rows``."""
     before, _, after = text.partition(_TITLE)
     rest = after.partition("\n## ")
     return f"{before}{_section(rows)}{rest[1]}{rest[2]}"

@@ -36,7 +36,7 @@ def page_files(name: str) -> dict[Path, str]:
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Write the files that differ from what is there, and say which they are."""
+    """Write the files whose text has changed, and name them."""
     for path, text in files.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def between(text: str, begin: str, end: str) -> str:
 
 
 def replace_between(text: str, begin: str, end: str, part: str) -> str:
-    """Return a page with another part between two marks.
+    """Return a page with a new part between two marks.
 
     >>> replace_between("a [b] c", "[", "]", "d")
     'a [d] c'

@@ -144,7 +144,7 @@ def _type_text(kind: Any) -> str:
 
 
 def classes_of(kind: Any, classes: list[type] | None = None) -> list[type]:
-    """Return the dataclasses that a type is made of, itself first."""
+    """Return the dataclasses in a type, starting with the type itself."""
     classes = [] if classes is None else classes
     for argument in get_args(kind):
         classes_of(argument, classes)

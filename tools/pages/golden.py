@@ -1,4 +1,4 @@
-"""tests/golden: the source that the codec generates for three messages, to be read in reviews."""
+"""tests/golden: the source that the codec generates for three messages, for reviews."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def files() -> dict[Path, str]:
 def generated_source(
     definition: Definition, version: int, encoding: Encoding = Encoding.KAFKA
 ) -> dict[str, str]:
-    """Return what the codec generates for one version: the source of "decode" and of "encode"."""
+    """Return the generated code of one version: the source of "decode" and of "encode"."""
     schema, classes = definition.schema(version, encoding), definition.classes
     return {
         "decode": emit_decoder_source(schema, classes, "decode").text(),

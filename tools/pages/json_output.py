@@ -1,4 +1,4 @@
-"""docs/json.md: the shape of what each command prints with ``--format json``, from running it."""
+"""docs/json.md: the shape of each command's output with ``--format json``, from running it."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def files() -> dict[Path, str]:
 
 
 def _printed() -> dict[str, list[Any]]:
-    """By command: the JSON of some runs of it, or the lines of one."""
+    """The JSON of some runs of a command, or the lines of one run."""
     found: dict[str, list[Any]] = {}
     with tempfile.TemporaryDirectory() as given:
         for name, arguments in command_lines(Path(given)).items():
-            # Names that differ in spaces only are several runs of one command.
+            # Names that differ only in spaces are several runs of one command.
             found.setdefault(name.strip(), []).extend(_run(arguments, lines="each line" in name))
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
     counts.damaged.append(UnreadableBytes("a", 0, "a reason"))
@@ -256,9 +256,9 @@ def _of_calls() -> dict[str, list[Any]]:
 
 
 def _of_conformance() -> dict[str, list[Any]]:
-    """A run against a broker that answers as Kafka does but for three versions of Metadata.
+    """A run against a broker that answers like Kafka, except in three versions of Metadata.
 
-    And the same beside a broker that lacks a version of Metadata, each as the first of the two.
+    The same beside a broker that lacks a version of Metadata, with each as the first of the two.
     """
 
     def plant(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
@@ -278,7 +278,7 @@ def _of_conformance() -> dict[str, list[Any]]:
                 *_run([*given, "--timeout", "5"]),
                 *_run([*given, "--timeout", "5", "--against", other]),
                 *_run(["conform", other, *given[2:], "--timeout", "5", "--against", address]),
-                # This broker never says that there is no such group.
+                # This broker never says that a group does not exist.
                 *_run(["conform", other, "--apis", "DeleteGroups", "--write"]),
             ],
             "conform --dry-run": _run([*given, "--dry-run"]),
@@ -286,14 +286,14 @@ def _of_conformance() -> dict[str, list[Any]]:
 
 
 def tap_output() -> list[Any]:
-    """What a tap prints that is stopped as soon as it listens."""
+    """The output of a tap that is stopped as soon as it listens."""
 
     async def run_tap(*_: Any, ready: Any, **__: Any) -> TapStatistics:
         ready(SimpleNamespace(listen_address=HostPort("127.0.0.1", 19092)))
         return TapStatistics(requests=3)
 
     arguments = ["tap", "--upstream", "b:9092", "--out", "captures", "--format", "json"]
-    # With a handler there already, the tap sets up none.
+    # If a handler exists already, the tap sets up none.
     handlers = patch.object(logging.root, "handlers", [logging.NullHandler()])
     with patch("flexwire.tap.tap.run_tap", run_tap), handlers:
         ran = CliRunner().invoke(app, arguments)
@@ -303,7 +303,7 @@ def tap_output() -> list[Any]:
 
 
 def shape(*values: Any, indent: str = "") -> str:
-    """The shape that some values have together."""
+    """The common shape of several values."""
     kinds = dict.fromkeys(_kind(one) for one in values)
     return " | ".join(
         _of_kind(kind, [one for one in values if _kind(one) == kind], indent)
@@ -313,7 +313,7 @@ def shape(*values: Any, indent: str = "") -> str:
 
 def _kind(value: Any) -> str:
     if isinstance(value, dict):
-        # Rows of several kinds stand side by side, told apart by their type.
+        # Rows of several kinds are mixed, and their type distinguishes them.
         return f"object {value['type']}" if value.get("type") in _ROWS else "object"
     names = {bool: "true or false", int: "int", float: "float", str: "text", list: "list"}
     return "null" if value is None else names[type(value)]

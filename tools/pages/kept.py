@@ -1,8 +1,8 @@
 """`python -m tools.pages.kept OLD [NEW] [PATH]...`: what the pages lost between two revisions.
 
-The command compares the numbers, the commands and the code blocks of each Markdown page. One that a
-page lost counts as moved if another page gained it. The command lists what is lost with the old
-line, and exits with 1 if there is anything to list. Whoever shortens a page looks at each of these
+The command compares the numbers, the commands and the code blocks of each Markdown page. A fact
+that a page lost counts as moved if another page gained it. The command lists what is lost with its
+old line, and exits with 1 if the list is not empty. After you shorten a page, look at each of these
 lines.
 """
 
@@ -29,14 +29,14 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A number, a command or a code block, as it is compared: without its line breaks."""
+    """A number, a command or a code block, without line breaks for the comparison."""
 
     kind: str
     text: str
 
 
 def facts(page: str) -> dict[Fact, str]:
-    r"""Return the facts of a page, each with the line on which it first stands.
+    r"""Return the facts of a page, each with the line on which it first occurs.
 
     >>> for fact in facts("Reads 1,000 records.\n```\n$ flexwire decode X\n```\n"):
     ...     print(fact.kind, fact.text)
@@ -77,7 +77,7 @@ def _parts(page: str) -> Iterator[tuple[str, str, bool]]:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A fact that a page had and has no more, its old line, and the pages that gained it."""
+    """A fact that a page lost, its old line, and the pages that gained it."""
 
     page: str
     fact: Fact
@@ -86,7 +86,7 @@ class Loss:
 
 
 def losses(old: Mapping[str, str], new: Mapping[str, str]) -> list[Loss]:
-    """Return what the pages of ``old``, texts by path, had that the same pages of ``new`` lack."""
+    """Return the facts of the pages ``old``, texts by path, that the same pages of ``new`` lack."""
     before = {path: facts(text) for path, text in old.items()}
     after = {path: facts(text) for path, text in new.items()}
     gained = {path: found.keys() - before.get(path, {}).keys() for path, found in after.items()}
@@ -116,7 +116,7 @@ def _git(*arguments: str) -> str:
 
 
 def main() -> int:
-    """List what was lost, and count what moved."""
+    """List lost facts, and count moved ones."""
     parser = argparse.ArgumentParser("python -m tools.pages.kept", description=__doc__)
     parser.add_argument("old", help="a revision of git")
     parser.add_argument("new", nargs="?", default=HERE, help="a revision; default: the work tree")

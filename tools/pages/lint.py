@@ -19,7 +19,7 @@ BEGIN, END = "<!-- rules: begin -->\n", "<!-- rules: end -->\n"
 
 
 def files() -> dict[Path, str]:
-    """Return both pages, each with its tables written anew."""
+    """Return both pages with their tables rewritten."""
     return {
         path: replace_between(path.read_text(encoding="utf-8"), BEGIN, END, tables)
         for path, tables in ((LINT, lint_tables()), (BREAKING, breaking_table()))

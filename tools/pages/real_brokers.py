@@ -1,7 +1,7 @@
 """docs/real-brokers.md: the versions of every API that `make kafka` saw on real brokers.
 
-`python -m tools.pages.real_brokers` first takes over what the last run of
-`tests/kafka/test_every_api.py` saw.
+`python -m tools.pages.real_brokers` first copies the observations of the last run of
+`tests/kafka/test_every_api.py`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def files() -> dict[Path, str]:
 
 
 def _api_names() -> list[str]:
-    """Return the names of all APIs in the order of their api keys, as they are named now."""
+    """Return the names of all APIs in the order of their api keys, with their present names."""
     bundled = catalog()
     entries = [bundled.entry(name) for name in bundled.names()]
     keys = {entry.api_key for entry in entries if entry.type is MessageType.REQUEST}

@@ -1,4 +1,4 @@
-"""docs/scale.md: what a day of one host and an hour of a fleet take, from what was measured."""
+"""docs/scale.md: the cost of a day of one host and an hour of a fleet, from measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<figure>[\d.,]+) \|", re.MULTILINE
 
 
 def files() -> dict[Path, str]:
-    """Return the page, with its computed tables made anew."""
+    """Return the page with its computed tables rewritten."""
     text = PAGE.read_text(encoding="utf-8")
     return {PAGE: replace_between(text, _BEGIN, _END, _table(measured(text)))}
 
@@ -34,7 +34,7 @@ def measured(page: str) -> dict[str, float]:
 
 
 def derived(of: dict[str, float]) -> list[tuple[str, str]]:
-    """Return what a day takes: each quantity and its figure."""
+    """Return the cost of a day: each quantity and its figure."""
     size = of["traffic"] * 1e9 * _DAY
     files = size / (of["file"] * 1e6)
     range_size = range_bytes_for(int(size), 10_000)
@@ -96,12 +96,12 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
 
 
 def _store_seconds(of: dict[str, float], size: float) -> float:
-    """Return the CPU seconds that reading bytes from a store costs more than from a disk."""
+    """Return the additional CPU seconds of reading bytes from a store instead of a disk."""
     return size / 1e9 * of["passes"] * of["per_stored"]
 
 
 def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
-    """Return what an hour of a fleet takes, if each connection is captured once."""
+    """Return the cost of an hour of a fleet, if each connection is captured once."""
     of_broker = of["broker_traffic"] * 1e6 * _HOUR
     size, connections = of_broker * of["brokers"], of["brokers"] * of["broker_connections"]
     files = size / (of["file"] * 1e6)

@@ -1,8 +1,8 @@
-"""`python -m tools.pages.sentences --draw 40`: sentences of ours, drawn at random, for a stranger.
+"""`python -m tools.pages.sentences --draw 40`: random sentences of the project, for a stranger.
 
 Somebody who wrote none of them reads the sentences of each surface. At least 38 of 40 have to be
 understood at the first reading and to pass in a good English manual. Each sentence is printed with
-its file and line. `--seed` draws the same sentences again, as long as the texts stay the same.
+its file and line. `--seed` repeats a draw, as long as the texts do not change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCES: Final = ROOT / "src" / "flexwire"
-# Rooms whose strings a reader meets in the report or the guide, and not on a terminal.
+# Rooms whose strings appear in the report or the guide, not on a terminal.
 _REPORT: Final = ("report", "facts", "answers", "measures", "specs/guide", "protocol/audit")
 _README: Final = ("README.md", "docs/tutorial.md", "docs/cookbook.md")
 _CHANGES: Final = ("CHANGELOG.md", "docs/decisions.md")
@@ -43,7 +43,7 @@ _NOQA = re.compile(r"noqa: [A-Z0-9, ]+ - ")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, and the file and line of the paragraph that it stands in."""
+    """A sentence, and the file and line of its paragraph."""
 
     path: Path
     line: int
@@ -94,9 +94,9 @@ def page_sentences(path: Path) -> Iterator[Sentence]:
 
 
 def docstrings(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.Constant]]:
-    """Yield each docstring, with the module, class or function whose body it stands in.
+    """Yield each docstring with the module, class or function that contains it.
 
-    Strings that describe a constant or an attribute stand below it, and count as docstrings too.
+    A string below a constant or an attribute describes it, and counts as a docstring too.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -140,7 +140,7 @@ def shown_texts(path: Path) -> Iterator[Sentence]:
 
 
 def _template(node: ast.JoinedStr) -> str:
-    """Return the text of an f-string, with ``{…}`` for what is put in."""
+    """Return the text of an f-string, with ``{…}`` for each inserted value."""
     return "".join(
         str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in node.values
     )
@@ -158,7 +158,7 @@ def code_texts(path: Path) -> Iterator[Sentence]:
 
 
 def comments(source: str, *, is_python: bool = True) -> list[tuple[int, str]]:
-    r"""Return the comments of a source file, lines that follow each other as one, with the line.
+    r"""Return the comments of a source file with their lines; consecutive lines are one comment.
 
     >>> comments("# A piece is read\n# once.\nx = 1  # noqa: S101 - why it is so\n")
     [(1, 'A piece is read once.'), (3, 'why it is so')]
@@ -243,8 +243,11 @@ SURFACES: Final[dict[str, Callable[[], Iterator[Sentence]]]] = {
     "docstrings": _code,
     "changes": lambda: _of_pages(ROOT / name for name in _CHANGES),
 }
-"""What a person reads, by name: README, tutorial and cookbook; help, errors and notes; the report
-and the guide; the other pages; docstrings and comments; CHANGELOG and decisions."""
+"""The texts that a person reads, by name:
+
+README, tutorial and cookbook; help, errors and notes; the report and the guide; the other pages;
+docstrings and comments; CHANGELOG and decisions.
+"""
 
 
 def draw(surface: str, count: int, seed: int) -> list[Sentence]:

@@ -1,4 +1,4 @@
-"""docs/sizes.md: the sizes that people find in their logs, and what each of them is."""
+"""docs/sizes.md: the sizes that people find in their logs, and the meaning of each size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = DOCS / "sizes.md"
-# What brokers and clients log, and health checks and scanners send: the first four bytes.
+# The first four bytes that brokers and clients log, and that health checks and scanners send.
 SEEN = [
     *(f"0x160301{last:02x}" for last in (0, 1, 2, 4)),
     *("0x16030300", "0x15030100", "0x15030200", "0x15030300", "0x17030300"),
@@ -74,7 +74,7 @@ def _row(first: bytes) -> str:
 
 
 def _tail() -> str:
-    """Return the last part: what to do about each kind of opening."""
+    """Return the last part: what to do about each kind of first bytes."""
     advice = "\n\n".join(
         f"**{title}.** {identify_first_bytes(first).advice}" for title, first in _ADVICE
     )

@@ -1,4 +1,4 @@
-"""`messages.pyi`: what editors and type checkers know of the bundled messages."""
+"""`messages.pyi`: what editors and type checkers know about the bundled messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PYTHON_TYPES = {
     "records": "bytes",
 }
 _KINDS = {MessageType.METADATA: "metadata record", MessageType.DATA: "data"}
-# Longer ones tell nothing at a glance, and the linter wants an ellipsis for them.
+# Longer values tell nothing at a glance, and the linter requires an ellipsis for them.
 _LONGEST_DEFAULT = 10
 _Structs = dict[str, dict[str, "MergedField"]]
 
@@ -91,7 +91,7 @@ def _message(entry: CatalogEntry, structs: _Structs) -> Iterator[str]:
 
 
 def describe(entry: CatalogEntry) -> str:
-    """Describe a message in one line: what it is, its versions, and which releases have it.
+    """Describe a message in one line: its kind, its versions, and the releases that have it.
 
     >>> describe(catalog().entry("FetchRequest"))
     'Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4.0.'
@@ -137,7 +137,7 @@ def _python_type(message: str, kind: FieldType, taken: set[str]) -> str:
 
 
 def _builtin(name: str, taken: set[str]) -> str:
-    # In a class body a field of the name would stand before the type.
+    # In a class body a field of that name would hide the type.
     if name in taken and hasattr(builtins, name):
         raise ValueError(f"a field named {name!r} hides the type; import builtins in the stub")
     return name

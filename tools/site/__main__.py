@@ -1,7 +1,7 @@
 """Makes the site: docs/, the API reference from docstrings, the guide to every message.
 
-`python -m tools.site --out out/site` writes `out/site/VERSION`, and beside it what lists the
-versions that are there. It needs no network, and neither does what it writes.
+`python -m tools.site --out out/site` writes `out/site/VERSION`, and beside it a list of the
+existing versions. It needs no network, and neither does the site.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def main() -> int:
-    """Build the site of this version, and list all that are beside it."""
+    """Build the site of this version, and list all versions beside it."""
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "site", metavar="DIR")
     out: Path = parser.parse_args().out.resolve()
@@ -38,7 +38,7 @@ def main() -> int:
         "FLEXWIRE_SITE_TEMPLATES": str(HERE / "templates"),
         "FLEXWIRE_SITE_STATIC": str(HERE / "static"),
     }
-    # Whatever it warns of, a link that leads nowhere above all, is an error.
+    # Every warning is an error, above all a dead link.
     sphinx = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "-b", "html"]
     guide = [sys.executable, "-m", "flexwire", "schema", "docs", "--out", str(built / "guide")]
     for command in ([*sphinx, str(source), str(built)], guide):
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def list_versions(out: Path) -> None:
-    """Write which versions are in ``out``, newest first, and a front page that leads to it."""
+    """Write a list of the versions in ``out``, newest first, and a front page that links to it."""
     here = [path.parent for path in out.glob("*/objects.inv")]
     versions = [
         {
@@ -78,7 +78,7 @@ def list_versions(out: Path) -> None:
 
 
 def numbers(version: str) -> list[tuple[int, int | str]]:
-    """What versions are ordered by: "0.10.0" is after "0.9.1", and a word before any number."""
+    """The sort key of versions: "0.10.0" is after "0.9.1", and a word before any number."""
     return [(1, int(part)) if part.isdigit() else (0, part) for part in version.split(".")]
 
 

@@ -19,9 +19,9 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 napoleon_use_rtype = False
 default_role = "code"
-# A block without a language is figures, a drawing or a file's lines, and no Python.
+# A block without a language is figures, a drawing or a file's lines, not Python.
 highlight_language = "none"
-# Of two classes of one name, Kafka's message and KIP-82's, a page of either links its own.
+# If two classes share a name, Kafka's message and KIP-82's, each page links its own.
 suppress_warnings = ["ref.python"]
 
 html_theme = "furo"
@@ -58,5 +58,5 @@ html_sidebars = {
 
 
 def setup(app: Any) -> None:
-    """Bring in what reads docstrings; Sphinx calls it."""
+    """Register what reads docstrings; Sphinx calls it."""
     app.connect("autodoc-process-docstring", as_restructured_text)

@@ -1,10 +1,10 @@
-"""What the site holds and in which order: every page of docs/, and the pages about the project."""
+"""The content of the site and its order: every page of docs/, and the pages about the project."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Section → pages, by their paths in the repository without ".md". A page stands in one section.
+# Section → pages, by their paths in the repository without ".md". Each page belongs to one section.
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
         "docs/tutorial",
@@ -120,5 +120,5 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.wire",
     "flexwire.errors",
 )
-# Rooms with public names of their own that only other rooms call.
+# Rooms with public names that only other rooms call.
 NOT_PUBLIC: Final[frozenset[str]] = frozenset()

@@ -1,4 +1,4 @@
-"""Docstrings, which are written in Markdown, as the generator reads them."""
+"""Docstrings, which are written in Markdown, in the generator's form."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from __future__ import annotations
 def as_restructured_text(
     _app: object, _what: str, _name: str, _object: object, _options: object, lines: list[str]
 ) -> None:
-    """Make literal blocks of fenced ones, in place."""
+    """Turn fenced blocks into literal blocks, in place."""
     lines[:] = literal(lines)
 
 
 def literal(lines: list[str]) -> list[str]:
-    """``lines`` with every fenced block indented below "::", which has an empty line around it."""
+    """``lines`` with every fenced block indented below "::" and an empty line around it."""
     found: list[str] = []
     indent: str | None = None
     for line in lines:

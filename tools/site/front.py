@@ -19,7 +19,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+?)\.md\)")
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """The first screen of README: its sentence, its commands, and what flexwire is for."""
+    """The first screen of README: its sentence, its commands, and its bullets."""
 
     sentence: str
     install: str
@@ -29,7 +29,7 @@ class FrontPage:
 
 
 def front_page(readme: str) -> FrontPage:
-    """Return the parts of README's first screen; a part that is missing is an error."""
+    """Return the parts of README's first screen; a missing part is an error."""
     first = readme.partition("\n## ")[0]
     sentence = re.search(r"^\*\*(.+?)\*\*$", first, re.MULTILINE | re.DOTALL)
     blocks = _CONSOLE.findall(first)
@@ -47,20 +47,20 @@ def front_page(readme: str) -> FrontPage:
 
 
 def _command(block: str) -> tuple[str, str]:
-    """Return the command of a block, and what it prints."""
+    """Return the command of a block, and its output."""
     command, _, output = block.partition("\n")
     return command.removeprefix("$ "), output.rstrip()
 
 
 def _inline(text: str) -> str:
-    """Return a bullet's text as HTML, with its links as those of the site."""
+    """Return a bullet's text as HTML, with its links converted to the site's."""
     plain = html.escape(" ".join(text.split()), quote=False)
     plain = re.sub(r"`([^`]+)`", r"<code>\1</code>", plain)
     return _LINK.sub(r'<a href="\2.html">\1</a>', plain)
 
 
 def section_of_pages() -> dict[str, str]:
-    """Return the section of each page by its path, for the results of a search."""
+    """Return the section of each page by its path, for search results."""
     pages = {page: title for title, names in SECTIONS.items() for page in names}
     return {"overview": "Begin", **pages, **{f"api/{module}": "Python API" for module in MODULES}}
 

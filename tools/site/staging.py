@@ -1,4 +1,4 @@
-"""The pages of the site, side by side in one directory, as the generator takes them."""
+"""The pages of the site, beside each other in one directory, as the generator reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.site.front import section_of_pages
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What `flexwire schema docs` writes beside the pages.
+# The pages that `flexwire schema docs` writes beside them.
 GUIDE_LINK = (
     '<a href="../guide/index.html">The guide to every message of every bundled release</a> is a '
     "part of this site; and this is how it is made."
@@ -67,13 +67,13 @@ def contents() -> str:
 def api_page(module: str, described: set[int]) -> str:
     """A page that the generator fills with the docstrings of the module's public names.
 
-    What an earlier page describes, whose objects' ids are in ``described``, is left to that one.
+    Objects that an earlier page describes, with ids in ``described``, are left to that page.
     """
     room = import_module(module)
     public = {name: getattr(room, name) for name in getattr(room, "__all__", ())}
     again = [name for name, value in public.items() if id(value) in described]
     described |= {id(value) for value in public.values() if callable(value)}
-    # A module without a list of names shows what it defines, and not what it imports.
+    # A module without a list of names shows what it defines, not what it imports.
     imported = "   :imported-members:\n" if public else ""
     left_out = f"   :exclude-members: {', '.join(again)}\n" if again else ""
     return (
@@ -84,14 +84,14 @@ def api_page(module: str, described: set[int]) -> str:
 
 @cache
 def _places(root: Path) -> frozenset[Path]:
-    """Where the pages are whose links stay."""
+    """The directories of pages whose links stay."""
     return frozenset(
         (root / f"{page}.md").resolve() for pages in SECTIONS.values() for page in pages
     )
 
 
 def _text(root: Path, name: str) -> str:
-    """A page's text as the site shows it: without notes for the tests, with links that lead on."""
+    """A page's text as the site shows it: without notes for the tests, with working links."""
     home = (root / name).parent
     pages = _places(root)
     front = (root / "README.md").resolve()
@@ -106,7 +106,7 @@ def _text(root: Path, name: str) -> str:
             up = "../" * (len(home.relative_to(root).parts))
             return f"{match['text']}({up}overview.md{mark}{anchor})"
         if path in pages or path.is_relative_to(reference):
-            # A path says nothing to a reader of the site: the page's title does.
+            # A path means nothing to a reader of the site, but the page's title does.
             if match["text"] == f"[{target}]":
                 return f"[{_title(path)}]({match['target']})"
             return match[0]

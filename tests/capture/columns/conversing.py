@@ -1,4 +1,4 @@
-"""Random conversations on connections side by side: of all that is plain, and all that is odd."""
+"""Random conversations on parallel connections, with all usual and unusual traffic."""
 
 from __future__ import annotations
 
@@ -127,11 +127,11 @@ def sent(kind: str, chance: random.Random, correlation_id: int) -> tuple[Directi
 
 
 def conversations(seed: int, frames: int, connections: int) -> list[CapturedFrame]:
-    """Frames of connections side by side, of all kinds."""
+    """Frames of parallel connections, of all kinds."""
     chance = random.Random(seed)
     counts: dict[tuple[str, str], int] = {}
     now, found = 1_700_000_000_000_000, []
-    # How many more tokens may follow on a connection.
+    # The number of further tokens that may follow on a connection.
     exchanging: dict[int, int] = {}
     # Some connections have nothing unusual, and some lack one direction.
     odd = {name for name, weight in CHANCES.items() if weight < 2}

@@ -1,8 +1,9 @@
-"""Cuts segments into frames whose bytes and room end against pages that nobody may touch.
+"""Cuts segments into frames; all its buffers end at protected pages.
 
-``python -m tests.capture.columns.framing_guard ROUNDS [--lie input|output]``: with a lie the
-kernels are told that there is one more byte of payload or of room. This proves that the pages guard
-the memory. A round is a segment; each connection's frames must be those of its assembler.
+``python -m tests.capture.columns.framing_guard ROUNDS [--lie input|output]``: with ``--lie`` the
+kernels are told that a buffer of payload or output is one byte larger than it is. The crash that
+follows proves that the protected pages work. Each round processes one segment, and each
+connection's frames must equal those of its assembler.
 """
 
 from __future__ import annotations
@@ -42,8 +43,7 @@ _BYTES = [0, 1, 127, 128, 255]
 
 
 def against_guard(size: int, lie: int = 0) -> Array:
-    """Memory whose last byte is next to a protected page; with a lie, this many bytes are on the
-    page."""
+    """Memory whose last byte is next to a protected page, or behind it by the size of a lie."""
     if not size:
         return np.zeros(0, np.uint8)
     pages = -(-size // mmap.PAGESIZE) + 1
@@ -52,13 +52,13 @@ def against_guard(size: int, lie: int = 0) -> Array:
     end = begin + (pages - 1) * mmap.PAGESIZE
     protect(end)
     held: Any = (ctypes.c_uint8 * size).from_address(end - size + lie)
-    # The array has it, and so it is there as long as that.
+    # The array holds the memory, so the memory lives as long as the array.
     held.memory = memory
     return np.ctypeslib.as_array(held)
 
 
 def guarded(data: Array, lie: int = 0) -> Array:
-    """The same against a page; the byte that is not there is not written."""
+    """The same next to a protected page; nothing writes the missing byte."""
     raw = np.frombuffer(data.tobytes(), np.uint8)
     found = against_guard(len(raw), lie)
     ctypes.memmove(found.ctypes.data, raw.ctypes.data, max(0, len(raw) - lie))
@@ -76,7 +76,7 @@ class Numpy:
         return getattr(np, name)
 
     def empty(self, shape: Any, kind: Any) -> Array:
-        """Room for bytes, or for the words of frames."""
+        """Space for bytes, or for the words of frames."""
         kind = np.dtype(kind)
         size = int(np.prod(shape)) * kind.itemsize
         made: Array = against_guard(size, int(self._lie)).view(kind).reshape(shape)
@@ -108,7 +108,7 @@ def hostile(rng: random.Random, segments: list[Any]) -> list[Any]:
 
 
 def main(rounds: int, lie: str | None) -> None:
-    """Process segments chunk by chunk; the kernels must use only existing memory."""
+    """Process segments chunk by chunk; the kernels must stay inside their memory."""
     assert load_kernel("frames") is not None
     rng, taken, whole = random.Random(rounds), 0, 0
     flows.np = Numpy(lie=lie == "output")  # type: ignore[attr-defined,assignment]  # it is what is looked up

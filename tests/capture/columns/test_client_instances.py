@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NONE = UUID(int=0)
-# How a client says who it is; "never" says nothing, "late" only after some requests.
+# How a client names itself; "never" gives no name, "late" gives it only after some requests.
 WAYS = ("always", "once", "late", "body", "broker", "never")
 
 
@@ -51,11 +51,11 @@ def _trunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 class Client(NamedTuple):
-    """A client on a connection of its own."""
+    """A client on its own connection."""
 
     number: int
     way: str
-    # The exchange in which a client names the id late, or a broker assigns it.
+    # The exchange in which a client names its id late, or a broker assigns the id.
     late: int = 4
 
     @property
@@ -102,7 +102,7 @@ def exchange(client: Client, round_: int, turn: int, *, odd: bool) -> tuple[byte
             response_payload(PUSH_TELEMETRY, 0, answer, correlation_id=turn),
         )
     if way == "broker" and round_ % 3 == client.late % 3:
-        # Only one response assigns one.
+        # Only one response assigns an id.
         assigned = instance if round_ == client.late else NONE
         answer = make("GetTelemetrySubscriptionsResponse", client_instance_id=assigned)
         return (
@@ -117,7 +117,7 @@ def exchange(client: Client, round_: int, turn: int, *, odd: bool) -> tuple[byte
 
 
 def conversations(seed: int, count: int = 12, rounds: int = 10, late: int = 4) -> list[Said]:
-    """Clients side by side, each frame with the id that its row has in the end."""
+    """Parallel clients; each frame with the final id of its row."""
     chance, said = random.Random(seed), []
     waiting: dict[int, list[bytes]] = {number: [] for number in range(count)}
     done = dict.fromkeys(range(count), 0)
@@ -190,7 +190,7 @@ def test_where_its_part_was_not_captured_it_is_null(tmp_path: Path) -> None:
     tables = check(files[1:])
     found = {one["connection"]: one["client_instance_id"] for one in tables["connections"]}
     by_way = {client.way: found[name_of(client.number)] for client in clients(6)}
-    # These clients name it repeatedly; the others named it once.
+    # These clients name the id repeatedly; the others named it once.
     assert {way for way, text in by_way.items() if text is not None} == {"always", "body"}
 
 
@@ -250,7 +250,7 @@ def test_the_earliest_frame_counts_in_whatever_order_they_are_noted() -> None:
 
 
 def test_the_first_is_that_by_time_and_in_a_stream_that_by_row() -> None:
-    """A clock that goes back must not make a stream's rows depend on where it was cut."""
+    """If a clock goes back, a stream's rows must not depend on where it was cut."""
     ids = [UUID(int=5), UUID(int=4), UUID(int=6)]
     frames = frames_of([Said(0, "request", offset_delete(one, ids[one]), None) for one in range(3)])
     times = [8, 3, 5]
@@ -289,7 +289,7 @@ def test_the_kernel_reads_the_id_as_plain() -> None:
         offset_delete(1, UUID(int=5)),
         offset_delete(2, NONE),
         offset_delete(3, UUID(int=5), unknown_tagged_fields={9: b"new"}),
-        # Written though it is zero.
+        # The field is written although it is zero.
         bytes.fromhex("002f0001000000040001610100 10".replace(" ", "")) + bytes(16) + b"\x02g\1\0",
     ]
     chunk = FrameColumns.from_frames(

@@ -43,7 +43,7 @@ class Said(NamedTuple):
 
 
 def clients(seed: int, connections: int = 8, requests: int = 40) -> list[Said]:
-    """Clients of one address side by side that name themselves once, always, or too early.
+    """Parallel clients of one address that name themselves once, always, or too early.
 
     Every third connection began before the capture, and every fourth client always names itself.
     """
@@ -69,7 +69,7 @@ def clients(seed: int, connections: int = 8, requests: int = 40) -> list[Said]:
         client_id = known.setdefault(number, None)
         named: dict[str, Any] = {"client_id": own if says else None, "correlation_id": turn}
         if chance.random() < 0.1:
-            # Of unknown tags a header is read as an object.
+            # A header with unknown tags is read as an object.
             named["unknown_tagged_fields"] = {5: b"tag"}
         if chance.random() < 0.3:
             key, payload = METADATA, request_payload(METADATA, 9, make("MetadataRequest"), **named)

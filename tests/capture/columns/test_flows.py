@@ -1,4 +1,4 @@
-"""Frames in columns equal those of the assemblers alone, whatever happens to segments.
+"""Frames in columns equal the frames of the assemblers alone, in any order of segments.
 
 Every test runs with the kernels and without them.
 """
@@ -44,7 +44,7 @@ _KINDS = {
 
 
 class Segments:
-    """Segments in columns, made of objects."""
+    """Segments in columns, made from objects."""
 
     timestamp_us: Any
     sequence: Any
@@ -89,13 +89,13 @@ class Ways:
     mid_stream: bool = False
     damaged: float = 0.0
     exchanges: int = 30
-    twice: bool = False  # two hosts captured it, each with boundaries of its own
+    twice: bool = False  # two hosts captured it, each with its own segment boundaries
 
 
 CLEAN = Ways()
 LOSSY = Ways(lost=0.02, repeated=0.02, late=0.03, cut=0.01)
 MID_STREAM = Ways(mid_stream=True)
-# Long enough that segments are in order between two losses.
+# Enough segments that some are in order between two losses.
 SELDOM = Ways(lost=3e-3, repeated=3e-3, late=3e-3, cut=2e-3, damaged=5e-3, exchanges=200)
 RARELY = Ways(lost=5e-4, repeated=5e-4, late=5e-4, cut=3e-4, damaged=5e-3, exchanges=200)
 TWICE = Ways(twice=True, exchanges=120)
@@ -137,7 +137,7 @@ def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
 
 
 def exchanged(rng: random.Random, first: int, ways: Ways) -> tuple[bytes, bytes]:
-    """Requests with ids from ``first`` on, and their responses, seldom damaged."""
+    """Requests with ids from ``first`` on, and their responses; few are damaged."""
     ids = range(first, first + rng.choice([1, 1, 1, 2, 5]))
     largest = rng.choice([10, 100, 3000])
     asked = b"".join(request(one, rng.choice([0, rng.randrange(largest)])) for one in ids)
@@ -178,7 +178,7 @@ def happened(rng: random.Random, made: list[Segment], ways: Ways) -> list[Segmen
 
 
 def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
-    """The same bytes as a receiver's card hands them over: some split, some joined."""
+    """The same bytes as a network card delivers them: some segments split, some joined."""
     found: list[Segment] = []
     for one in made:
         last = found[-1] if found else None
@@ -201,7 +201,7 @@ def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
 
 
 def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
-    """Several captures as one, by clocks of which now the one, now the other is ahead."""
+    """Several captures in one, with clocks that run ahead of each other in turn."""
     found: list[Segment] = []
     left = [list(one) for one in taps]
     while left := [one for one in left if one]:
@@ -213,7 +213,7 @@ def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
 
 
 def interleaved(rng: random.Random, ways: Ways) -> list[Segment]:
-    """The segments of several connections, some of which use the ports of others again."""
+    """The segments of several connections, some of which reuse the ports of others."""
     streams = [connection(rng, number, ways) for number in range(rng.randrange(1, 8))]
     if rng.random() < 0.3:
         again = connection(rng, 0, ways)

@@ -1,7 +1,7 @@
 """Kernels skip the same bytes without frames as assemblers do.
 
-Every frame, every account of a connection is that of the assemblers alone; and nearly all segments
-of TLS are taken by kernels, whether the capture shows its beginning or not.
+Every frame and every account of a connection equals that of the assemblers alone. Kernels take
+nearly all TLS segments, whether the capture shows the connection's beginning or not.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_kernels_take_nearly_all_that_is_hidden(
 
 
 class Said:
-    """Segments of one connection, each the next of its end."""
+    """Segments of one connection; each continues its direction."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []

@@ -1,7 +1,7 @@
-"""Segments of files that overlap in time come in the order of the reference.
+"""The order is by connection, latest time so far, file name, and position in the file.
 
-That is by connection, by the latest time in the file until then, by the file's name, and by the
-place in it. Here all are in that order, so those of each connection are.
+Here all segments are in that order, so those of each connection are too. Here all are in that
+order, so those of each connection are.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def segments_in_order(files: Sequence[Path]) -> list[Row]:
 
 
 def notes_of(files: Sequence[Path]) -> set[Note]:
-    """The notes of Python objects about files."""
+    """The notes that Python objects make about files."""
     return {note for file in files for note in read_file(file, show_credentials=True)[1]}
 
 
 def told(notes: Sequence[FileNotes]) -> set[Note]:
-    """The same of notes."""
+    """The same for notes."""
     found = {Note(one.file, None, one.packets) for one in notes}
     for one in notes:
         unused = one.unused()
@@ -125,7 +125,7 @@ def test_segments_come_in_the_order_of_the_reference(
         )
         found, further, _ = read(begin)
         assert found == expected[count : count + more]
-        # From a place that was come to from another place.
+        # From a position that another position led to.
         for passed, place in further[:1]:
             again = MergedReader(waiting[front.begun + place.begun :], under_way=place.under_way)
             assert read(again)[0] == expected[count + passed :]
@@ -153,7 +153,7 @@ def test_a_file_is_open_only_while_its_segments_are_due(tmp_path: Path) -> None:
             front = reader.position
             assert front is not None
             most = max(most, len(front.under_way))
-    # Of three hosts; if times go back, two of one host.
+    # Three hosts; if times go back, two files of one host.
     assert 3 <= most <= 6
 
 
@@ -192,7 +192,7 @@ def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
 
 
 class Opened:
-    """Counts the files that are open, and how often one was opened."""
+    """Counts the open files, and how often each file was opened."""
 
     def __init__(self) -> None:
         self.open, self.most = 0, 0
@@ -225,7 +225,7 @@ def test_no_more_than_256_files_are_open_however_many_are_due(tmp_path: Path) ->
     head, files = section() + interface(), []
     for number in range(300):
         files.append(tmp_path / f"{number:03}.pcapng")
-        # Each is due from the first time to the last, in chunks of two or three packets.
+        # Each file is due from its first to its last time, in chunks of two or three packets.
         times = [100 + number % 7 + 10 * step for step in range(4)]
         files[-1].write_bytes(head + b"".join(enhanced(packet(), one) for one in times))
     opened = Opened()
@@ -274,7 +274,7 @@ def test_the_chunks_of_very_many_files_are_bounded(
     monkeypatch.setattr(merging, "SegmentReader", Noting)
     monkeypatch.setattr(merging, "_CHUNKS_BYTES", 7_000)
     assert read(MergedReader(waiting_of(files), chunk_bytes=8_000))[0] == segments_in_order(files)
-    # The first is alone, and room is left for some more.
+    # The first file is alone, with room for a few more.
     assert max(sizes) == 2_000
     assert sizes[:3] == [2_000, 1_600, 1_333]
 

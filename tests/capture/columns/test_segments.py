@@ -1,4 +1,4 @@
-"""For any file, segments in columns and notes equal those that Python objects read."""
+"""For any file, segments in columns and their notes equal those of Python objects."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 
 SEEDS = times(240)
 SOUND = 20
-# Less than a block's head, than a packet, and than the file.
+# Smaller than a block's head, than a packet, and than the file.
 CHUNKS = [1, 7, 60, 100, 300, 1 << 20]
 
 Row = tuple[Any, ...]
 
 
 def reference(file: str) -> tuple[list[Row], list[Row]]:
-    """The rows of segments and of notes that the reference has of a file."""
+    """The rows of segments and notes that the reference returns for a file."""
     segments, notes = read_file(file, show_credentials=True)
-    # Columns leave the order of files to the survey.
+    # Columns leave the order of files to the survey module.
     rows = [
         (connection_key(one.segment), file, one.ordinal, *values_of(one.segment))
         for one in segments
@@ -64,7 +64,7 @@ def segment_row(columns: SegmentColumns, row: int) -> Row:
     one = columns.segment(row)
     key = columns.keys[columns.key[row]]
     assert key == connection_key(one)
-    # Other kernels go by these.
+    # Other kernels rely on these columns.
     assert 0 <= columns.payload_at[row] <= len(columns.data) - columns.payload_size[row]
     return (key, columns.file, int(columns.ordinal[row]), *values_of(one))
 
@@ -117,7 +117,7 @@ def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Callable[..., str]:
-    """Return a function that writes a file, and gives its name."""
+    """Return a function that writes a file and returns its name."""
 
     def write(data: bytes, name: str = "capture") -> str:
         (tmp_path / name).write_bytes(data)
@@ -146,7 +146,7 @@ def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]
 
 
 def odd(kind: int, body: bytes) -> bytes:
-    """A block whose length is not a multiple of 4, at both of its ends."""
+    """A block with a length, at both ends, that is not a multiple of 4."""
     length = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + length + body + length
 
@@ -177,7 +177,7 @@ def test_a_bad_block_costs_what_it_costs_the_reference(
 
 
 def positions(file: str, chunk_bytes: int) -> list[FilePosition]:
-    """The position of a reader after each chunk, as another process gets it."""
+    """The position of a reader after each chunk, as another process receives it."""
     one = reader(file, chunk_bytes=chunk_bytes)
     found = [one.position for part in one if isinstance(part, SegmentColumns)]
     assert None not in found
@@ -214,7 +214,8 @@ def test_reading_from_cut_to_cut_is_reading_through(
 
 def test_parts_tell_as_many_reasons_apart_as_the_whole(capture: Callable[..., str]) -> None:
     head = section() + interface()
-    # Twice as many reasons as are counted separately, each twice, the second time in another order.
+    # Twice as many reasons as are counted separately, each given twice, the second time in another
+    # order.
     numbers = list(range(1, 2 * DIFFERENT_REASONS + 1))
     parts = [enhanced(packet(), 1, number) for number in (*numbers, *reversed(numbers))]
     sound = enhanced(packet(), 1)
@@ -244,7 +245,7 @@ def test_a_gzipped_file_is_cut_at_its_end_only(capture: Callable[..., str]) -> N
 
 
 def is_sound(linktype: int, data: bytes) -> bool:
-    """Return whether a packet has a segment, and no extension header of IPv6 before it."""
+    """Return whether a packet has a segment and no IPv6 extension header before it."""
     try:
         read_segment(CapturedPacket(7, linktype, data, len(data), 0))
     except (Skipped, UnreadablePacketError):
@@ -259,7 +260,7 @@ def sound_packets(linktype: int) -> list[bytes]:
 
 
 def sound_captures() -> Iterator[tuple[str, bytes, int]]:
-    """Captures of sound packets, and how many of their blocks are for objects."""
+    """Captures of valid packets, and how many of their blocks are left to objects."""
     linktypes = [one for one in dict.fromkeys(LINKS) if one not in {9, 147}]
     made = {linktype: sound_packets(linktype) for linktype in linktypes}
     for order in "<>":
@@ -299,7 +300,7 @@ def test_the_kernel_takes_what_is_sound(
         steps = 0
         file = capture(data)
         assert_equal(file, reader(file))
-        # The end is for objects too.
+        # Objects read the end of the file too.
         assert steps == for_objects + 1, what
 
 
@@ -341,8 +342,8 @@ def test_damage_in_a_gzipped_file_costs_as_much_as_it_costs_the_reference(
     capture: Callable[..., str], place: int
 ) -> None:
     source = random.Random(place)
-    # A few bytes of the file are many packets. The size of each read decides how many packets zlib
-    # has returned before it finds the damage.
+    # A few compressed bytes of the file hold many packets. The size of each read decides how many
+    # packets zlib returns before it finds the damage.
     pool = [packet(source.randbytes(300)) for _ in range(50)]
     data = gzip.compress(pcap(source.choices(pool, k=6000)))
     at = len(data) * place // 10
@@ -441,7 +442,7 @@ def test_a_segment_that_misses_4_gib_is_given_as_such(capture: Callable[..., str
 
 
 def test_objects_read_segments_of_any_number_of_connections(tmp_path: Path) -> None:
-    # To an interface with such a clock a kernel leaves its packets.
+    # A kernel leaves the packets of an interface with such a clock to objects.
     data = section() + interface(options=option(9, bytes([0x80 | 60])))
     for port in range(1, 1500):
         ends = endpoints(("10.0.0.1", port), ("10.0.0.2", 9092))

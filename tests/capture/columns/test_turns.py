@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns]:
-    """The frames in chunks, of which some number their connections anew."""
+    """The frames in chunks, some of which number their connections anew."""
     chunks: list[FrameColumns] = []
     names: list[str] = []
     at = 0
@@ -61,7 +61,7 @@ def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns
 
 
 def told_of(parts: list[Pairing], connections: Iterable[CapturedConnection]) -> Hindsight:
-    """The state of all parts together; the same part may be in it many times."""
+    """The state of all parts together; the state may contain the same part many times."""
     judgements = {
         one.connection: Judgement(one.is_kafka, one.reads_as_kafka, one.seen_from_start)
         for one in connections
@@ -181,12 +181,12 @@ def exchange(number: int, kind: str, payload: bytes) -> CapturedFrame:
 def test_the_oldest_of_too_many_give_up() -> None:
     many = DEFAULT_IN_FLIGHT + 50
     asked = [exchange(one, "request", heartbeat(correlation_id=one % 70)) for one in range(many)]
-    # The first is forgotten, so its response answers the second with its id.
+    # The first request is forgotten, so its response answers the second request with the same id.
     answers = [
         exchange(one, "response", response_payload(HEARTBEAT, 4, correlation_id=3))
         for one in range(20)
     ]
-    # Unpaired responses are dropped too: the first of them, and not the last.
+    # Unpaired responses are dropped too: the first ones, not the last.
     stray = [
         exchange(20 + one, "response", (10**6 + max(0, one + 60 - many)).to_bytes(4, "big"))
         for one in range(many)
@@ -195,7 +195,7 @@ def test_the_oldest_of_too_many_give_up() -> None:
         exchange(many + one, "request", heartbeat(correlation_id=10**6 + max(0, one - 30)))
         for one in range(90)
     ]
-    # The clock says that the late ones were first, as where files are out of order.
+    # The clock says that the late frames came first, as in files that are out of order.
     late = [msgspec.structs.replace(one, timestamp_us=0, first_us=0) for one in late]
     frames = [*asked, *answers, *stray, *late]
     expected = paired_rows([("a.pcapng", one) for one in frames], [])
@@ -222,12 +222,12 @@ def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> 
     pairing.end("never seen")
     assert pairing.unanswered() == pairing.forgotten() == unanswered
     assert pairing.early() == early
-    # The client ids that were seen last are forgotten when there are many.
+    # If there are many client ids, the ones seen last are forgotten.
     assert len(pickle.dumps(pairing)) < size + 2500
     again = [one for one in frames if one.connection.startswith("10.0.0.9:50003")]
     chunk = FrameColumns.from_frames(again, "a.pcapng")
     found = build_paired(chunk, pairing.read_headers(chunk), Hindsight())
-    # A place that became free was taken.
+    # A place that became free was used again.
     assert len(pairing._names) == 12
     expected = build_paired(chunk, Pairing().read_headers(chunk), Hindsight())
     assert found.to_pylist() == expected.to_pylist()
@@ -257,7 +257,7 @@ def test_many_client_ids_are_forgotten_once_nothing_names_them(
         return one
 
     assert_rows(in_columns(chunks, [], show_credentials=False, resume=keep), expected)
-    # Every third waits for ever, with its client id.
+    # Every third request waits for ever, with its client id.
     assert len(pairing[-1]._clients.texts) < 1400
 
 

@@ -1,7 +1,7 @@
-"""Reads headers of payloads that end against a page that nobody may touch.
+"""Reads headers of payloads that end at a protected page.
 
 ``python -m tests.capture.columns.turns_guard ROUNDS [--lie]``: with ``--lie`` each payload is
-declared one byte longer, which proves that the page guards the memory.
+declared one byte too long. The crash proves that the protected page works.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BYTES = [0, 1, 2, 127, 128, 255]
 
 
 def main(rounds: int, *, lie: bool) -> None:
-    """Read damaged payloads one after the other; most of them stay plain."""
+    """Read damaged payloads one after the other; the kernel accepts most of them."""
     source, memory = random.Random(rounds), Guarded()
     assert load_kernel("pairing") is not None
     sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]
@@ -52,7 +52,7 @@ def main(rounds: int, *, lie: bool) -> None:
 
 
 def with_instance(body: bytes) -> bytes:
-    """A request whose header ends in a client instance id, which may be its last byte too."""
+    """A request whose header ends in a client instance id, which may end at its last byte."""
     fields = {"request_api_key": OFFSET_DELETE, "request_api_version": 1, "client_id": "a"}
     header = make("RequestHeader", **fields, client_instance_id=UUID(int=2**127))
     encoded: bytes = header.encode(3) + body

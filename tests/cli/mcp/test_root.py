@@ -1,4 +1,4 @@
-"""No path can leave the root, whatever it looks like."""
+"""No path leaves the root, whatever its form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMS = ["\\..\\", "C:\\", "%2e%2e", "\0", "\u2024\u2024", "..\u200b", "file:", 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with files and links, and beside it a file that must not be read."""
+    """A root with files and links, and a file beside it that must not be read."""
     place = tmp_path_factory.mktemp("place")
     for folder in ("root/in/in", "root/out", "outside/in"):
         (place / folder).mkdir(parents=True)
@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _real(opened: Path) -> Path:
-    """Return the path of what was opened; on Linux it is opened by its descriptor."""
+    """Return the path of the opened file; on Linux it is opened by its descriptor."""
     return Path(os.path.realpath(opened))
 
 
@@ -150,7 +150,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a path for eac
 
 @pytest.fixture
 def races(tmp_path: Path) -> Path:
-    """A place with a root, and files outside of the same names."""
+    """A directory with a root, and files of the same names outside it."""
     for where in ("root", "outside"):
         (tmp_path / where / "in").mkdir(parents=True)
         (tmp_path / where / "in" / "file").write_text(where)
@@ -172,7 +172,7 @@ def test_a_link_that_appears_after_the_look_is_not_followed(races: Path, swapped
 def test_a_link_that_appears_between_two_looks_is_not_followed(
     races: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
-    """Swap before each of the looks that a name takes."""
+    """Swap before each lookup that a name needs."""
     look = root_module._look
     for before in range(1, 4):
         _swap(races, swapped, back=True)
@@ -181,7 +181,7 @@ def test_a_link_that_appears_between_two_looks_is_not_followed(
         def look_and_swap(*given: Any) -> Any:
             nonlocal calls
             calls += 1
-            if calls == before:  # noqa: B023 - the loop waits for it
+            if calls == before:  # noqa: B023 - the event loop waits for it
                 _swap(races, swapped)
             return look(*given)
 
@@ -194,7 +194,7 @@ def test_a_link_that_appears_between_two_looks_is_not_followed(
 
 
 def _swap(races: Path, name: str, *, back: bool = False) -> None:
-    """Put a link to the outside into the place of a file or directory, or undo that."""
+    """Replace a file or directory by a link to the outside, or undo that."""
     place, kept = races / name, races / "kept"
     if back and kept.exists():
         place.unlink()
@@ -233,7 +233,7 @@ def test_descriptors_are_closed(place: Path) -> None:
 
 
 def _try(find: Callable[[str], Any], text: str, read: Callable[[Path], Any]) -> Any:
-    """Return what is read of a path, or why it is refused."""
+    """Return what reading a path returns, or why it is refused."""
     try:
         with find(text) as opened:
             return read(opened)

@@ -1,4 +1,4 @@
-"""The command, spoken to through pipes by the client of the same library."""
+"""The command, called through pipes by the client of the same library."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_it_only_reads_and_ends_when_its_input_ends(tmp_path: Path) -> None:
     written = [
         (path, mode)
         for _, path, mode, _flags in opened
-        # Standard output has a number.
+        # Standard output is file descriptor 1.
         if any(letter in mode for letter in "wax+") and not path.isdigit()
     ]
     assert written == []

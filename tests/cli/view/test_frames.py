@@ -1,4 +1,4 @@
-"""A viewed capture has every frame that fits, a bounded part of it in memory."""
+"""A viewed capture shows every frame that fits; only a bounded part is in memory."""
 
 from __future__ import annotations
 

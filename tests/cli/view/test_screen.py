@@ -1,4 +1,4 @@
-"""The screen shows connections, frames and fields, and obeys no text of a capture."""
+"""The screen shows connections, frames and fields, and no text of a capture controls it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _drive(
     act: Callable[[CaptureScreen, Pilot[None]], Awaitable[None]],
     only: CaptureFilter | None = None,
 ) -> None:
-    """Show a capture, wait until it is read, and act as a user does."""
+    """Show a capture, wait until it is read, and act like a user."""
 
     async def run() -> None:
         app = CaptureScreen(ViewedCapture(file, only or CaptureFilter()))
@@ -174,7 +174,7 @@ def test_a_frame_that_was_chosen_stays_chosen_when_frames_are_ordered(
     async def run() -> None:
         viewed = ViewedCapture(file, CaptureFilter())
         app = CaptureScreen(viewed)
-        # It is read by hand, in two steps.
+        # The test reads it by hand, in two steps.
         monkeypatch.setattr(app, "_read", Mock())
         async with app.run_test(size=(160, 50)) as pilot:
             app._add([*viewed.read()])
@@ -282,7 +282,7 @@ def test_a_wrong_filter_is_told_and_changes_nothing(file: Path) -> None:
             assert app.focused is app.typing
             await pilot.press("escape")
             assert f"{FRAMES} frames on 2 connections" in _summary(app)
-        # Keys of the screen are text while a filter is typed.
+        # While a user types a filter, the screen's keys are text.
         await pilot.press("f", "q", "a", "n")
         assert app.typing.value == "qan"
         assert _cells(app) == before

@@ -1,4 +1,4 @@
-"""A filter that is typed is the filter that options name, and can be typed again."""
+"""A typed filter equals the filter that options name, and can be typed again."""
 
 from __future__ import annotations
 

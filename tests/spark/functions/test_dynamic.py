@@ -1,4 +1,4 @@
-"""Functions whose message is a column too, against those whose message is fixed."""
+"""Functions whose message is also a column, compared with those with a fixed message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("FetchRequest", "MetadataResponse", "ProduceRequest")
 
 
 def mixed() -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return messages of several names side by side."""
+    """Return messages of several names, mixed."""
     each = [zip(*(one.to_pylist() for one in vectors(name)), strict=True) for name in NAMES]
     rows = [
         (data, name, version)

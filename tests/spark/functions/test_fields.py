@@ -1,4 +1,4 @@
-"""The fields that are asked for are those of the whole message, and nothing else is there."""
+"""The requested fields equal those of the whole message, and nothing else is there."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_fields_are_all_fields_and_a_whole_field_holds_its_own() -> None:
     kind = message_type("MetadataResponse")
     assert pruned_type(kind, ()) == kind
     assert pruned_type(kind, ["topics", "topics.name"]) == pa.struct([kind.field("topics")])
-    # In the order of the message, however they are named.
+    # In message order, whatever the order of their names.
     found = pruned_type(kind, ["topics.name", "brokers.host", "brokers.node_id"])
     assert [one.name for one in found] == ["brokers", "topics"]
     assert [one.name for one in found.field("brokers").type.value_type] == ["node_id", "host"]

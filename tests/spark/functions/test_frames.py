@@ -1,4 +1,4 @@
-"""Whole frames in a column, against the readers of one frame."""
+"""Whole frames in a column, compared with the readers of one frame."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_header_3_says_which_client_instance_it_is(tmp_path: Path) -> None:
     finally:
         use_catalog(None)
     assert (row["header_version"], row["client_instance_id"]) == (3, uuid_text(instance))
-    # It is no unknown tag.
+    # It is not an unknown tag.
     assert row["header_unknown_tagged_fields"] == []
 
 
@@ -78,7 +78,7 @@ def test_a_response_is_read_by_its_request() -> None:
     rows = [response_payload(18, 3, body, body_version=0), response_payload(3, 12, b"rest")]
     keys, versions = pa.array([18, 3], pa.int16()), pa.array([3, 12], pa.int16())
     first, second = frames(FAILFAST, pa.array(map(framed, rows)), keys, versions).to_pylist()
-    # A broker that does not have the version answers in version 0.
+    # A broker that lacks the version answers in version 0.
     assert (first["message"], first["api_version"], first["body_version"]) == (
         "ApiVersionsResponse",
         3,

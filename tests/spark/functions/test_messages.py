@@ -1,4 +1,4 @@
-"""Messages in a column, against the bytes of Kafka's own Java and against any bytes."""
+"""Messages in a column, compared with the bytes of Kafka's own Java, and with any bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Spark can show: that the functions travel, with the catalog of their caller."""
+"""What only Spark can show: the functions are sent to workers with their caller's catalog."""
 
 from __future__ import annotations
 

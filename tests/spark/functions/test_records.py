@@ -1,4 +1,4 @@
-"""Record batches in a column, against the reader of one row and the vectors of Kafka's Java."""
+"""Record batches in a column, compared with the reader of one row and Kafka's Java vectors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reference(data: bytes | None, columns: tuple[str, ...] = COLUMNS) -> Any:
 
 @pytest.mark.parametrize("columns", [COLUMNS, ALL, ("value",), ("offset", "magic")])
 def test_each_row_is_what_decode_records_makes_of_its_bytes(columns: tuple[str, ...]) -> None:
-    # Magic 0 to 2 and every compression, side by side, with rows of nothing between them.
+    # Magic 0 to 2 and every compression type, mixed, with empty rows between them.
     rows: list[bytes | None] = [bytes.fromhex(one["hex"]) for one in VECTORS[::7]]
     rows[3:3] = [None, b"", ONE + ONE, ONE[:-3], ONE + ONE[:20]]
     found = record_lists(columns, FAILFAST, pa.array(rows, pa.binary()))
@@ -129,7 +129,7 @@ def test_any_bytes_are_records_or_told_about(rows: list[bytes | None]) -> None:
         assert (row is None) == (lists is None)
         told = [one.pop("_corrupt_record") for one in lists or []]
         right = [one for one, why in zip(lists or [], told, strict=True) if why is None]
-        # What is wrong comes last, and is nothing but that.
+        # The error comes last, and has nothing else.
         assert told == [None] * len(right) + [why for why in told if why]
         for one in (lists or [])[len(right) :]:
             assert set(one.values()) == {None}

@@ -1,4 +1,4 @@
-"""Variants, read back by PySpark's own reader."""
+"""Variants, read again by PySpark's own reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random logs of groups: every record of every type of group, as far as Kafka would load it."""
+"""Random logs of groups: every record of every type of group, as long as Kafka would load it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MODULE: Final = "group-coordinator"
 GROUPS, MEMBERS = 4, 3
 STATIC: Final = -2
-"""The epoch of a static member that left for a while."""
+"""The epoch of a static member that left temporarily."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Written:
 
 
 def _made(of: Any, value: Value) -> Any:
-    """Make a message of plain values; the first structure of its class is that of a list."""
+    """Make a message from plain values; the first structure of its class is the list's."""
     nested = {
         "members": "MemberMetadata",
         "assigned_partitions": "TopicPartitions",
@@ -73,17 +73,17 @@ def _made(of: Any, value: Value) -> Any:
 
 @dataclass
 class Author:
-    """Who writes a log: only what a coordinator would load again."""
+    """The writer of a log: only records that a coordinator would load again."""
 
     drawn: random.Random
     name: str
     is_mixed: bool = True
-    """True if 3.x wrote in between, which replaces groups of other types without deleting them."""
+    """True if 3.x wrote meanwhile, which replaces groups of other types without deleting them."""
     groups: Groups = field(default_factory=Groups)
     log: list[Written] = field(default_factory=list)
 
     def write(self, count: int) -> list[Written]:
-        """Write at least so many records; returns all of them."""
+        """Write at least this many records; return all of them."""
         while len(self.log) < count:
             group = f"{self.name}-{self.drawn.randrange(GROUPS)}"
             event = self.drawn.choice(
@@ -107,7 +107,7 @@ class Author:
         self.log.append(Written(record, key, value, version))
 
     def _classic(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Write a classic group, also over one of another type as 3.x does, or delete it."""
+        """Write a classic group, also over a group of another type as 3.x does, or delete it."""
         there = self.groups.by_id.get(group)
         if not self.is_mixed and there is not None and there.value is None:
             return
@@ -133,7 +133,7 @@ class Author:
         yield CLASSIC, {"group": group}, self.drawn.choice([None, value, value])
 
     def _any(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Write any record of a group that is there, but for what makes or removes a member."""
+        """Write any record of an existing group, except those that add or remove a member."""
         there = self.groups.by_id.get(group)
         record = self.drawn.choice([*PARTS])
         kind, part = PARTS[record]
@@ -142,12 +142,12 @@ class Author:
         is_of_member = part in {MEMBER, CURRENT, TARGET}
         if (is_there and (members or not is_of_member)) or part == EPOCH:
             member = self.drawn.choice(members) if members else ""
-            # A tombstone replaces no classic group: only a group of consumers writes those.
+            # A tombstone does not replace a classic group: only a consumer group writes those.
             is_tombstone = is_there and part != MEMBER and self.drawn.random() < 0.4
             yield self._record(kind, part, group, member, is_tombstone=is_tombstone)
 
     def _join(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Write what a member that joins makes a coordinator write, in that order."""
+        """Write the records of a joining member, in the coordinator's order."""
         there = self.groups.by_id.get(group)
         kind = self.drawn.choice(TYPES) if there is None else there.kind.capitalize()
         if kind in TYPES:
@@ -156,7 +156,7 @@ class Author:
                 yield self._record(kind, part, group, member)
 
     def _leave(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Remove a member, which gives the group another epoch."""
+        """Remove a member, which changes the group's epoch."""
         there = self.groups.by_id.get(group)
         if there is not None and there.members:
             member, kind = self.drawn.choice(sorted(there.members)), there.kind.capitalize()
@@ -165,7 +165,7 @@ class Author:
             yield self._record(kind, EPOCH, group, member)
 
     def _delete(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Delete a group, and sometimes make it a classic one, as a downgrade does."""
+        """Delete a group, and sometimes replace it by a classic one, as a downgrade does."""
         there = self.groups.by_id.get(group)
         if there is None or there.value is not None:
             return
@@ -210,7 +210,7 @@ class Author:
 
 
 def _said(value: Value, version: int) -> Value:
-    """Leave out of a classic group what values of a version do not say."""
+    """Remove from a classic group what values of a version cannot hold."""
     since = {"rebalance_timeout": (1, -1), "group_instance_id": (3, None)}
     members = [
         {

@@ -1,8 +1,8 @@
-"""How Kafka's group coordinator replays the records of groups, in a few lines of its own.
+"""How Kafka's group coordinator replays the records of groups, in a few lines.
 
 `Groups` is the coordinator of 4.0 to 4.4: these releases agree on every log that they load
-(`GroupMetadataManager.replay`). Some refuse more than others. `Refused` is what they all refuse.
-The coordinator of 3.x reads `GroupMetadata` alone, by the same rule.
+(`GroupMetadataManager.replay`). Some releases refuse more than others. `Refused` is what all of
+them refuse. The coordinator of 3.x reads only `GroupMetadata`, by the same rule.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Value: TypeAlias = dict[str, Any]
 CLASSIC: Final = "GroupMetadata"
 TYPES: Final = ("Consumer", "Share", "Streams")
 LEFT: Final = -1
-"""The member epoch of a member that leaves, and the assignment epoch of a group without one."""
+"""The member epoch of a leaving member, and the assignment epoch of a group without one."""
 
-# What a record says, by its name after "ConsumerGroup", "ShareGroup" or "StreamsGroup".
+# The type of a record, by its name after "ConsumerGroup", "ShareGroup" or "StreamsGroup".
 EPOCH, MEMBER, CURRENT = "Metadata", "MemberMetadata", "CurrentMemberAssignment"
 TARGET_EPOCH, TARGET = "TargetAssignmentMetadata", "TargetAssignmentMember"
-# These only say that the group is there: no view shows what else they hold.
+# These only show that the group exists: no view shows their other content.
 OTHERS: Final = {
     "Consumer": ("PartitionMetadata", "RegularExpression"),
     "Share": ("PartitionMetadata", "StatePartitionMetadata"),
@@ -36,13 +36,13 @@ RECORDS: Final = frozenset({CLASSIC, *PARTS})
 """Every record that `Groups.replay` handles."""
 
 
-class Refused(Exception):  # noqa: N818 - it is no error of this program
-    """Kafka gives up loading at this record."""
+class Refused(Exception):  # noqa: N818 - it is not an error of this program
+    """Kafka stops loading at this record."""
 
 
 @dataclass
 class Member:
-    """A member: what it reported, its assignment, and its epoch."""
+    """A member: its reported facts, its assignment, and its epoch."""
 
     told: Value | None = None
     has: Value | None = None
@@ -51,7 +51,7 @@ class Member:
 
 @dataclass
 class Group:
-    """A group of any type; ``value`` is that of a classic one."""
+    """A group of any type; ``value`` is the value of a classic group."""
 
     kind: str
     value: Value | None = None
@@ -63,19 +63,19 @@ class Group:
 
     @property
     def is_simple(self) -> bool:
-        """True if it is one that Kafka replaces by a group of consumers without a word."""
+        """True if Kafka silently replaces it by a consumer group."""
         return self.value is not None and not (self.value["protocol_type"] or self.value["members"])
 
 
 @dataclass
 class Groups:
-    """The groups of a partition of the log, by their id: an id has one group at a time."""
+    """The groups of a log partition by id: an id has one group at a time."""
 
     by_id: dict[str, Group] = field(default_factory=dict)
 
     def replay(self, record: str, key: Key, value: Value | None) -> None:
         if record == CLASSIC:
-            # Whatever had this id is gone, with all of its members.
+            # The group that had this id is gone, with all its members.
             self.by_id.pop(key["group"], None)
             if value is not None:
                 self.by_id[key["group"]] = Group("classic", value)
@@ -96,7 +96,7 @@ class Groups:
             group.target_epoch = LEFT if value is None else value["assignment_epoch"]
 
     def _group(self, kind: str, name: str, *, is_made: bool) -> Group | None:
-        """Find the group of a record; None where a tombstone has none."""
+        """Find the group of a record; None if a tombstone has none."""
         group = self.by_id.get(name)
         if group is None and not is_made:
             return None

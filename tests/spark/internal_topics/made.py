@@ -19,10 +19,10 @@ def int16(value: int) -> bytes:
 
 
 class MadeTopic:
-    """The log of one partition, a batch for each record, a ms apart.
+    """The log of one partition, with a batch for each record, one ms apart.
 
-    Of records whose offsets are ``removed`` nothing is written, or with ``emptied`` their batch
-    without a record, as compaction leaves them.
+    Records whose offsets are ``removed`` are not written. Offsets in ``emptied`` keep a batch
+    without a record, as after compaction.
     """
 
     def __init__(self, topic: str, partition: int = 0) -> None:
@@ -35,7 +35,7 @@ class MadeTopic:
     def add(
         self, key: bytes | None, value: bytes | None, producer: int = -1, time: int | None = None
     ) -> int:
-        """Add a record, of a transaction where it has a producer; return its offset."""
+        """Add a record, in a transaction if it has a producer; return its offset."""
         own = {"producer_id": producer, "producer_epoch": 0, "is_transactional": True}
         self._add(key, value, own if producer >= 0 else {}, time)
         return self.offset - 1
@@ -83,7 +83,7 @@ def commit(
     topic: str = "orders",
     version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
-    """A commit, or where there is no offset its tombstone."""
+    """A commit, or its tombstone if there is no offset."""
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}
     return keyed(1, "OffsetCommit", key, None if offset is None else value, version)
@@ -92,7 +92,7 @@ def commit(
 def legacy_commit(
     partition: int, offset: int | None, group: str = "g", topic: str = "orders", version: int = 0
 ) -> tuple[bytes, bytes | None]:
-    """A commit whose key is of the first form; its value has one version, whatever is asked for."""
+    """A commit with a key of the first form; its value has one version, whatever is requested."""
     del version
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}

@@ -1,9 +1,9 @@
-"""What Kafka's coordinators of offsets make of a log, each in a few lines of its own.
+"""The state that Kafka's offset coordinators compute from a log, each in a few lines.
 
-`NewCoordinator` is that of 4.x, alike while it runs and when it loads (`OffsetMetadataManager`,
-`replay` and `replayEndTransactionMarker`). `OldLoading` is how 3.x loads a log
-(`GroupMetadataManager.doLoadGroupsAndOffsets`), and `OldRunning` what it has while it runs
-(`GroupMetadata`): these two differ about a tombstone in the middle of a transaction.
+`NewCoordinator` is the coordinator of 4.x, which behaves equally while it runs and when it loads
+(`OffsetMetadataManager`, `replay` and `replayEndTransactionMarker`). `OldLoading` is how 3.x loads
+a log (`GroupMetadataManager.doLoadGroupsAndOffsets`), and `OldRunning` is its state while it runs
+(`GroupMetadata`). The two differ about a tombstone within a transaction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = tuple[str, int]
 Told: TypeAlias = dict[Key, tuple[int | None, tuple[tuple[int, int], ...]]]
-"""By group and partition: the committed offset, and by producer what is pending."""
+"""By group and partition: the committed offset, and the pending offsets by producer."""
 
 COMMIT, WITHIN, EXPIRE, REMOVE, END, ABORT = "commit", "within", "expire", "remove", "end", "abort"
 TOMBSTONES = (EXPIRE, REMOVE)
@@ -76,14 +76,14 @@ class NewCoordinator:
 
 
 class OldLoading(NewCoordinator):
-    """The coordinator of 3.x when it loads: a tombstone leaves what is pending alone."""
+    """The coordinator of 3.x when it loads: a tombstone does not affect pending commits."""
 
     def delete(self, event: Event) -> None:
         self.commits.pop(event.key, None)
 
 
 class OldRunning(NewCoordinator):
-    """The coordinator of 3.x while it runs: only what is deleted on request is forgotten whole."""
+    """The coordinator of 3.x while it runs: only a deletion on request forgets everything."""
 
     def delete(self, event: Event) -> None:
         if event.what == REMOVE:
@@ -101,12 +101,12 @@ def replayed(coordinator: NewCoordinator, events: Iterable[Event]) -> Told:
 def compacted(
     events: list[Event], bound: int, drawn: random.Random
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Remove what Kafka's log cleaner may from the events of a log, up to an offset.
+    """Remove what Kafka's log cleaner may remove from the events of a log, up to an offset.
 
-    Returns the offsets of the events that are gone, and of those whose empty batch stays. The
-    cleaner keeps the last record of each key, leaves out what transactions aborted, and comes no
-    further than to the first record of a transaction that is open. A tombstone goes some time after
-    that, as does a marker all of whose records are gone (`Cleaner.cleanInto`).
+    Return the offsets of removed events, and of those whose empty batch stays. The cleaner keeps
+    the last record of each key, removes the records of aborted transactions, and stops at the first
+    record of an open transaction. It removes a tombstone some time later, and a marker once all its
+    records are gone (`Cleaner.cleanInto`).
     """
     started: dict[int, int] = {}
     ends: dict[int, Event] = {}

@@ -1,4 +1,4 @@
-"""Each snapshot that Kafka wrote beside the state that our views make of the log before it."""
+"""Each snapshot that Kafka wrote, compared with our views of the log before it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROOM = "flexwire.answers"
-# Views that are in a file of another name than their own.
+# Views that are in a file of another name.
 ELSEWHERE = {
     "partitions": "state.cluster_partitions",
     "producer_ids": "state.cluster",
@@ -31,13 +31,13 @@ VIEWS = {
     "controllers": "controllers",
     "voters": "voters",
 }
-# What there is no more, which no snapshot has.
+# Objects that no longer exist, which no snapshot has.
 OVER = {
     "topics": "deleted_offset is not null",
     "configs": "value is null",
     "features": "until_offset is not null or level = 0",
 }
-# What a snapshot does not say: when anything was changed, and to which broker producer ids went.
+# Facts that a snapshot lacks: times of changes, and the brokers of producer id blocks.
 UNSAID = ("changed_offset", "changed_time", "is_committed", "created_offset", "created_time")
 OF_PRODUCER_IDS = ("broker", "broker_epoch")
 
@@ -49,7 +49,7 @@ def view(name: str, function: str, state: Any) -> DataFrame:
 
 
 def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
-    """Compare ``most`` of them, the last ones; give those that a log goes before, by offset."""
+    """Compare the last ``most`` snapshots; return those with a log before them, by offset."""
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
     from flexwire.logs.metadata import find_metadata  # noqa: PLC0415 - beside the next
 
@@ -68,7 +68,7 @@ def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
 
 
 def living(file: str, rows: DataFrame) -> list[str]:
-    """The rows of what there is, without what only a log says, in one order."""
+    """The rows of existing objects, sorted, without facts that only a log has."""
     rows = rows.where(f"not ({OVER[file]})") if file in OVER else rows
     rows = rows.drop(*UNSAID, *(OF_PRODUCER_IDS if file == "producer_ids" else ()))
     return sorted(map(str, rows.collect()))

@@ -1,8 +1,8 @@
-"""How Kafka replays `__share_group_state` and `__transaction_state`, and random logs of both.
+"""How Kafka replays `__share_group_state` and `__transaction_state`, with random logs of both.
 
-`Shares` is the share coordinator of 4.0 to 4.4 (`ShareCoordinatorShard.replay`), whose releases
-agree, but that those before 4.2 know no delivery complete count. `Transactions` is how 3.9 to 4.4
-load transactions (`TransactionStateManager.loadTransactionMetadata`).
+`Shares` is the share coordinator of 4.0 to 4.4 (`ShareCoordinatorShard.replay`). These releases
+agree, except that those before 4.2 have no delivery complete count. `Transactions` is how 3.9 to
+4.4 load transactions (`TransactionStateManager.loadTransactionMetadata`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATES: Final = range(8)
 
 
 def fates(before: Fates, batches: list[Batch], start: int) -> Fates:
-    """Combine batches with what was there, and drop what is below the start."""
+    """Combine batches with the earlier ones, and drop those below the start."""
     found = dict(before)
     for first, last, state, count in batches:
         for offset in range(first, last + 1):
@@ -39,7 +39,7 @@ def fates(before: Fates, batches: list[Batch], start: int) -> Fates:
 
 @dataclass
 class Share:
-    """A share partition; ``is_odd`` where its records are none that a coordinator writes."""
+    """A share partition; ``is_odd`` if no coordinator writes such records."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -58,7 +58,7 @@ class Share:
 
 @dataclass(frozen=True)
 class ShareRecord:
-    """A snapshot or update of a share partition; no value is a tombstone."""
+    """A snapshot or update of a share partition; no value means a tombstone."""
 
     group: str
     is_snapshot: bool
@@ -144,7 +144,7 @@ def _share_record(
         "state_batches": batches,
     }
     if is_snapshot:
-        # A snapshot's own batches do not overlap, and none is below its start.
+        # A snapshot's own batches do not overlap, and all are above its start.
         held = sorted(fates({}, batches, start).items())
         value["state_batches"] = [(at, at, state, count) for at, (count, state) in held]
         value |= {"snapshot_epoch": epoch + 1, "state_epoch": drawn.randrange(9)}
@@ -153,7 +153,7 @@ def _share_record(
 
 @dataclass
 class Transactions:
-    """The transactional ids of a coordinator: the last value of each."""
+    """The transactional ids of a coordinator, with the last value of each."""
 
     by_id: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -169,7 +169,7 @@ TransactionRecord: TypeAlias = tuple[str, dict[str, Any] | None, int]
 
 
 def transaction_log(drawn: random.Random, name: str, count: int) -> list[TransactionRecord]:
-    """Draw a log of states in any order, as compaction leaves them, of both versions."""
+    """Draw a log of states in any order, as after compaction, in both versions."""
     log: list[TransactionRecord] = []
     for at in range(count):
         state = drawn.choice(STATES)

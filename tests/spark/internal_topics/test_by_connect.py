@@ -1,4 +1,4 @@
-"""Internal topics by Spark Connect: reading and typing in one task is typing rows there too."""
+"""Internal topics on Spark Connect: reading and decoding in one task equals decoding rows."""
 
 from __future__ import annotations
 

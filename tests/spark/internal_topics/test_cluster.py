@@ -1,4 +1,4 @@
-"""The state of a cluster follows from its records one after the other, computed by hand."""
+"""The state of a cluster, computed by hand, follows from its records one after the other."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def test_partitions_and_configs(spark: SparkSession, tmp_path: Path) -> None:
     state = cluster_state(spark, there, committed_to=24)
     assert (state.offset, state.start, state.snapshot, state.committed_to) == (29, 0, None, 24)
     of_a, of_b = sorted(partitions(state).collect(), key=lambda row: row.topic)
-    # Chosen at 6 and 13; changed at 5, 6, 12, 13, 21 and 23, of which 12 emptied the ELR.
+    # Elected at 6 and 13; changed at 5, 6, 12, 13, 21 and 23; 12 emptied the ELR.
     assert (of_a.leader, of_a.leader_epoch, of_a.partition_epoch) == (2, 2, 6)
     assert (of_a.replicas, of_a.isr, of_a.elr, of_a.last_known_elr) == ([3], [2], [], [])
     assert (of_a.adding_replicas, of_a.removing_replicas, of_a.is_recovering) == ([3], [], True)
-    # The last change of replicas does not say where they are.
+    # The last change of replicas does not name their directories.
     assert (of_a.directories, of_a.changed_offset, of_a.is_committed) == (None, 23, True)
     assert (of_b.topic_id, of_b.leader, of_b.partition_epoch, of_b.directories) == (OLD, 1, 0, DIRS)
     assert (of_b.changed_offset, of_b.is_committed) == (25, False)
@@ -149,7 +149,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
     assert leader(offset=3) == [(1, 0, 2, True)]
     assert leader(offset=12) == [(2, 9, None, True)]
     assert leader(offset=12, oldest=True) == [(2, 0, 9, True), (None, 1, 6, True)]
-    # The snapshot is the newest base; nobody says whether what follows it is committed.
+    # The snapshot is the newest base; nothing shows whether later records are committed.
     assert leader(offset=14) == [(2, 10, 13, None)]
     second = datetime.fromtimestamp(TIME / 1000, UTC)
     assert leader(time=second + timedelta(seconds=3.5)) == [(1, 0, 5, True)]
@@ -159,7 +159,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
         assert topics(state).count() == count
         assert state.unended.count() == (0 if count == 2 else 3)
     rows = metadata_records(spark, tmp_path)
-    # The log without its control record, and what the snapshot has between its ends.
+    # The log without its control record, and the snapshot's records between its ends.
     counts = rows.groupBy("snapshot_offset", "snapshot_epoch").count()
     assert {tuple(row) for row in counts.collect()} == {(None, None, 28), (12, 1, 2)}
     with pytest.raises(CaptureError, match="offset 99 is not known; it is known from 0 to 29"):

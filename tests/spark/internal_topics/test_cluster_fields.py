@@ -1,4 +1,4 @@
-"""What views of a cluster name of Kafka's is in the catalog, and what they hide is hidden."""
+"""Kafka's names in cluster views are in the catalog, and secret values are hidden."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ TYPES = framed_messages(InternalTopic.METADATA.module)
 def test_there_is_a_view_for_all_that_a_state_has() -> None:
     read = {name for module, prefix in VIEWS.values() for name in vars(module)[f"{prefix}READS"]}
     known = {name for names in TYPES.values() for name in names}
-    # Transactions are read where states are made; the second is an older name of a type.
+    # Transactions are read where states are computed; the second is an older name of a type.
     elsewhere = {BEGIN, END, ABORT, "QuotaRecord"}
-    # A heartbeat, how far a migration from ZooKeeper is, and what no release ever wrote.
+    # A heartbeat, the progress of a migration from ZooKeeper, and one that no release ever wrote.
     nowhere = {"NoOpRecord", "ZkMigrationStateRecord", "AccessControlRecord"}
     assert known == read | elsewhere | nowhere
     assert not read & (elsewhere | nowhere)
@@ -60,7 +60,7 @@ def test_every_field_that_a_view_names_is_in_the_catalog(view: str) -> None:
         assert {*fields} <= there
         secret = {one.attributes[0] for one in credential_fields(name) if not one.if_secret}
         assert not secret & {*fields}
-    # The columns of an answer are another list than those of the view in its file.
+    # An answer has another list of columns than the view in its file.
     columns = of_module.get("VIEW_COLUMNS" if not prefix else f"{prefix}COLUMNS")
     columns = of_module["COLUMNS"] if columns is None else columns
     names = [one.name for one in columns]
@@ -85,5 +85,5 @@ def test_what_becomes_of_transactions() -> None:
 
 
 def test_java_finds_secrets_as_python_does() -> None:
-    """Nothing in the pattern means something else in Java."""
+    """Nothing in the pattern has another meaning in Java."""
     assert not re.search(r"\(\?[^:]|\\[zZAGQEpPhHRX]|\+\+|\*\+|\?\+|&&", SECRET_CONFIG)

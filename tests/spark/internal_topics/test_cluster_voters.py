@@ -65,7 +65,7 @@ def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path
 
     kept = snapshot([NOTHING], controls=quorum(1, 1, 2, 3))
     there = write(tmp_path / "one", {"4": DYNAMIC[len(STATIC) :], "7-1": kept})
-    # The log goes on after the snapshot, which has the last word on what is before it.
+    # The log continues after the snapshot, which decides about earlier offsets.
     assert [row[0] for row in shown(spark, there, offset=8)] == [1, 2, 3]
     assert {row[4] for row in shown(spark, there, offset=8)} == {None}
     assert [row[0] for row in shown(spark, there)] == [2]
@@ -75,7 +75,7 @@ def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path
     assert [row[0] for row in shown(spark, there)] == [1, 2]
     there = write(tmp_path / "three", {"3-1": snapshot([NOTHING])})
     assert [row[5] for row in shown(spark, there)] == [False]
-    # One that cannot be read may say anything, until another one follows.
+    # An unreadable record may contain anything, until another one follows.
     [(key, body)] = quorum(None, 1)
     odd = STATIC + batch(4, [(key, b"\0\x09" + body[2:])], is_control=True)
     there = write(tmp_path / "four", {"0": odd})

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 PARTITIONS, EVENTS, GROUPS, PRODUCERS = 8, 150, 10, 4
-# Which versions of a value coordinators write: up to 3 in 3.x and 4.0, then 4.
+# The value versions that coordinators write: up to 3 in 3.x and 4.0, then 4.
 OLD, NEW = 3, 4
 
 
@@ -53,7 +53,7 @@ def events(drawn: random.Random, partition: int) -> list[Event]:
         producer = drawn.randrange(PRODUCERS)
         what = drawn.choice([COMMIT, WITHIN, WITHIN, EXPIRE, REMOVE, END, END, ABORT])
         if what == WITHIN:
-            # A transaction often commits one key again.
+            # A transaction often commits a key twice.
             key = last.get(producer, key) if drawn.random() < 0.7 else key
             last[producer] = key
         found.append(Event(at, what, key, at, producer))
@@ -84,9 +84,9 @@ def written(
 
 
 def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
-    """Compare what is said to be known with each truth.
+    """Compare the facts that claim to be known with each truth.
 
-    Gives how many rows have all known, and how many have not.
+    Return how many rows are fully known, and how many are not.
     """
     rows = {(row.group, row.partition): row for row in last_commits(log).collect()}
     for truth in truths:
@@ -94,10 +94,11 @@ def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
             offset, pending = truth.get(key, (None, ()))
             row = rows.get(key)
             if row is None:
-                # Each partition of the log has groups of its own.
+                # Each partition of the log has its own groups.
                 place = int(key[0][1:].partition("-")[0])
                 assert offset is None or place in log.incomplete, key
-                # What was pending and aborted later has no row where it may have been removed.
+                # Commits that were pending and later aborted have no row if they may have been
+                # removed.
                 assert not pending or place in log.holed, key
                 continue
             if row.is_known:
@@ -120,7 +121,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         every = [[replace(one, is_legacy=drawn.random() < 0.1) for one in some] for some in every]
     root = written(tmp_path, every, version)
     kinds = [NewCoordinator, *((OldLoading, OldRunning) if version == OLD else ())]
-    # At their end, some before any record, and each at another moment.
+    # At their ends, some before any record, each at another moment.
     drawn_moments = {number: drawn.randrange(EVENTS) for number in range(PARTITIONS)}
     for moment in ({}, {0: 0, 2: 90}, drawn_moments):
         truths: list[Told] = []
@@ -130,11 +131,11 @@ def test_commits_at_any_moment_are_those_of_coordinators(
                 truth |= replayed(kind(), some[: moment.get(partition, EVENTS)])
             truths.append(truth)
         known, unknown = check(open_log(spark, root, "consumer-offsets", offsets=moment), truths)
-        # Of version 4 there is one coordinator, and nothing was removed from this log.
+        # Only one coordinator writes version 4, and nothing was removed from this log.
         assert unknown == 0 if version == NEW else known > unknown > 0
 
 
-# As many partitions as two logs have, of which each moment is one query.
+# As many partitions as two logs have; each moment is one query.
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.cluster) for n in (2, 3, 4, 5))]
 )
@@ -143,12 +144,13 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
 ) -> None:
     drawn = random.Random(seed)
     every = [events(drawn, partition) for partition in range(2 * PARTITIONS)]
-    # One has nothing removed. Where the cleaner came to, no file says.
+    # In one log nothing is removed. No file says how far the cleaner came.
     removed = [
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
         for number, some in enumerate(every)
     ]
-    # A key of each form, which compaction takes for two. Of the second, the first commit is gone.
+    # A key of each form, which compaction treats as two. The first commit of the second key is
+    # gone.
     last = len(every)
     forms = [Event(at, COMMIT, (f"g{last}-0", 0), at, is_legacy=at == 0) for at in range(3)]
     every, removed = [*every, forms], [*removed, (frozenset({1}), frozenset())]
@@ -156,7 +158,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     moments, exact = [dict[int, int]()], 0
     for most in (EVENTS, EVENTS // 3, 12):
         moments += [{number: drawn.randrange(most) for number in range(len(every))}]
-    # And right after the last hole, where the cleaner may have come further.
+    # And right after the last gap, where the cleaner may have continued.
     lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
     moments += [{number: at + 1 for number, at in enumerate(lasts)}]
     for moment in [moments[0], *(one | {last: 2} for one in moments[1:])]:
@@ -192,7 +194,7 @@ def shares(drawn: random.Random, partition: int) -> list[tuple[str, str, int]]:
 
 
 def shared(some: list[tuple[str, str, int]]) -> Shared:
-    """What the share coordinator has: by group the snapshot's offset, and how many updates."""
+    """The share coordinator's state: the snapshot's offset by group, and the number of updates."""
     made: Shared = {}
     for at, (what, group, _) in enumerate(some):
         if what == "delete":
@@ -213,18 +215,18 @@ MOMENTS: Final[list[Callable[[int], int]]] = [
     lambda start: start + 15,
     lambda _: EVENTS - 2,
 ]
-"""To which offset a partition is read, by where its log starts."""
+"""The offset up to which a partition is read, by its log start offset."""
 
 
 def pruned(root: Path) -> list[tuple[list[tuple[str, str, int]], int]]:
-    """Write a partition for each seed, once with what is before its start and once without.
+    """Write a partition for each seed, once with the records before its start and once without.
 
-    Gives what was written to each partition, and its start.
+    Return what was written to each partition, and its start.
     """
     made, starts = [], []
     for partition in range(2 * SEEDS):
         some = shares(random.Random(partition % SEEDS), partition)
-        # A coordinator has all deleted that is before the oldest snapshot that counts.
+        # A coordinator deletes everything before the oldest snapshot that it needs.
         start = min(at for at, _ in shared(some).values())
         assert 0 < start < EVENTS - 20
         log = MadeTopic("__share_group_state", partition)
@@ -272,11 +274,12 @@ def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:
-    """What each offset's fate is, and neighbours with the same one together."""
+    """The state of each offset, with equal neighbours joined."""
     fates: dict[int, tuple[int, int]] = {}
     for first, last, fate, count in batches:
         for offset in range(max(first, start), last + 1):
-            # Of several the one with the highest count holds, then with the highest state.
+            # Of several batches the one with the highest count wins, then the one with the highest
+            # state.
             had = fates.get(offset, (0, 0))
             fates[offset] = max(had, (fate, count), key=lambda one: one[::-1])
     found: list[tuple[int, int, int, int]] = []
@@ -289,7 +292,7 @@ def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[in
 
 
 def random_batches(count: int) -> list[tuple[list[tuple[int, int, int, int]], int]]:
-    """Draw lists of batches that overlap, and start offsets; some batches are no broker's."""
+    """Draw lists of overlapping batches, and start offsets; some batches no broker writes."""
     drawn = random.Random(5)
     cases = []
     for _ in range(count):

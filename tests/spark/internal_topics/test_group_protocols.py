@@ -1,4 +1,4 @@
-"""Which groups in `__consumer_offsets` can move to the consumer protocol, by what is written."""
+"""Which groups in `__consumer_offsets` can move to the consumer protocol, by their records."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def written(root: Path) -> Path:
     made.add(*keyed(3, "ConsumerGroupMetadata", {"group_id": "moved"}, {"epoch": 6}))
     key = {"group_id": "moved", "member_id": "m"}
     made.add(*keyed(5, "ConsumerGroupMemberMetadata", key, {"client_id": "c"}))
-    # These have no row: it only commits, it is gone, and it shares.
+    # These have no row: one only commits, one is gone, and one is a share group.
     made.add(*commit(0, 5, "commits"))
     made.add(*classic("gone", "consumer", plain))
     made.add(*keyed(2, "GroupMetadata", {"group": "gone"}, None))
@@ -91,7 +91,7 @@ def test_only_what_is_written_blocks_a_group(spark: SparkSession, tmp_path: Path
 
 
 def test_what_compaction_removed_is_not_judged(spark: SparkSession, tmp_path: Path) -> None:
-    """As of a moment before the record that is left, a group may have been another."""
+    """At a moment before the remaining record, a group may have been different."""
     made = MadeTopic("__consumer_offsets")
     made.removed = {0}
     made.add(*classic("plain", "consumer", assignment(b"\1")))

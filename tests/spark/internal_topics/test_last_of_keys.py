@@ -1,4 +1,4 @@
-"""Exactly the rows that a later row of the same key replaces are left out."""
+"""Rows that a later row of the same key replaces are left out, and no others."""
 
 from __future__ import annotations
 

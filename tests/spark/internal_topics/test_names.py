@@ -1,4 +1,4 @@
-"""Messages and fields that views name are those of the catalog: a renamed one fails here."""
+"""Messages and fields in views have the catalog's names: a renamed one fails here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_records_and_keys_are_in_the_catalog() -> None:
         InternalTopic.SHARE_STATE: share_state.RECORDS,
         InternalTopic.REMOTE_LOG: remote_segments.RECORDS,
     }
-    # It refuses a record that the topic does not have.
+    # It refuses a record that does not belong to the topic.
     kinds = {topic: TypedRecords(topic, records).schema for topic, records in named.items()}
     typed = kinds[InternalTopic.CONSUMER_OFFSETS]
     for record in commits.RECORDS:

@@ -34,7 +34,7 @@ PIECE = 1 << 13
 
 
 def damaged_log(root: Path, topic: InternalTopic, different: int = 999, damages: int = 2) -> Path:
-    """What brokers wrote of a topic, one in ``damages`` damaged in a sound batch."""
+    """A topic's records as brokers wrote them; one in ``damages`` is damaged in a valid batch."""
     chance, real = random.Random(topic), real_records(topic)[:different]
     made = MadeTopic(topic.topic)
     for _ in range(100):
@@ -51,7 +51,7 @@ def pieces(root: Path, topic: InternalTopic) -> list[Any]:
 
 
 def by_rows(root: Path, topic: InternalTopic, asked: LogSelection) -> pa.Table:
-    """All rows typed, and then those chosen that are asked for."""
+    """Decode all rows, then choose the requested ones."""
     typed, made = TypedRecords(topic, asked.records), []
     for piece in pieces(root, topic):
         read = [*COLUMNS[:3], "key", "value"]
@@ -85,7 +85,7 @@ def at_once_of(root: Path, topic: InternalTopic, asked: LogSelection) -> list[pa
 
 
 def check(root: Path, topic: InternalTopic) -> int:
-    """Compare what is asked for in all manners; return how many rows there were."""
+    """Compare the requested rows in all ways; return how many there were."""
     chance, names = random.Random(topic), sorted(record_names(topic))
     kinds = TypedRecords(topic, names).schema
     some = chance.sample(names, min(3, len(names)))
@@ -124,7 +124,7 @@ def test_a_broker_s_log_is_typed_in_one_task_as_by_rows(
     for path in vectors():
         if path.endswith(ending):
             write(tmp_path, path)
-    # Each release has a directory of its own.
+    # Each release has its own directory.
     for log in {one.parent.parent for one in tmp_path.rglob(f"{BASE}.log")}:
         assert check(log, topic)
 
@@ -147,7 +147,7 @@ def test_the_last_of_each_key_that_decodes_is_never_left_out(
 
     assert last(left) == last(every)
     assert len(last(every)) <= len(left) <= len(every)
-    # Where the last does not decode, the whole batch is there.
+    # If the last record does not decode, the whole batch is there.
     assert damages < 9999 or len(left) < len(every) / 2
 
 
@@ -220,7 +220,7 @@ def test_so_do_views_and_what_is_unreadable(spark: SparkSession, tmp_path: Path)
     assert same(last_commits(log), last_commits(rows)) > 1
     assert same(groups(log), groups(rows)) > 1
     assert same(group_members(log), group_members(rows)) > 1
-    # Other rows than those of the files are what counts.
+    # The rows to count are not those of the files.
     less = replace(log, rows=log.rows.where("offset < 100"))
     found = less.typed(FIELDS, ["is_tombstone"])
     assert found.columns[:3] == ["partition", "offset", "is_tombstone"]

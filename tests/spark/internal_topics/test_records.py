@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 def test_what_a_broker_wrote(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, f"__consumer_offsets-0/{BASE}.log").parent
     reader = spark.read.format("kafka-log").option("includeBatch", "true")
-    # Columns that are never null, as Spark has it of constants, pass through too.
+    # Columns that are never null, as Spark treats constants, pass through too.
     rows = reader.load(str(path)).selectExpr(
         *("key", "value", "topic", "partition", "offset", "timestamp", "is_transactional"),
         "array(struct(1 as one)) as more",
@@ -32,7 +32,7 @@ def test_what_a_broker_wrote(spark: SparkSession, tmp_path: Path) -> None:
         *("type", "message", "version", "release", "is_tombstone", "error", "OffsetCommit"),
     ]
     found = {row.offset: row for row in made.collect()}
-    # The marker at offset 1 is a control record, which `kafka-log` does not give.
+    # The marker at offset 1 is a control record, which `kafka-log` leaves out.
     assert sorted(found) == [0, *range(2, 27)]
     assert found[0].is_transactional
     assert found[0].more == [(1,)]

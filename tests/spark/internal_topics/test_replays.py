@@ -46,7 +46,7 @@ LOGS, RECORDS = times(16), 120
 
 @pytest.fixture
 def drawn() -> random.Random:
-    """The same logs each time, and others in `make search`, which says the seed where one fails."""
+    """The same logs each time; `make search` uses others, and names the seed of a failure."""
     seed = 33 if TIMES == 1 else random.randrange(2**32)
     sys.stdout.write(f"seed {seed}\n")
     return random.Random(seed)
@@ -74,7 +74,7 @@ def replayed(log: list[Written], until: int) -> Groups:
 
 
 def of_group(group: Group) -> tuple[Any, ...]:
-    """What `groups` says: type, protocol type, epoch, members, whether it is known."""
+    """The row of `groups`: type, protocol type, epoch, members, whether it is known."""
     if group.value is not None:
         value = group.value
         return "classic", value["protocol_type"], value["generation"], len(value["members"]), True
@@ -82,10 +82,10 @@ def of_group(group: Group) -> tuple[Any, ...]:
 
 
 def of_member(kind: str, member: Member) -> tuple[Any, ...]:
-    """What `group_members` says of a member of a group that is not classic."""
+    """The row of `group_members` for a member of a group that is not classic."""
     told, has = member.told or {}, member.has or {}
     fields = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names")
-    # Kafka has others where no record says them: null, an empty text, an empty list.
+    # Kafka has other values if no record has them: null, an empty text, an empty list.
     missing = {"instance_id": "" if member.told and kind != "share" else None}
     lists = has.get("assigned_partitions") or has.get("active_tasks") or ()
     assigned = [
@@ -120,7 +120,7 @@ Rows = dict[Any, tuple[Any, ...]]
 
 
 def found(log: InternalLog) -> tuple[Rows, Rows]:
-    """What the views say of groups, and of members; the last of each is whether it is known."""
+    """The views of groups and of members; the last value says whether it is known."""
     of_groups = {
         row.group: (row.type, row.protocol_type, row.epoch, row.members, row.is_known)
         for row in unique(groups(log).collect(), "group")
@@ -139,7 +139,7 @@ def found(log: InternalLog) -> tuple[Rows, Rows]:
 
 
 def unique(rows: list[Any], *names: str) -> list[Any]:
-    """Return rows that are known, or one of each key."""
+    """Return the known rows, or one of each key."""
     known = [row for row in rows if row.is_known]
     keys = {tuple(row[name] for name in names) for row in known}
     assert len(keys) == len(known)
@@ -179,7 +179,7 @@ def truth_at(logs: list[list[Written]], moments: dict[int, int]) -> Groups:
 
 
 def read_otherwise(log: InternalLog) -> InternalLog:
-    """Return the log as any source of rows has it, where it ends at an earlier moment."""
+    """Return the log as any source of rows has it, if it ends at an earlier moment."""
     return replace(log, files=None) if log.until else log
 
 
@@ -196,10 +196,10 @@ def test_groups_and_members_are_those_of_a_coordinator(
 
 
 def compacted(log: list[Written], bound: int, drawn: random.Random) -> set[int]:
-    """Remove what a cleaner may that came to ``bound``: all but the last of a key, tombstones.
+    """Remove what a cleaner may remove up to ``bound``: replaced records and tombstones.
 
-    Tombstones of classic groups stay. Without them what they replaced would be there again, also
-    for a coordinator that loads the log.
+    Tombstones of classic groups stay. Without them the replaced groups would exist again, also for
+    a coordinator that loads the log.
     """
     last = {one.encoded()[0]: at for at, one in enumerate(log[:bound])}
     return {

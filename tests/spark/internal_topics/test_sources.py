@@ -1,4 +1,4 @@
-"""Records of captures and of Spark's own Kafka source are typed as those of logs are."""
+"""Records of captures and of Spark's own Kafka source are decoded like those of logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 OFFSETS = "__consumer_offsets"
 FIELDS = {"OffsetCommit": ["key.partition", "value.offset"]}
-# What Spark's own Kafka source gives with includeHeaders.
+# The rows of Spark's own Kafka source with includeHeaders.
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "timestampType int, headers array<struct<key: string, value: binary>>"
@@ -31,7 +31,7 @@ WRITTEN = [commit(0, 5), commit(1, 7), commit(0, None), (b"\0\1\0\5gr", b"\0\1")
 
 
 def typed(rows: DataFrame) -> list[Any]:
-    """Of each record where it is, what it is, and which offset is committed for what."""
+    """For each record its place, its type, and the offset that it commits."""
     found = internal_records(rows, OFFSETS, FIELDS).orderBy("partition", "offset").collect()
     for row in found:
         assert (row.error is None) == (row.OffsetCommit is not None) == (row.offset != 3)
@@ -78,7 +78,7 @@ def test_views_over_spark_s_own_kafka_source(spark: SparkSession) -> None:
 
 
 def table(path: Path) -> Path:
-    """The table of a capture in which two followers fetched, and somebody produced."""
+    """The table of a capture in which two followers fetch and a client produces."""
     fetched = [
         {"source": "fetch", "topic": OFFSETS, "partition": 2, "offset": at, "key": key,
          "value": value, "is_control": False, "is_transactional": False}
@@ -88,7 +88,7 @@ def table(path: Path) -> Path:
         {**fetched[0], "topic": "orders"},
         {**fetched[0], "source": "produce", "offset": 17},
         {**fetched[0], "offset": 18, "key": COMMIT, "is_control": True, "is_transactional": True},
-        # No record: a batch without any, and bytes that are no batch.
+        # No record: an empty batch, and bytes that are not a batch.
         {**fetched[0], "offset": None, "key": None, "value": None},
         {"source": "fetch", "topic": OFFSETS, "partition": 2, "error": "damaged", "bytes": b"x"},
     ]

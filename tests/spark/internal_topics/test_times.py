@@ -1,4 +1,4 @@
-"""Times of records: which is the first after a moment, and how long ago one was."""
+"""Times of records: the first record after a moment, and the age of a record."""
 
 from __future__ import annotations
 

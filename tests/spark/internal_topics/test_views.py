@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-# Each starts some jobs of Spark, which takes a second or two.
+# Each starts some Spark jobs, which take a second or two.
 long = pytest.mark.cluster
 
 
@@ -48,7 +48,8 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
     made.removed = removed
     made.add(*commit(0, 5))
     made.add(*commit(0, 6), producer=7)
-    # It was written later than the one of the transaction, and so stands though that ends later.
+    # It was written later than the transaction's commit, so it wins although the transaction ends
+    # later.
     made.add(*commit(0, 4))
     assert made.end(7, commit=True) == 3
     made.add(*commit(1, 9), producer=8)
@@ -56,7 +57,7 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
     made.add(*commit(2, 3), producer=9)
     made.add(*commit(3, 1))
     made.add(*commit(3, None))
-    # A tombstone takes what is pending too, though it is committed later.
+    # A tombstone also removes a pending commit, even if that is committed later.
     made.add(*commit(4, 2), producer=7)
     made.add(*commit(4, None))
     assert made.end(7, commit=True) == 11
@@ -71,7 +72,7 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
 
 
 def found(log: InternalLog) -> dict[int, Any]:
-    """Of each partition: the offset, what is pending, and where it is not known None."""
+    """For each partition: the offset, the pending commit, and None if it is unknown."""
     rows = last_commits(log).collect()
     assert {(row.group, row.topic) for row in rows} == {("g", "orders")}
     return {
@@ -127,17 +128,17 @@ def test_where_the_log_was_compacted_an_earlier_moment_may_be_unknown(
     root = commits_log(tmp_path, removed=(0, 1, 4, 7, 8))
     log = open_log(spark, root, "consumer-offsets", offsets={0: 7})
     assert (log.until, log.cleaned, log.whole, log.incomplete) == ({0: 7}, {0: 9}, {0: 0}, (0,))
-    # Of the others there are later records, and others of them may have been there before 7. And
-    # what was pending at 7 may have replaced another when it was committed.
+    # The others have later records, and others of them may have been there before 7. And the commit
+    # that was pending at 7 may have replaced another.
     assert found(log) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
     assert {row.pending for row in last_commits(log).collect()} == {None}
     now = open_log(spark, root, "consumer-offsets")
     assert found(now) == {0: (4, []), 2: (None, [3]), 6: (2, [])}
-    # A moment after the last hole lacks nothing that has no record any more.
+    # At a moment after the last gap, no record is missing any more.
     later = open_log(spark, root, "consumer-offsets", offsets={0: 9})
     assert (later.holed, later.incomplete) == ((0,), ())
     assert found(later) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
-    # Nor does one before the first.
+    # The same holds for a moment before the first.
     at_first = open_log(spark, commits_log(tmp_path, (3, 4)), "consumer-offsets", offsets={0: 3})
     assert (at_first.holed, at_first.incomplete, found(at_first)) == ((), (), {0: (4, [6])})
 
@@ -147,7 +148,7 @@ def test_a_time_within_a_hole_is_not_known(spark: SparkSession, tmp_path: Path) 
     root = commits_log(tmp_path, removed=(8,))
     time = datetime.fromtimestamp((TIME + 7) / 1000, UTC)
     log = open_log(spark, root, "consumer-offsets", time=time)
-    # What is missing may have been written before the time, or after it.
+    # Missing records may have been written before the time or after it.
     assert (log.until, log.incomplete) == ({0: 9}, (0,))
     [before] = open_log(
         spark, root, "consumer-offsets", time=time - timedelta(milliseconds=1)
@@ -249,7 +250,7 @@ def test_groups_of_each_type(spark: SparkSession, tmp_path: Path) -> None:
         "Streams": ("stays", "c-Streams"),
     }
     assert members["consumer"].topics == ["orders", "paid"]
-    # Its assignment is cut off, and those of Connect are something else.
+    # Its assignment is cut off, and Connect's assignments have another form.
     assert members["consumer"].assigned is None
     assert members["connect"].topics is None
 

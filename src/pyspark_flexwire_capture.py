@@ -1,4 +1,4 @@
-"""Where Spark finds the format "kafka-capture" that nobody registered.
+"""Where Spark finds the format "kafka-capture" if nobody registered it.
 
 Spark imports every module with such a name whenever a data source is looked for, and one that fails
 takes all others with it: so nothing is imported here but what Spark itself has.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """Captures: `flexwire.spark.sources.kafka_capture` says how they are read."""
+    """Captures; `flexwire.spark.sources.kafka_capture` describes how they are read."""
 
     @classmethod
     def name(cls) -> str:
@@ -24,7 +24,7 @@ class DefaultSource(DataSource):
         return "kafka-capture"
 
     def schema(self) -> StructType | str:
-        """Return the columns, where the user gives none."""
+        """Return the columns, if the user gives none."""
         return self._source().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -1,4 +1,4 @@
-"""Where Spark finds the format "kafka-log" that nobody registered.
+"""Where Spark finds the format "kafka-log" if nobody registered it.
 
 Spark imports every module with such a name whenever a data source is looked for, and one that fails
 takes all others with it: so nothing is imported here but what Spark itself has.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """Log segments: `flexwire.spark.sources.kafka_log` says how they are read."""
+    """Log segments; `flexwire.spark.sources.kafka_log` describes how they are read."""
 
     @classmethod
     def name(cls) -> str:
@@ -24,7 +24,7 @@ class DefaultSource(DataSource):
         return "kafka-log"
 
     def schema(self) -> StructType | str:
-        """Return the columns, where the user gives none."""
+        """Return the columns, if the user gives none."""
         return self._source().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -3,7 +3,8 @@
 import sys
 
 if not __package__:
-    # Run by its path, it has Python look for all modules in flexwire's own folder first.
+    # If this file is run by its path, Python would search flexwire's own folder first for all
+    # modules.
     del sys.path[0]
 
 from flexwire.cli import main

@@ -70,7 +70,7 @@ def to_bytes(value: object, name: str = "data") -> bytes:
 def to_buffer(value: object, name: str = "data") -> memoryview:
     """Return a bytes-like object as contiguous bytes; copied only if they are not contiguous.
 
-    One of numpy's numbers is bytes-like too, but is refused: it is not meant as bytes.
+    A NumPy number is bytes-like too, but is refused because it is not meant as bytes.
     """
     try:
         view = memoryview(value)  # type: ignore[arg-type]  # what has no buffer is refused here

@@ -1,4 +1,4 @@
-"""Several files that appear together: all of them, or none where one cannot be written.
+"""Several files that appear together: all of them, or none if one cannot be written.
 
 For files that others may read, such as a guide or specs. Captures and tables are private, and
 `flexwire.storage` writes them.
@@ -23,10 +23,10 @@ _LONGEST_NAME: Final = 255
 
 
 def write_together(root: Path, files: Mapping[str, bytes]) -> None:
-    """Write files by their paths below a directory, which is created where it is missing.
+    """Write files by their paths below a directory, which is created if it is missing.
 
     Each file is first written next to its final place, and all are renamed once the last one is
-    written. So a full disk or a directory that nobody may write to changes no file. Raises
+    complete. So a full disk or a directory that nobody may write to changes no file. Raises
     `OSError`, which names the file or the directory that cannot be written.
     """
     created: list[Path] = []

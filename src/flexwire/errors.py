@@ -15,7 +15,7 @@ def short(value: object) -> str:
     """
     try:
         return reprlib.repr(value)
-    except Exception:  # noqa: BLE001 - what a foreign object's repr raises must not hide the error
+    except Exception:  # noqa: BLE001 - an error in a foreign object's repr must not hide the error
         # Python itself refuses to write down integers of very many digits.
         return f"<{type(value).__name__}>"
 
@@ -39,14 +39,14 @@ def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> Flexwir
 
 
 class ArgumentError(FlexwireError, TypeError, ValueError):
-    """An argument that its parameter does not take; Python's own two errors for that as well.
+    """An argument that its parameter does not accept; also Python's own two errors for that.
 
     A wrong message or record that a caller passes raises `EncodeError`, which has a path.
     """
 
 
 class MissingExtraError(FlexwireError, ModuleNotFoundError):
-    """A package that comes with an extra of flexwire, and is not installed; Python's own error too.
+    """A package of an extra of flexwire that is not installed; also Python's own error.
 
     ``subject`` is the function or command that needs it; ``name`` is the missing module.
 
@@ -74,7 +74,7 @@ def remedy(extra: str) -> str:
 
 
 class SpecError(FlexwireError):
-    """A message spec that cannot be read, with the place where it goes wrong.
+    """A message spec that cannot be read, with the place of the error.
 
     ``line`` and ``column`` count from 1, in characters.
 
@@ -134,7 +134,7 @@ class CodecError(FlexwireError):
 
 
 class DecodeError(CodecError):
-    """Bytes that are not the message they were said to be.
+    """Bytes that are not the expected message.
 
     ``offset`` counts bytes from the start of the data given; ``path`` is in the JSON form's names.
 
@@ -145,11 +145,11 @@ class DecodeError(CodecError):
 
 
 class EncodeError(CodecError):
-    """A value that the message cannot carry at the version asked for, or the batch at its magic."""
+    """A value that the message cannot hold at the requested version, or the batch at its magic."""
 
 
 class JsonFormError(CodecError):
-    """JSON that is not the JSON form of the message at the version asked for."""
+    """JSON that is not the JSON form of the message at the requested version."""
 
 
 class MissingFieldsError(JsonFormError):
@@ -193,7 +193,7 @@ class FrameError(FlexwireError):
 
 
 class CaptureError(FlexwireError):
-    """A capture file that cannot be read, with the file and the byte where it goes wrong."""
+    """A capture file that cannot be read, with the file and the byte of the error."""
 
     _keywords = ("source", "offset")
 
@@ -266,11 +266,11 @@ class UnreadableFrameError(CallError):
 
 
 class VersionNotOfferedError(CallError):
-    """A version of a request that the broker does not offer; it says which versions it offers."""
+    """A request version that the broker does not offer; the error names the versions it offers."""
 
 
 class NoRouteError(CallError):
-    """A broker that does not tell which broker has to answer; ``code`` is its error code."""
+    """A broker that does not name the responsible broker; ``code`` is its error code."""
 
     _keywords = ("code",)
 
@@ -285,7 +285,7 @@ class LoginError(CallError):
 
 
 class WriteRefusedError(FlexwireError):
-    """A request that may change something on a broker, where the caller allows none such."""
+    """A request that may change something on a broker, although the caller does not allow that."""
 
 
 class ConformanceJournalError(FlexwireError):

@@ -1,9 +1,8 @@
-"""Packages that not everybody has: the extra that brings each, and one error where one is missing.
+"""Optional packages: the extra that brings each, and one error if a package is missing.
 
-Where an optional package is imported, the import stands within `needed_by`; a room whose every file
-needs one asks for it first, with `require`. A file of which only a part needs one imports it by
-`import_optional`. What none of them sees is worded on the command line by `missing_extra`, from the
-module's name alone.
+An optional package is imported inside `needed_by`. A room whose every file needs such a package
+first calls `require`. A file that needs a package only in a part imports it by `import_optional`.
+For all other cases `missing_extra` makes the command line's error from the module's name alone.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class MissingModule:
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
-            # Python itself asks, to show or copy the object.
+            # Python itself asks for it, to show or copy the object.
             raise AttributeError(name)
         raise MissingExtraError(*self._given)
 
@@ -101,9 +100,9 @@ class MissingModule:
 def needed_by(subject: str, extra: str) -> Iterator[None]:
     """Word a package that is missing inside as one that ``subject`` needs, of an extra.
 
-    If two are nested, the outer one makes the error, because the requested function needs all of
-    its own extra. A missing module of flexwire itself has nothing to do with extras, so its error
-    is not changed.
+    If two are nested, the outer one makes the error, because the requested function needs its whole
+    extra. A missing module of flexwire itself has nothing to do with extras, so its error is not
+    changed.
     """
     try:
         yield

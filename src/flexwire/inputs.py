@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 LOOKED_AT: Final = 1 << 12
-"""So many bytes of an input are enough to recognise it."""
+"""This many bytes of an input are enough to recognise it."""
 INPUTS: Final = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
-"""The condition on names of inputs, in the words of an error."""
+"""The condition on names of inputs, as an error states it."""
 # A batch or a message set has its magic at this place, up to 2.
 _MAGIC, _NEWEST_MAGIC = 16, 2
 
@@ -92,7 +92,9 @@ def capture_sources(paths: Iterable[str | Path]) -> list[InputFile]:
 
 
 def input_sources(paths: Iterable[str | Path]) -> Inputs:
-    """Return the inputs that ``paths`` name. With log segments come the files beside them.
+    """Return the inputs that ``paths`` name.
+
+    If log segments are given, the files beside them are read too.
 
     The name of a file shows its kind. If it does not, the content does. Any file may be named; of
     a directory, files with other names are left out. Raises `CaptureError` for captures together

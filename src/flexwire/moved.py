@@ -1,8 +1,8 @@
 """Old module paths and old names, which work until the next release, with a warning.
 
-An old path gives the module at its new path, the very same object. An old name gives the object
-with the new name. The tables hold only paths and names that the project's pages or a room's
-`__all__` have shown. Any other path in a room that moved is refused, with the new room's name.
+An old path returns the module at its new path: the same object. An old name returns the object with
+the new name. The tables hold only paths and names that the project's pages or a room's `__all__`
+have shown. Any other path in a room that moved is refused, with the new room's name.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
 }
 """For each module the new name of each old one, in the order of modules and of old names.
 
-A class that a room's `__init__` shows too has an entry for the room and one for its own module.
+A class that a room's `__init__` also exports has an entry for the room and one for its own module.
 """
 
 _ROOMS: Final = (
@@ -275,7 +275,7 @@ class _Finder:
         room = next((name for name in _ROOMS if fullname.startswith(f"{name}.")), None)
         if room is None:
             return None
-        # Else it would be found in the new room, and loaded a second time by another name.
+        # Otherwise it would be found in the new room, and loaded a second time under another name.
         raise ModuleNotFoundError(
             f"{fullname} has moved: the room {room} is {MOVED[room]} now", name=fullname
         )
@@ -322,7 +322,7 @@ def _with_old_names(fullname: str, path: Sequence[str] | None) -> ModuleSpec | N
 
 
 def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Callable[[str], object]:
-    """Return a module's `__getattr__`, which knows the old names beside what `own` knows."""
+    """Return a module's `__getattr__`, which knows the old names besides those of `own`."""
     renamed = RENAMED[module.__name__]
 
     def find(name: str) -> object:

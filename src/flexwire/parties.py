@@ -1,7 +1,7 @@
-"""The parties of captured traffic, and the words in which an audit judges them.
+"""The parties of captured traffic, and the terms in which an audit judges them.
 
 `flexwire.protocol.audit` decides with them, the facts of a report hold them, and the page shows
-them. Neither of the two rooms sees the other's work, so what they share stands below both.
+them. Neither room depends on the other, so their shared definitions are in this module.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Role = Literal["client", "broker", "controller"]
-"""What a party is in the cluster."""
+"""The role of a party in the cluster."""
 
 AuditVerdict = Literal[
     "broke",
@@ -22,7 +22,7 @@ AuditVerdict = Literal[
     "nothing seen against it",
     "not judged",
 ]
-"""What a release means to a party, the gravest first.
+"""The effects of a release on a party, the gravest first.
 
 "will do nothing" is a setting that the release accepts without effect. "not judged" is a broker or
 a controller.
@@ -34,7 +34,7 @@ VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Client:
-    """The sender of requests by what it says of itself; what is unknown is None.
+    """The sender of requests, by its own statements; None means unknown.
 
     The software is known only after an ApiVersions request of version 3 or newer (KIP-511).
 
@@ -54,7 +54,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Party:
-    """The sender of requests, and where it is: as far as traffic shows it, else None.
+    """The sender of requests and its address, as far as the traffic shows it; otherwise None.
 
     ``address`` is the host without the port, because a client changes its port with each
     connection. The principal is in request logs and in no capture.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Control, format (which can reverse the line it stands in), surrogate (no UTF-8 for it),
-# unassigned, private use, and the separators that break a line.
+# Control characters, format characters (which can reverse their line), surrogates (which UTF-8
+# lacks), unassigned and private characters, and separators that break a line.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
 _BASIC_PLANE = 0xFFFF

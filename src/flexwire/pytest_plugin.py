@@ -1,7 +1,7 @@
 """A fixture for pytest: a tap before any broker, which says what clients and brokers sent.
 
 A ``conftest.py`` names it: ``pytest_plugins = ["flexwire.pytest_plugin"]``. The tap runs in a
-thread of its own, so tests may block or be coroutines, and clients may be other processes. It takes
+separate thread, so tests may block or be coroutines, and clients may be other processes. It takes
 no extra. It is not an entry point, because pytest would then rewrite each module of flexwire that a
 test imports. Source: https://docs.pytest.org, "Requiring/Loading plugins in a test module".
 """

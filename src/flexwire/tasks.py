@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 """The environment variable with which Arrow's memory pool keeps free memory in a Python worker.
 
-Otherwise it goes back to the system after a hundredth of a second, and clearing it anew takes a
-sixth of all the time that a task has.
+Otherwise it is returned to the system after a hundredth of a second, and clearing it again takes a
+sixth of a task's total time.
 """
 
 
@@ -63,8 +63,8 @@ def activate(spark: SparkSession) -> None:
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
     """Register a data source of ours in a session, and make the session this thread's active one.
 
-    Each session has data sources of its own. But Spark asks the active session whether a name is
-    taken, so that another session than the active one can be refused a name that is free there.
+    Each session has its own data sources. But Spark asks the active session whether a name is
+    taken, so another session can be refused a name that is free there.
     """
     activate(spark)
     names = _REGISTERED.setdefault(spark, set())
@@ -77,7 +77,7 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
     """Return ``rows.mapInArrow(task)``, whose workers use this process's catalog.
 
-    A user's own catalog travels with the task, about 120 kB. No worker needs its directory, and no
+    A user's own catalog is sent with the task, about 120 kB. No worker needs its directory, and no
     worker takes a missing spec from the bundled catalog. Columns of other names than the schema's,
     or in another order, are an `AnalysisError`.
     """
@@ -88,14 +88,14 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) ->
 def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
     """Return columns for the schema of `map_in_arrow` that a task passes through.
 
-    Any may be null then: a batch that is made of columns does not say that one never is.
+    Then any of them may be null: a batch made of columns does not declare that one never is.
     """
     fields = map(rows.schema.__getitem__, names)
     return [StructField(field.name, field.dataType) for field in fields]
 
 
 class _Worker:
-    """This process, where it is a worker of Spark: how many tasks began in it, and the last one."""
+    """This process, if it is a Spark worker: how many tasks began in it, and the last one."""
 
     tasks = 0
     attempt: int | None = None
@@ -136,6 +136,6 @@ def _run(
     use_packed_catalog(carried)
     for batch in task(batches):
         if batch.schema.names != names:
-            # Spark takes columns by position; of its 4.0 no setting says otherwise.
+            # Spark assigns columns by position; no setting of its 4.0 changes that.
             raise AnalysisError(f"expected the columns {names}, got {batch.schema.names}")
         yield batch

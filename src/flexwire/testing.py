@@ -20,7 +20,7 @@ from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, Str
 
 require("flexwire.testing", "testing", "hypothesis")
 
-from hypothesis import strategies as st  # noqa: E402 - only where it is installed
+from hypothesis import strategies as st  # noqa: E402 - only if it is installed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -121,7 +121,7 @@ class Versions:
         return Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
 
     def __or__(self, other: Versions) -> Versions:
-        """The versions that either set holds, and none that lie between the two."""
+        """The versions in either set, and none between the two."""
         if not self or not other:
             return self or other
         return self._joined(self.ranges + other.ranges)

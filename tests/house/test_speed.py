@@ -121,7 +121,7 @@ def test_a_process_beyond_the_first_takes_spark_last() -> None:
     spark, other = "tests/spark/test_commit.py", "tests/wire/test_tags.py"
     assert conftest.next_file([spark, other], is_full=False) == spark
     assert conftest.next_file([spark, other], is_full=True) == other
-    # No target is missing.
+    # No file is left over.
     assert conftest.next_file([spark], is_full=True) == spark
 
 

@@ -1,7 +1,7 @@
 """Capture files that grow: the segments that were added since the last read.
 
 A file is read up to its last whole block, and later from there on. Blocks that a writer has not
-finished wait. After damage, nothing more of a file is read, and one note says why. A gzip'd file is
+finished wait. After damage, the rest of a file is not read, and one note says why. A gzip'd file is
 read once.
 """
 
@@ -84,9 +84,9 @@ class GrowingCaptures:
     def poll(self, *, must_exist: bool = False) -> Iterator[Segment]:
         """Yield the segments that were added, file after file, in the order of first packets.
 
-        A directory without captures gives none. Raises `CaptureError` for a path that does not
-        exist, and if one ``must_exist`` and no file is a capture. Raises `StorageError` for an
-        object store.
+        A directory without captures has none. Raises `CaptureError` for a path that does not exist,
+        and if one ``must_exist`` and no file is a capture. Raises `StorageError` for an object
+        store.
         """
         paths = self._list(must_exist=must_exist)
         self._files = {path: file for path, file in self._files.items() if path in paths}

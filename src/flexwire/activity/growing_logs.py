@@ -44,7 +44,7 @@ _Inode = tuple[int, int]
 
 @dataclass(slots=True)
 class _GrowingLog:
-    """A log, and how far it was read. There is no further line end before ``searched``."""
+    """A log, and how far it was read. No further line ends before ``searched``."""
 
     path: Path
     reader: RequestLogReader

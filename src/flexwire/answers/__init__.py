@@ -18,12 +18,12 @@ Laws of this room:
   several analyses names the analysis. `tests/spark/test_grown_tables.py`
 - **If one answer fails, all others still work.** The tables and the other answers are still
   published. `tests/spark/test_answers_asked.py`
-- **The sums of a day follow from the files of that day alone.** Otherwise kept sums could be wrong
-  later. What other days and analyses know is added in the total. `tests/spark/test_day_sums.py`
-- **Rows that are cut off are counted.** Otherwise a reader would take a part for the whole.
+- **The sums of a day follow from the files of that day alone.** Otherwise kept sums could become
+  wrong. Facts from other days and analyses are added in the total. `tests/spark/test_day_sums.py`
+- **Rows that are cut off are counted.** Otherwise a reader would mistake a part for the whole.
   `tests/report/test_bounding.py`
-- **A view of an internal topic is exact, or it says that it is not known.** Holes in the log and
-  snapshots decide from where on a view is exact. Kafka's own coordinators are the judge.
+- **A view of an internal topic is exact, or it says that the value is unknown.** Holes in the log
+  and snapshots decide from where on a view is exact. Kafka's own coordinators are the judge.
   `tests/spark/internal_topics/test_coordinators.py`, `tests/spark/internal_topics/test_views.py`
 - **The same sums audit tables and a running analysis** (`flexwire.measures.audit`), so that both
   audits agree. `tests/spark/test_audit_sums.py`
@@ -49,7 +49,7 @@ require("flexwire.answers", "spark", "numpy", "pyarrow", "pandas", "pyspark")
 
 
 class AnswerRegistry(Mapping[str, "Answer"]):
-    """All answers by name. The names are those of files; a file is imported when it is used."""
+    """All answers by name. The names are file names; a file is imported on first use."""
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -77,7 +77,7 @@ STATE_ANSWERS: tuple[Answer, ...]
 
 
 def __getattr__(name: str) -> tuple[Answer, ...]:
-    """Return all answers or some of them, which imports all of them."""
+    """Return all answers, or the named ones; this imports all of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flexwire.answers.asking.results import in_order  # noqa: PLC0415 - it imports PySpark

@@ -45,10 +45,10 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that were cut between two analyses.
 
     An appended analysis continues where the previous one ended. In that case nothing is cut. It
-    begins anew if the state of that one was lost or written with other options, and for captures
-    from before its end; older releases always did. In that case the request and the response at the
-    cut are separated. Its request counts as unanswered and its response as unpaired. A frame that
-    was cut in the middle does not decode. The later part lacks what the client sent at the
+    begins anew if the earlier state was lost or written with other options, and for captures from
+    before its end; older releases always began anew. In that case the request and the response at
+    the cut are separated. Its request counts as unanswered and its response as unpaired. A frame
+    that was cut in the middle does not decode. The later part lacks what the client sent at the
     beginning: its software and its login. Answers about grown tables count all this without
     correction. This answer shows how much it is.
 
@@ -79,7 +79,7 @@ def _cut(connections: DataFrame) -> DataFrame:
 
 
 def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
-    """Return what was cut, by the two analyses."""
+    """Return what was cut, by pair of analyses."""
     is_request = F.col("direction") == "request"
     counted = frames.groupBy(*connection_key(frames.columns)).agg(
         F.count_if(is_request & ~F.col("answered")).alias("unanswered"),

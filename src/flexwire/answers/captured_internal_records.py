@@ -77,7 +77,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
         records = with_topic_names(records, tables)
     topic = F.coalesce("topic", known_name(F.col("topic_id")))
     ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
-    # Most captures have no such records, and then no process of Python starts.
+    # Most captures have no such records, and then no Python process starts.
     topics = [row.topic for row in ours.select("topic").distinct().collect()]
     if not topics:
         return None

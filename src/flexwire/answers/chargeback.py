@@ -113,7 +113,7 @@ def _part_of_day(tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
     """Return sums by day, client and topic. A request that may be answered later has its own row.
 
-    Such a row has the key of the request. All other rows have none.
+    Such a row has the key of the request. All other rows have null.
     """
     parts = [_frames(frames)]
     carried = carried_topics(tables)

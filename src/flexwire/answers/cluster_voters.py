@@ -62,7 +62,7 @@ VIEW_COLUMNS: Final = (
 def voters(state: ClusterState) -> DataFrame:
     """Return a row for each voter, by the last record before the state's offset, or the reason.
 
-    As in Kafka, a record of voters is valid from the moment when it is written, committed or not.
+    As in Kafka, a voters record is valid as soon as it is written, committed or not.
     """
     last = state.quorum.agg(
         *(_last(F.col("kind") == kind).alias(kind) for kind in _KINDS),

@@ -133,7 +133,10 @@ def _assignments(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _beats(tables: AnalysisTables) -> DataFrame | None:
-    """Return the members that ask for the consumer protocol. With an epoch they have it."""
+    """Return the members that ask for the consumer protocol.
+
+    A member with an epoch already uses it.
+    """
     requests = tables.message(f"{_BEAT}Request")
     if requests is None:
         return None

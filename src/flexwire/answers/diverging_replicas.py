@@ -42,7 +42,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
-    """Return each partition of which several replicas were given whose logs differ.
+    """Return each partition with several given replicas whose logs differ.
 
     Logs of a failed cluster often differ: a leader that died has records that nobody else has.
     Kafka cuts them off when that broker starts again. If there are several replicas, the leader's

@@ -79,14 +79,14 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
 
     A cause is named only if the traffic proves it.
 
-    "new member": a member joined without a member id, or with an id that it was just given, or was
-    not among the members that the leader was told before. A static member that starts again is one
-    too. "member left": after the former generation there was a LeaveGroup, or a heartbeat with the
-    epoch of leaving. "session expired": a member of the former generation is gone and did not
-    leave, and its last heartbeat was at least its session timeout before. "leader rejoined" and
-    "metadata changed": the first to join was the leader, or another member with a changed
-    subscription, and nobody had been told to rejoin. All other causes are "unknown": they happened
-    on connections that were not captured, or inside the broker.
+    "new member": a member joined without a member id, with an id that it had just received, or was
+    not in the leader's earlier list of members. A static member that starts again is one too.
+    "member left": after the former generation there was a LeaveGroup, or a heartbeat with the epoch
+    of leaving. "session expired": a member of the former generation is gone and did not leave, and
+    its last heartbeat was at least its session timeout before. "leader rejoined" and "metadata
+    changed": the first to join was the leader, or another member with a changed subscription, and
+    nobody had been told to rejoin. All other causes are "unknown": they happened on connections
+    that were not captured, or inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:

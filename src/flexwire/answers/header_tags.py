@@ -94,7 +94,7 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
-    # If nobody sent it, it is null on both sides.
+    # If nobody sent it, the value is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in _WHOSE]
     every = every.select(
         *(F.col(column).alias(f"all_{column}") for column in _WHOSE), "all_messages"

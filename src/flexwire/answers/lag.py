@@ -94,7 +94,7 @@ COLUMNS: Final = (
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
 _AT: Final = ("client_id", *_PLACE)
-# Whose fetch tells the end: the client's own, or (null) that of anybody at its host.
+# Whose fetch shows the end: the client's own, or (null) that of any client on its host.
 _READER: Final = "reader"
 _KNOWN: Final = ("high_watermark", "last_stable_offset")
 _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")

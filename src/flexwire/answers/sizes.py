@@ -115,9 +115,9 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     byte for byte as flexwire would write them. The sample has the first 256 frames of each
     connection and one in 32 of the others, in blocks over its whole course; ``whole`` measures all
     frames. The estimate scales the bytes as sent. ``margin_bytes`` assumes that measured messages
-    are independent, so it is too small if neighbours are alike. Some messages are missing: those
-    that did not decode, that broke their spec, or in which credentials are withheld, and all of
-    request logs, which lack the size of frames.
+    are independent, so it is too small if neighbouring messages are similar. Some messages are
+    missing: those that did not decode, that broke their spec, or in which credentials are withheld,
+    and all of request logs, which lack the size of frames.
     """
     return _total(_part(tables, whole=whole), tables)
 

@@ -1,7 +1,7 @@
-"""What do the log segments of topics contain, and what of it would compaction remove?
+"""What do the log segments of topics contain, and how much of that would compaction remove?
 
 The answer reads the tables of logs and returns a row for each topic. Every byte of every segment
-that was read is counted once. Of each partition, one replica is read.
+that was read is counted once. One replica of each partition is read.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
         F.sum("size").alias("message_bytes"),
         F.sort_array(F.collect_set("version")).alias("versions"),
     )
-    # If nobody named the software, it is null on both sides.
+    # If nobody named the software, the value is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *_SOFTWARE)]
     rows = rows.join(
         F.broadcast(_messages_read(frames, software_names)), reduce(and_, same), "left"

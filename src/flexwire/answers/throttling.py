@@ -99,7 +99,7 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
 
 def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
     """Add columns from other rows with the same client, broker and API."""
-    # If a client sent no client id, it is null on both sides.
+    # If a client sent no client id, the value is null on both sides.
     renamed = others.withColumnsRenamed({name: f"other_{name}" for name in _BY})
     same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in _BY]
     return rows.join(renamed, reduce(and_, same), "left").drop(*(f"other_{name}" for name in _BY))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.asking.internal_logs import InternalLogs
 
-# The records of which each state is made.
+# The records that each state is made of.
 _READS: Final = {
     InternalTopic.CONSUMER_OFFSETS: (*OF_COMMITS, *OF_GROUPS),
     InternalTopic.TRANSACTIONS: (OF_TRANSACTIONS,),

@@ -55,12 +55,12 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     """Return each group without members that was not used for ``recent``.
 
     Some groups are left out because they may be in use: groups about which something is unknown,
-    and groups for which a transaction has a pending commit. So are groups that committed less than
-    ``recent`` ago, because a consumer that assigns its own partitions is in no group's record but
-    commits. So are groups that a client uses in the captures and request logs of this analysis. If
-    no record tells when a group was last used, its ``idle_us`` is null.
+    and groups for which a transaction has a pending commit. The same holds for groups that
+    committed less than ``recent`` ago, because a consumer that assigns its own partitions commits
+    but is in no group's record. So are groups that a client uses in the captures and request logs
+    of this analysis. If no record tells when a group was last used, its ``idle_us`` is null.
 
-    No row proves that nobody needs a group. One that comes once a quarter looks the same.
+    No row proves that nobody needs a group. A group that is used once a quarter looks the same.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

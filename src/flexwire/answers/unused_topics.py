@@ -81,12 +81,12 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     A group with members reads the topics for which it has committed offsets, the topics that its
     members subscribe to by name, and those assigned to them. Whoever committed an offset less than
     ``recent`` ago also reads the topic, with members or without, because a consumer that assigns
-    its own partitions has none. So does a client that fetches it in the captures and request logs
-    of this analysis (`topic_readers`).
+    its own partitions has none. The same holds for a client that fetches it in the captures and
+    request logs of this analysis (`topic_readers`).
 
     No row proves that nobody reads a topic. A consumer that commits nothing is not seen, such as
-    Spark, which stores its offsets itself. Nor is one that comes once a quarter. Kafka's own
-    internal topics are left out.
+    Spark, which stores its offsets itself. Neither is a topic that is used once a quarter. Kafka's
+    own internal topics are left out.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

@@ -296,7 +296,7 @@ class _Conversations:
         self._conversations: dict[str, Conversation] = {}
 
     def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[PacketFrame]:
-        """Take in frames; return those of the wanted segment's direction that are not older."""
+        """Process frames; return those of the wanted segment's direction that are not older."""
         messages = []
         for frame in frames:
             turn = self._turn(frame)

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
     """Limit the CPU time of a block to ``seconds``; then raise `CallError`, naming ``subject``.
 
-    Waiting does not count, because each wait has its own limit. The limit works only in the main
-    thread, and only on systems with such timers (POSIX). Elsewhere there is no limit.
+    Waiting does not count, because each wait has a separate limit. The limit works only in the main
+    thread, and only on systems with such timers (POSIX). On other systems there is no limit.
 
     Python drops an exception that is raised in a finalizer or a callback of the garbage collector.
     So the error is raised again after every further ``seconds``, and at the end of the block.

@@ -23,7 +23,7 @@ LONGEST_CLIENT_ID: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """A frame: where it is in the capture, and what its header says.
+    """A frame: its place in the capture, and its header.
 
     ``number`` counts the frames that fit the filter from 1. ``name`` is the message, or says why
     there is none. ``version`` and ``correlation_id`` are None if they are not known.
@@ -42,7 +42,7 @@ class FrameRow:
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """Where the frame is in its capture."""
+        """The place of the frame in its capture."""
         return self.connection, self.direction, self.index
 
     @property
@@ -70,7 +70,7 @@ class LeftOut:
 
 
 class FittingFrames:
-    """The frames of a capture that fit a filter of the tap; ``unused`` counts all else by kind."""
+    """The frames of a capture that match a filter; ``unused`` counts everything else by kind."""
 
     def __init__(self, path: Path, only: CaptureFilter) -> None:
         self.unused: Counter[str] = Counter()
@@ -86,7 +86,7 @@ class FittingFrames:
     def read(self) -> Iterator[PacketFrame]:
         """Yield the frames that fit, as `read_frames` orders them.
 
-        Raises `CaptureError` for a file that is no capture.
+        Raises `CaptureError` for a file that is not a capture.
         """
         topics = TopicNames()
         filters: OrderedDict[str, FrameFilter] = OrderedDict()
@@ -140,7 +140,7 @@ def frame_row(number: int, item: PacketFrame) -> FrameRow:
 
 
 def time_text(timestamp_us: int, form: str) -> str:
-    """Return a time as ``form`` says, in UTC; a number for a time beyond the year 9999.
+    """Return a time in the format ``form``, in UTC; a number for a time beyond the year 9999.
 
     >>> time_text(1_700_000_000_123_456, "%H:%M:%S.%f"), time_text(2**62, "%H")
     ('22:13:20.123456', '4611686018427387904')

@@ -59,7 +59,7 @@ class _DumpLine(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    r"""Return the bytes of a text; None if the text has none of the layouts.
+    r"""Return the bytes of a text; None if the text matches none of the layouts.
 
     Raises `DumpError` if the offsets of a dump show that lines are missing.
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FramingOptions:
-    """The options that tell the kind of a frame, and where to find it."""
+    """The options that give the kind of a frame, and its place."""
 
     frame: bool
     api: str | None
@@ -45,7 +45,7 @@ class FramingOptions:
 
     @property
     def is_guessed(self) -> bool:
-        """True if the frame is taken for a request because no option tells its kind."""
+        """True if the frame counts as a request because no option gives its kind."""
         return not (self.api or self.request) and self.frame_number is None
 
 

@@ -27,7 +27,7 @@ METRICS_OPTIONS: Final = (
 
 
 def metrics_port(address: str | None, *, beyond_loopback: bool) -> MetricsPort | None:
-    """Return the port that the options ask for, not yet open; None without them."""
+    """Return the port from the options, not yet open; None without them."""
     from flexwire.tap import MetricsPort, parse_host_port
 
     if address is not None:

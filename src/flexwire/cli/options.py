@@ -299,7 +299,7 @@ def version_of(message_class: type[Message], version: int | str) -> int:
 
 
 def version_or_stable(message_class: type[Message], version: int | str | None) -> int:
-    """The number of a version; of the newest stable one where none is given.
+    """The number of a version; the newest stable version if none is given.
 
     A message without a stable version has its newest.
     """

@@ -86,7 +86,7 @@ class RecordRows:
     def __init__(self, path: Path, options: DumpOptions) -> None:
         self._options = options
         self._topic = options.decode or _topic_of(path)
-        # Even if another decoder was asked for.
+        # Even if another decoder was requested.
         self._is_metadata = InternalTopic.METADATA in {self._topic, _topic_of(path)}
         # The number of withheld credentials in the current record.
         self._withheld = 0

@@ -371,7 +371,7 @@ class Cluster(Closeable):
 
 
 def _latest_in(asked: list[HostPort]) -> Callable[[HostPort], int]:
-    """Return a sort key: how late each address stands in a list."""
+    """Return a sort key: the position of each address in a list."""
     return {address: at for at, address in enumerate(asked)}.__getitem__
 
 

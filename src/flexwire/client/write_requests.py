@@ -1,4 +1,4 @@
-"""The requests that may change something on a broker: all that are not read-only.
+"""The requests that may change something on a broker: all except the read-only ones.
 
 So a new API of the catalog counts as writing until it has been checked.
 """

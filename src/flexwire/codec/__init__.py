@@ -10,9 +10,9 @@ and headers are left to `flexwire.protocol`.
 
 Laws of this room:
 
-- Generated source words no error. Add a new check to `flexwire.wire`; generated source must only
-  refuse the same input or more. `ExecutorsDisagreeError` means that it refused more. Reason: there
-  is one set of errors. Test: `tests/codec/test_executors.py`.
+- Generated source has no error texts. Add a new check to `flexwire.wire`; generated source must
+  only refuse the same input or more. `ExecutorsDisagreeError` means that it refused more. Reason:
+  there is one set of errors. Test: `tests/codec/test_executors.py`.
 - Generated source is formatted as by ruff, and each name in it has only one meaning. A new
   helper is listed in `runtime.__all__`, a new local in `source.py`. Reason: a debugger steps
   through this source. Tests: `tests/codec/test_golden.py`, `tests/codec/test_generated_source.py`.

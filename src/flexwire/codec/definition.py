@@ -1,8 +1,9 @@
 """Everything that is compiled for one message: its classes, and its codec for each version.
 
 Generating code costs one to five milliseconds for each direction, and the reference takes some ten
-times as long as that code. So code is generated after about as much time was spent without it. Then
-the total is at most twice the best possible, and a process that decodes one message does not wait.
+times as long as that code. So code is generated once the reference has taken about as long as
+generating takes. Then the total is at most twice the best possible, and a process that decodes one
+message does not wait.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The JSON form of a message: Kafka's own converters' form, made lossless.
+"""The JSON form of a message: the form of Kafka's own converters, without loss.
 
 Names begin in lower case; a UUID is base64url without padding, bytes are base64. Records are base64
 too, and unknown tagged fields are ``"_unknownTaggedFields": [{"tag": 9, "data": "…"}]``: Kafka's
@@ -75,7 +75,7 @@ def _write_scalar(value: Any, kind: Type) -> Any:
 
 
 def double_form(number: float) -> float | str:
-    """Return the JSON form of a double; NaN and the infinities are words."""
+    """Return the JSON form of a double; NaN and the infinities are strings."""
     if math.isfinite(number):
         return number
     return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))

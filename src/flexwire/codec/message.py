@@ -55,8 +55,8 @@ class Message(MessageStruct, gc=False):
         that are not one message, also for bytes left over (the lenient reader ignores them), and
         `UnknownMessageError` for a version that no release has.
         """
-        # As keys of a dict, True and 2.0 equal 1 and 2. This takes 9 ns; nothing else is checked if
-        # nothing is wrong.
+        # As keys of a dict, True and 2.0 equal 1 and 2. This takes 9 ns; if nothing is wrong, no
+        # other check runs.
         if version.__class__ is not int:
             version = to_version(version)
         definition = cls.definition

@@ -69,7 +69,7 @@ class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference 
 def read_count(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned varint; return it and the position after it."""
     low = data[position]
-    # Nearly all have one byte or two, and a call takes longer than all of this.
+    # Nearly all have one or two bytes, and a call takes longer than all of this.
     if low < _MORE:
         return low, position + 1
     high = data[position + 1]

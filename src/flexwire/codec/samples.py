@@ -77,8 +77,8 @@ def filled_message(
 
     Arrays have one element. A text is the name of its field, and a number depends on that name
     alone, so a field has the same value in every version. With ``unknown_tags``, each flexible
-    structure also has two tagged fields that no spec has. One is empty, and the other has the
-    highest tag that Kafka's Java writes, which is one below the highest.
+    structure also has two tagged fields that no spec has. One tag is empty; the other is the
+    highest that Kafka's Java writes, one below the maximum.
 
     >>> from flexwire.codec import message
     >>> filled_message(message("HeartbeatRequest"), 4).to_json(4)["groupInstanceId"]
@@ -203,7 +203,7 @@ class _RandomValues:
 
 
 class _FilledValues:
-    """A value for each field, none of which is its default."""
+    """A value for each field that differs from its default."""
 
     def __init__(self, message: type[Message], *, unknown_tags: bool = False) -> None:
         self._message = message
@@ -231,7 +231,7 @@ class _FilledValues:
             return encode_batch([Record(0, 0, b"key", b"value")])
         if isinstance(kind, String | Bytes):
             return field.json_name if isinstance(kind, String) else field.json_name.encode()
-        # It fits an int8, and a field that is added or removed changes no other field's number.
+        # It fits an int8, and adding or removing a field does not change another field's number.
         number = 1 + zlib.crc32(field.json_name.encode()) % 126
         number += field.default == number
         if isinstance(kind, Uuid):

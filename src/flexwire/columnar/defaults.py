@@ -137,7 +137,7 @@ class ColumnDefaults:
         unknown = node.fields[UNKNOWN_TAGGED_FIELDS]
         if unknown.used or self.writing:
             rows.append(_row(L.NO_ITEMS, unknown, loose=True))
-        # If null stands for the default, it stands for all of the structure.
+        # If null stands for the default, it stands for the whole structure.
         return [_row(L.PRESENT, node, length=len(rows)), *rows]
 
     def _scalar(self, default: object, node: ColumnNode) -> list[int]:

@@ -294,7 +294,7 @@ class RecordReader:
         # Batches that were found but not read yet.
         self._found: NumpyArray = _NONE
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
-        # The end of scanning, and the place where it found bytes that kernels do not read.
+        # The end of scanning, and the place of bytes that kernels do not read.
         self._scanned = 0
         self._other = -1
         self.hints = SizeHints() if hints is None else hints

@@ -79,7 +79,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
     """Write a row as a message; raises `EncodeError`.
 
-    A null means None. If the version lacks the field, it means no value.
+    A null means None. If the version lacks the field, null means no value.
     """
     writer = Writer()
     schema.write(writer, _plain(writer, row, schema))
@@ -225,7 +225,7 @@ class MessageRows(ABC):
 
     @abstractmethod
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
-        """Run the kernel over rows from ``first`` on, as many as one array can hold.
+        """Run the kernel over rows from ``first`` on, as many as fit into one array.
 
         Return the array, and the row at which to continue.
         """

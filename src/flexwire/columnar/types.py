@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldType
 
 
-# More than a hundred times as many as Kafka's largest message has.
+# More than a hundred times the number in Kafka's largest message.
 MOST_COLUMNS = 10_000
 # A tag is an unsigned varint of 32 bits, which does not fit into a signed int.
 RAW_TAGGED_FIELDS = pa.list_(pa.struct([("tag", pa.int64()), ("data", pa.binary())]))

@@ -1,12 +1,12 @@
 """Check whether a broker answers as Apache Kafka does, in each version of each API, byte by byte.
 
 The developers of a broker that is not Apache Kafka often learn its differences from their users.
-This package finds them first. It takes the versions that the broker offers, and writes a few
-requests for each that only read (`questions`, `cases`, `hostile`). It sends them (`running`), and
-judges each response from its correlation id to its last byte (`judging`, `rules`). A second broker
-may get the same requests (`comparing`), and a stopped run can be continued (`journal`). `formats`,
-`page` and `badge` show the result. A run certifies nothing: it states in how many cases the broker
-answered as a release of Apache Kafka does.
+This package finds such differences first. It takes the versions that the broker offers, and writes
+a few requests for each that only read (`questions`, `cases`, `hostile`). It sends them (`running`),
+and judges each response from its correlation id to its last byte (`judging`, `rules`). A second
+broker may get the same requests (`comparing`), and a stopped run can be continued (`journal`).
+`formats`, `page` and `badge` show the result. A run certifies nothing: it states in how many cases
+the broker answered as a release of Apache Kafka does.
 
 The laws of this package (tests below `tests/`):
 

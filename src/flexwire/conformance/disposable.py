@@ -2,8 +2,8 @@
 
 They name the run's own topic, users, producer and groups where an API takes such a name, and
 otherwise a broker, voter or feature that does not exist. A broker with a mistake may understand
-them differently, and quotas, credentials, ACLs and tokens stay. So they need a permission of their
-own. Settings of brokers are not changed: a run asks the same APIs about its topic.
+them differently, and quotas, credentials, ACLs and tokens stay. So they need a separate permission.
+Settings of brokers are not changed: a run asks the same APIs about its topic.
 """
 
 from __future__ import annotations

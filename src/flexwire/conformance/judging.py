@@ -350,7 +350,7 @@ def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
 
 
 def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int]) -> None:
-    """Raise if the response leaves out a name that the request asked about.
+    """Raise if the response leaves out a name from the request.
 
     Names are not required if the response's spec has no field for them in this version. An entry
     with an error may consist of the error alone. For example, a broker that is the coordinator of
@@ -371,7 +371,7 @@ def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int
 
 
 def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> int:
-    """Count the entries with an error that name nothing of an entity, neither within nor around."""
+    """Count the entries with an error that name no entity, neither inside nor around them."""
     types = entity_types(kind, version)
     fields = {place for place, one in types.items() if one == entity}
     errors: list[str] = []

@@ -1,4 +1,4 @@
-"""What a run owns on one cluster: it routes the requests about it, and removes it in the end.
+"""The objects of a run on one cluster: it routes the requests about them, and finally removes them.
 
 Requests about the topic go to its leader, and those about a group or a transaction to its
 coordinator. The run learns the topic's id, and the ids and epochs of its member and its producer,
@@ -60,7 +60,7 @@ _FORGOTTEN: Final = (
 
 
 class OwnThings(Closeable):
-    """What a run owns on the cluster of one broker, and what the broker has told about it."""
+    """The objects of a run on one broker's cluster, and what the broker has told about them."""
 
     def __init__(self, sender: CaseSender, asking: Asking) -> None:
         self._main = sender

@@ -89,7 +89,7 @@ RULES: Final = (
 """All rules, in the order of judging."""
 
 NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
-"""The error codes for a missing right or a disabled feature: the answer says nothing else."""
+"""The error codes for a missing right or a disabled feature, which prove nothing else."""
 
 
 SEEN_CODES: Final = {

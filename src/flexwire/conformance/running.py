@@ -1,7 +1,7 @@
 """Send all cases of a plan to a broker, one after the other, and judge the outcomes.
 
-The cases that only read go to the broker that is tested. Those about a topic, a group or a
-transaction of the run go to the broker of its cluster that has to answer (`own`).
+The cases that only read go to the broker that is tested. Requests about a topic, a group or a
+transaction of the run go to the responsible broker of its cluster (`own`).
 """
 
 from __future__ import annotations

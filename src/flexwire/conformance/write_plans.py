@@ -43,7 +43,7 @@ def own_questions(asking: Asking) -> dict[str, tuple[Question, ...]]:
     questions = write_questions(asking.own)
     if not asking.disposable:
         return questions
-    # What the run owns is removed last.
+    # The run's objects are removed last.
     last = [*removing_questions(asking.own)]
     first = {name: asked for name, asked in questions.items() if name not in last}
     others = disposable_questions(

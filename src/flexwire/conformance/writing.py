@@ -42,7 +42,7 @@ LEARNED_FROM: Final = {
     "InitProducerId": {"producerId": PRODUCER, "producerEpoch": EPOCH},
     "EndTxn": {"producerId": PRODUCER, "producerEpoch": EPOCH},
 }
-"""The fields of responses that later requests repeat. A value of "" or -1 is none."""
+"""The fields of responses that later requests repeat. A value of "" or -1 means none."""
 
 
 def own_name() -> str:
@@ -184,7 +184,7 @@ def _classic_questions(own: str) -> dict[str, tuple[Question, ...]]:
             groupId=own,
             sessionTimeoutMs=_SESSION_MS,
             rebalanceTimeoutMs=_REBALANCE_MS,
-            # The broker gives the id of a new member.
+            # The broker assigns the id of a new member.
             memberId=Learned(MEMBER, ""),
             protocolType=CONSUMERS,
             protocols=[{"name": _PROTOCOL, "metadata": subscription}],

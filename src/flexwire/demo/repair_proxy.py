@@ -115,7 +115,7 @@ class RepairProxy:
             self._connections.add(task)
 
             def done(task: asyncio.Task[None]) -> None:
-                # Not in the task itself: a task that is cancelled before it begins does not run.
+                # Not in the task itself: a task that is cancelled before it begins never runs.
                 writer.close()
                 self._connections.discard(task)
 

@@ -167,7 +167,7 @@ LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-
 
 @dataclass(frozen=True, slots=True)
 class CaptureFileFacts:
-    """One capture file: its packets, and the frames whose last byte lay in it."""
+    """One capture file: its packets, and the frames whose last byte is in it."""
 
     path: str
     packets: int

@@ -136,7 +136,7 @@ def span(microseconds: int) -> str:
     if minutes < 60:  # noqa: PLR2004  minutes in an hour
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
-    if hours < 48:  # noqa: PLR2004  up to two days, hours say more
+    if hours < 48:  # noqa: PLR2004 up to two days, hours are clearer
         return f"{hours} h {minutes} min"
     return f"{hours // 24} days {hours % 24} h"
 

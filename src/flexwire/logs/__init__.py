@@ -13,8 +13,8 @@ Laws of this room:
 
 - **A log is read piece by piece, and never mapped into memory.** A broker may truncate a file while
   it is read. `tests/capture/test_log_segment.py`
-- **The files of a log are those that a broker would load when it starts.** Otherwise records count
-  that are already deleted, or count twice. `tests/capture/test_logs_finding.py`,
+- **The files of a log are those that a broker would load when it starts.** Otherwise deleted
+  records count, or records count twice. `tests/capture/test_logs_finding.py`,
   `tests/capture/test_logs_choosing.py`
 - **An index entry counts only if the batch at its position confirms it,** because an index may be
   stale or damaged. `tests/capture/test_log_segment.py`

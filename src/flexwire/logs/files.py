@@ -99,7 +99,7 @@ _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(?:delete|stray|future)")
 
 
 class FileName(NamedTuple):
-    """The parts of a file's name; in a tier, ``segment`` tells files of one base offset apart."""
+    """The parts of a file's name; in a tier, ``segment`` distinguishes files of one base offset."""
 
     base_offset: int
     segment: str
@@ -196,7 +196,7 @@ class Bounds:
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
-        """Both ends; None for an end that is open."""
+        """Both ends; None for an open end."""
         low = None if self.low == INT64_MIN else self.low
         return low, None if self.high == INT64_MAX else self.high
 

@@ -295,7 +295,7 @@ class _EpochRuns:
         self._time = time
         self._ended: list[OffsetRun] = []
         self._run: OffsetRun | None = None
-        # Where each new epoch begins.
+        # The beginning of each new epoch.
         self.epochs: list[tuple[int, int]] = []
 
     def runs(self) -> list[OffsetRun]:

@@ -1,7 +1,7 @@
 """Find an offset or a time in a segment, by its indexes and the headers of its batches.
 
-An index says where to look. Its entry counts only if the header at that position agrees. Otherwise,
-or without an index, headers are read from the start.
+An index only suggests a position. Its entry counts only if the header at that position agrees.
+Otherwise, or without an index, headers are read from the start.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def offset_index(segment: LogSegment) -> OffsetIndex:
 
 
 def time_index(segment: LogSegment) -> tuple[Words, Words] | None:
-    """Read the timestamps and offsets of a segment's time index; None if it says nothing."""
+    """Read the timestamps and offsets of a segment's time index; None if it has none."""
     entries = _entries(segment.time_index, _TIME_ENTRY)
     timestamps = entries["timestamp"].astype(np.int64)
     if not len(timestamps) or not bool((np.diff(timestamps) > 0).all()):

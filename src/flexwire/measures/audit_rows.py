@@ -192,8 +192,8 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
     """Return the ids of connections that some of their lines lack, from partial statements.
 
-    They are the ids in the table of connections. The connection of a line that was cut before its
-    name is no connection.
+    They are the ids in the table of connections. A line that was cut before its connection's name
+    belongs to no connection.
     """
     asked = [(name, how) for name in LoggedIds._fields for how in ("max", "count")]
     only_null = pc.CountOptions(mode="only_null")
@@ -288,7 +288,7 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     connections = coded(responses[CONNECTION])
     brokers = [ends_of(connection)[1] for connection in connections.values]
     numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
-    # Each response offers some sixty APIs, so its broker is looked up before the APIs are counted.
+    # Each response offers about sixty APIs, so its broker is looked up before the APIs are counted.
     of_response = np.array([numbers[broker] for broker in brokers])[connections.codes]
     # A value is null if the broker left it out of its request log.
     offers = pa.RecordBatch.from_arrays(

@@ -101,7 +101,7 @@ class SeenClient:
 class AuditEvidence:
     """The evidence about every client, and the releases that the brokers may be.
 
-    If there are too many clients, ``clients_left_out`` are missing here, which sent
+    If there are too many clients, ``clients_left_out`` are missing here; they sent
     ``requests_left_out``. The offers of ``brokers_left_out`` are missing too.
     """
 

@@ -178,7 +178,7 @@ _MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Return the rows of bytes that are no record batch, unless it was cut off or withheld."""
+    """Return the rows of bytes that are not a record batch, without cut or withheld ones."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):

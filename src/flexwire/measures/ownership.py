@@ -1,6 +1,6 @@
 """Rows about connections, with equal rows joined; and the client that owns each connection.
 
-Some facts belong to a connection as a whole, and any range of a capture may reveal one. So rows
+Some facts belong to a connection as a whole, and any range of a capture may contain one. So rows
 keep the name of their connection until all ranges are merged. A task holds the different rows of
 its range. The driver holds `HELD_BYTES`, and the sums that it is about to merge. Beyond that, rows
 go to an unnamed file, in `BUCKETS` parts by connection, and are finally read part by part. A
@@ -289,7 +289,7 @@ class _RowSoftware:
         self.is_named: Numbers = np.asarray(rows[SOFTWARE[0]].is_valid())
 
     def named_alone(self, connections: Numbers) -> Numbers:
-        """Return for each row the only software that its connection names, else the row's own."""
+        """Return for each row the only software of its connection, or else the row's own."""
         pairs = np.unique(np.stack([connections, self.codes])[:, self.is_named], axis=1)
         where, count = np.unique(pairs[0], return_counts=True)
         alone = np.full(int(connections.max()) + 1, -1)

@@ -129,7 +129,7 @@ class _BatchRuns:
     most: Numbers
 
     def batch(self, at: int, key: TopicKey) -> _SharedBatch | None:
-        """Return the record batch of a run; None for bytes that are no batch."""
+        """Return the record batch of a run; None for bytes that are not a batch."""
         facts = {name: self.first[name][at].as_py() for name in _OF_FIRST}
         if facts["magic"] is None:
             return None
@@ -144,9 +144,8 @@ class TopicSums:
     rows are in the next batch of rows or in another task's sums. If there are more topics than
     `MOST_TOPICS`, the first in alphabetical order are counted separately, and the others together.
 
-    Attributes:
-        undecodable: the number of rows whose bytes are no record batch.
-        beyond: how many of these rows are batches that inflate beyond a bound.
+    Attributes: undecodable: the number of rows whose bytes are not a record batch. beyond: how many
+    of these rows are batches that inflate beyond a bound.
     """
 
     def __init__(self) -> None:

@@ -31,8 +31,8 @@ _MOST_WALKED: Final = 1_000
 def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
     """Return the client instance id in a request's header or body, or None.
 
-    ``payload`` is that of the request's frame. The header counts before the body. Also None for a
-    body that ends before the id, and for a version that the catalog lacks.
+    ``payload`` is the payload of the request's frame. The header counts before the body. Also None
+    for a body that ends before the id, and for a version that the catalog lacks.
     """
     return header_instance_id(request) or _in_body(
         request.message_name, request.api_version, payload, request.body_offset
@@ -49,7 +49,8 @@ def header_instance_id(request: RequestFrame) -> UUID | None:
 def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID | None:
     """Return the client instance id that a response assigns to its client, or None.
 
-    ``payload`` is that of the response's frame. Also None for a body that ends before the id.
+    ``payload`` is the payload of the response's frame. Also None for a body that ends before the
+    id.
     """
     return _in_body(response.message_name, response.body_version, payload, response.body_offset)
 

@@ -157,8 +157,8 @@ class Conversation:
     A response answers the oldest waiting request with its correlation id, so the n-th response with
     an id answers the n-th request. Requests that expect no response (`expects_response`) do not
     count, nor do frames that cannot be decoded. At most ``in_flight`` requests wait. One more
-    removes the oldest, which is counted in ``forgotten``. ``unpaired`` counts responses without a
-    request.
+    request removes the oldest, which is counted in ``forgotten``. ``unpaired`` counts responses
+    without a request.
 
     The client id belongs to the connection, and may be sent once (KIP-1313). So a ``request``
     without a client id in its header has the last one that was sent, if there was one.
@@ -292,7 +292,7 @@ class Conversation:
         """Take in the remaining bytes of a client's frame; if ``is_placed``, from its header on.
 
         If its header can be read, and is of a released version, it is the ``request``, and its
-        response is awaited. Other bytes must not be taken for a request.
+        response is awaited. Other bytes must not count as a request.
         """
         seen = self._moment(seen)
         if not is_placed:

@@ -25,7 +25,7 @@ _LOWEST: Final = -1
 _NUMBER: Final = re.compile(r"[+-]?\d{1,9}")
 # Names whose likeness is at most this much below the best are suggested too.
 _AS_NEAR: Final = 0.02
-# By the release that added them, in the order of their codes; those of 2.4 may be older.
+# By the release that added them, in code order; the codes of 2.4 may be older.
 _NAMES: Final = {
     "2.4": """
         UNKNOWN_SERVER_ERROR NONE OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION
@@ -118,7 +118,8 @@ class ErrorCode(NamedTuple):
     """An error code: its name, the release that added it, and its former name.
 
     ``since`` is "2.4" for all codes of 2.4. ``former_name`` is its name in releases before
-    ``renamed``. ``is_retriable``: a retry may succeed. ``meaning`` is in our words.
+    ``renamed``. ``is_retriable``: a retry may succeed. ``meaning`` is written in flexwire's own
+    words.
     """
 
     code: int
@@ -130,7 +131,7 @@ class ErrorCode(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """What has happened, and the remedy."""
+        """The event, and the remedy."""
         return MEANINGS[self.name]
 
 
@@ -160,7 +161,8 @@ def error_name(code: int) -> str | None:
 def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
     """Return the error codes that a text may mean, the nearest first; at least one.
 
-    A number gives the nearest code. Other text gives up to three similar names, or parts of names.
+    A number returns the nearest code. Other text returns up to three similar names, or parts of
+    names.
 
     >>> [one.name for one in nearest_codes("NOT_LEADR")]
     ['NOT_LEADER_OR_FOLLOWER']

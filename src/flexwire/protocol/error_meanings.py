@@ -1,7 +1,7 @@
-"""The meaning of error codes and their remedies, in our own words.
+"""The meaning of error codes and their remedies, in flexwire's own words.
 
-A name says little to somebody who sees it for the first time. A client that handles a code by
-itself looks broken in a report to somebody who does not know that it does.
+A name says little to a person who sees it for the first time. In a report, a client that handles a
+code by itself looks broken to a person who does not know that.
 """
 
 from __future__ import annotations

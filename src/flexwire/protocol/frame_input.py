@@ -2,7 +2,7 @@
 
 A frame may begin with its length or not. `00 00 00 2b` may begin a frame of 43 bytes, or a Produce
 request of version 43. So the bytes are read both ways. A reading that decodes to the last byte is
-right. If there is none, a reading that fails only because the bytes end is taken. The length tells
+right. If there is none, a reading that fails only because the bytes end is used. The length tells
 how many bytes are missing, and a field that needs more than these is wrong.
 """
 
@@ -62,7 +62,7 @@ RequestLookup = Callable[[int], tuple[int, int]]
 class InputFrame(NamedTuple):
     """A frame, or the part of it that is available.
 
-    ``at`` is its start in the given bytes. ``announced`` is the size of the payload by the frame's
+    ``at`` is its start in the given bytes. ``announced`` is the payload's size in the frame's
     length; None if there is no length. ``whole`` is the frame if it decodes to its last byte.
     Otherwise ``error`` has the reason, ``is_cut`` is true if the only reason is that bytes are
     missing, and ``header`` and ``body`` hold the parts that were read. The message is named as soon

@@ -59,7 +59,7 @@ class FrameGroup(NamedTuple):
 
 
 class TruncatedFrame(NamedTuple):
-    """A frame of which only the first bytes were kept, with its length.
+    """A frame whose first bytes alone were kept, with its length.
 
     ``missing`` bytes followed them.
     """
@@ -174,7 +174,7 @@ class FrameSplitter:
         r"""Return how many of the next bytes complete at most ``most`` frames.
 
         That is all of ``data`` if it completes fewer, or if a length in it is not a frame's.
-        Nothing is taken in.
+        No bytes are accepted.
 
         >>> splitter = FrameSplitter()
         >>> splitter.reach(b"\0\0\0\2hi\0\0\0\1m\0\0", most=1)

@@ -107,7 +107,7 @@ def header_version_read(api_key: int, version: int) -> int:
 def has_newest_header(payload: bytes) -> bool:
     """Return whether a request begins with the complete header that writers use in its version.
 
-    In a version that no release has, `read_request` reads less. Also False if it is no request.
+    In a version that no release has, `read_request` reads less. Also False if it is not a request.
     """
     if len(payload) < _HEAD.size:
         return False
@@ -223,7 +223,7 @@ class RequestFrame:
         return self.message_name.removesuffix("Request")
 
     def without_header(self) -> RequestFrame:
-        """Return the same without what a client may make long: its id and its header's tags.
+        """Return the same without values of any length from clients: id and header tags.
 
         A frame with a short header is returned unchanged.
         """
@@ -294,7 +294,7 @@ def check_request(api_key: int, api_version: int) -> None:
 def known_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> RequestFrame:
-    """Return a request of which only these facts are known, and no others are needed."""
+    """Return a request with only these facts, for callers that need no others."""
     return RequestFrame(
         api_key=api_key,
         api_version=api_version,

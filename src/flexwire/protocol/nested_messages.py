@@ -70,7 +70,7 @@ GROUP_MESSAGES: Final = {
 """The messages by the protocol type of a group."""
 
 _SUBSCRIPTION, _ASSIGNMENT = 0, 1
-# By message and path, without indexes: which of the two it is.
+# Which of the two it is, by message and path without indexes.
 _OF_GROUPS: Final = {
     ("JoinGroupRequest", "protocols.metadata"): _SUBSCRIPTION,
     ("JoinGroupResponse", "members.metadata"): _SUBSCRIPTION,

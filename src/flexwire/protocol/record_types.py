@@ -101,8 +101,8 @@ def other_layouts(name: str, version: int) -> Iterator[str]:
 def _keys_in(module: str, release: str) -> list[tuple[int, str, int]]:
     """Return every record type of a release, with the message and version of its key.
 
-    Up to Kafka 4.0 the version of a key is its type, so no two keys have the same. From 4.1 on the
-    type is the key's api key, and all keys are of version 0.
+    Up to Kafka 4.0 the version of a key is its type, so no two keys have the same version. From 4.1
+    on the type is the key's api key, and all keys are of version 0.
     """
     keys = [
         (entry, version)

@@ -73,7 +73,7 @@ def is_believable(request: RequestFrame) -> bool:
 def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
     """Return whether a client begins GSSAPI.
 
-    Its ticket names the host that it connects to.
+    The ticket names the host that the client connects to.
 
     The request is None if the frame is a token.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_INFLATED: Final = 4 * 1024 * 1024
 """Metrics that inflate beyond this are refused; a broker accepts 1 MiB compressed, by default."""
 MOST_POINTS: Final = 100_000
-"""More values in one push are refused: each may be two bytes on the wire, and takes a kB here."""
+"""A push with more values is refused: each may take two bytes on the wire, and takes a kB here."""
 
 PUSHES: Final = "PushTelemetryRequest"
 _PLACE: Final = "metrics"

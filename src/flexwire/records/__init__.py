@@ -1,7 +1,7 @@
 """Record batches (magic 2) and message sets (magic 0 and 1), in every compression.
 
-A batch is untrusted: its lengths and counts can lie, and its content may inflate to any size. So
-headers and crcs are read first, records only on request, and nothing is inflated beyond a limit.
+A batch is untrusted: its lengths and counts may be false, and its content may inflate to any size.
+So headers and crcs are read first, records only on request, and nothing is inflated beyond a limit.
 `decode` walks over batches, `batch` is one of them, `body` and `message_set` read the records
 inside it, `inflate` stays below a limit, and `search` finds the next valid batch after damage. The
 files named for writing do the reverse. `flexwire.wire.batch_layout` decides where each field of a

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 cramjam: Any = import_optional("compression by snappy, lz4 or zstd", "records", "cramjam")
-# What cramjam, or Python's zlib, says of damaged data.
+# The error text of cramjam, or of Python's zlib, for damaged data.
 _DAMAGED: tuple[type[Exception], ...] = (
     zlib.error,
     *(() if isinstance(cramjam, MissingModule) else (cramjam.DecompressionError,)),

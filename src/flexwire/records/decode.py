@@ -60,7 +60,7 @@ class BatchIterator(Iterator[RecordBatch]):
 
     @property
     def position(self) -> int:
-        """Where the next batch starts."""
+        """The start of the next batch."""
         return self._walk.position
 
     @property
@@ -116,8 +116,8 @@ class _BatchWalk(msgspec.Struct, gc=False):
         except RecordError:
             raise
         except BaseException:
-            # An exception in a signal handler, say: the batch was not returned, so it is still the
-            # next.
+            # For example, a signal handler raised an exception: the batch was not returned, so it
+            # is still the next.
             self.position = start
             raise
 

@@ -106,7 +106,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
     '220000000e6f726465722d37087061696400'
     """
     attributes = 0
-    # Most batches have none of this, and one test for all is faster than a check of each.
+    # Most batches have none of these, and one test for all is faster than a check of each.
     if (
         magic is not RECORD_BATCH
         or compression is not _NOT_COMPRESSED

@@ -144,7 +144,7 @@ _NARROWING: Final = {
     "since": _OF_FRAMES,
     "until": _OF_FRAMES,
 }
-"""For each option, the kinds of rows that it can narrow."""
+"""The kinds of rows that each option can narrow."""
 
 
 def _texts(values: Iterable[str] | None, name: str) -> frozenset[str] | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose_columns(schema: pa.Schema, columns: Iterable[str] | None) -> pa.Schema:
-    """Return the columns that are named, in that order, or all of them.
+    """Return the named columns in that order, or all columns.
 
     Raises `ArgumentError` for a name that the schema lacks.
     """

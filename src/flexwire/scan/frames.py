@@ -43,7 +43,7 @@ def scan_kafka_log(paths: str | Path | Iterable[str | Path], **options: Any) -> 
     does; and `MissingExtraError` without Polars.
     """
     scan, listed = LogScan(**options), to_paths(paths)
-    # A topic that is not there is an error now, and not when the frame is collected.
+    # A topic that does not exist is an error now, not when the frame is collected.
     log_batches(scan, listed, scan.schema)
     return _lazy("scan_kafka_log", scan.schema, lambda schema: log_batches(scan, listed, schema))
 

@@ -108,7 +108,7 @@ def read_kafka_log(
     """Return the records of log segments, batch after batch, with some ``columns`` or all.
 
     ``paths`` are log directories of brokers, directories of partitions, segments, patterns and
-    URLs. ``options`` are the attributes of `LogScan`. Columns that are not asked for are not made.
+    URLs. ``options`` are the attributes of `LogScan`. Columns that are not requested are not made.
 
     Raises `CaptureError` for paths without a log, `ArgumentError` for what an option does not take
     and for a topic that is not there; while rows are read, `CaptureError` for damage, and

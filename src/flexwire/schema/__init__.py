@@ -20,7 +20,7 @@ Laws of this room:
   order of fields over all versions.** Classes are positional, and columns are ordered by it.
   `tests/schema/test_message_schemas.py`
 - **`Schema.layout()` contains everything that makes two layouts differ.** Otherwise the importer
-  takes two layouts for one. `tests/schema/test_spec_importer.py`
+  would confuse two layouts. `tests/schema/test_spec_importer.py`
 - **What `import_specs` writes does not depend on the order of imports,** because a catalog grows
   release by release. `tests/schema/test_spec_importer.py`
 - **The parser refuses text only through `refuse`, with the id of a rule.** Each rule has a page

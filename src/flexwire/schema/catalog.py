@@ -420,7 +420,7 @@ class Catalog:
 
     ``bundled`` marks the catalog that ships in the package. ``packed`` is a catalog that another
     process sent. ``releases`` are all its releases, oldest first, and ``final_releases`` are those
-    that are no previews. Raises `SpecError` if there is no catalog.
+    that are not previews. Raises `SpecError` if there is no catalog.
     """
 
     def __init__(
@@ -478,8 +478,7 @@ class Catalog:
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
-                # The earliest time that a zip file can hold, so that the same files give the same
-                # bytes.
+                # The earliest time that a zip file can hold, so that equal files have equal bytes.
                 archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )

@@ -31,8 +31,8 @@ class Members:
     A member that is null counts as absent. ``what`` names the object in error texts. Source: the
     conversions of Jackson in Kafka's generator.
 
-    A refused member counts as absent. If the member is required, any value stands in for it. A text
-    that collects problems remembers one problem for each member, and reading goes on.
+    A refused member counts as absent. If the member is required, any value replaces it. A text that
+    collects problems remembers one problem for each member, and reading goes on.
     """
 
     def __init__(self, text: SpecText, node: Node, what: str, keys: Sequence[str]) -> None:
@@ -280,6 +280,6 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 def _near(word: str, words: Iterable[str]) -> str | None:
     lowered = {name.lower(): name for name in words}
-    # A text that is much longer than all words is near to none, and comparing it would take long.
+    # A text much longer than all words is near to none, and comparing it would take long.
     close = get_close_matches(word[:80].lower(), lowered, n=1, cutoff=0.7)
     return lowered[close[0]] if close else None

@@ -62,7 +62,7 @@ class History:
         self.kept: list[CatalogSpec] = []
         # The spec that serves a version by default comes from the newest release.
         self._defaults: dict[int, CatalogSpec] = {}
-        # By version: every layout, with a schema that has it and the releases that use it.
+        # By version: every layout, with a schema for it and the releases that use it.
         self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
 
     @property

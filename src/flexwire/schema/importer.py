@@ -170,7 +170,7 @@ def _directory_release(source: SpecFile) -> str:
 
 
 def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
-    """Return the index, one line for each release and message, so that a diff shows a line each."""
+    """Return the index, one line for each release and message, so that diffs are readable."""
     order = list(releases)
     facts = {message.name: message.facts(order) for message in messages}
     blocks = []

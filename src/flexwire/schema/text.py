@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Released specs nest 10 deep at most. Without a bound, a hostile text could exhaust the stack.
 MAX_DEPTH = 100
-# More problems are of no use to a reader, and a hostile text could have one every few characters.
+# More problems do not help a reader, and a hostile text could have one every few characters.
 MOST_PROBLEMS = 1000
 
 
@@ -162,7 +162,7 @@ class SpecText:
 
 
 class _Tokens:
-    """The tokens of a text, taken one by one."""
+    """The tokens of a text, one at a time."""
 
     def __init__(self, text: SpecText) -> None:
         self._text = text

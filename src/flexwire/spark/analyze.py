@@ -229,11 +229,11 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     session is ``spark``, or one started on ``master`` (default: as `spark-submit` says) with
     ``memory``, and ``worker_memory`` for a worker. All machines see files by the same names. Only
     connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without both,
-    those with content that decodes as Kafka. The audit is for ``releases``, by default every major
-    from the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages, ``keys``
-    open TLS, ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture.
-    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: of logs
-    only. ``labels`` name teams. State is that of the end, or ``as_of`` a time or offsets
+    those whose content decodes as Kafka. The audit is for ``releases``, by default every major from
+    the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages, ``keys`` open
+    TLS, ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture. ``answers``
+    are "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: of logs only.
+    ``labels`` name teams. State is the state at the end, or ``as_of`` a time or offsets
     ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md. Raises
     `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError` for an
     ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` if Spark fails.

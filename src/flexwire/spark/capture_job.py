@@ -445,8 +445,8 @@ MOST_RANGE_BYTES: Final = 4 << 30
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
 """The most on a cluster, where executors come and go.
 
-The number that run at one moment says too little there, and a range that is lost with an executor
-is decoded again.
+The number that run at one moment is not enough information there, and a range that is lost with an
+executor is decoded again.
 """
 
 # The survey writes before all ranges.

@@ -191,7 +191,7 @@ def cache_directories() -> Iterator[Path]:
             yield temporary
             return
     except OSError:
-        # The name is taken by something else. A fresh directory needs no name.
+        # Something else has the name. A fresh directory needs no name.
         pass
     yield Path(tempfile.mkdtemp(prefix="flexwire-"))
 

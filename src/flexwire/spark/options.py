@@ -66,7 +66,7 @@ class AnalysisOptions(NamedTuple):
 
 
 def to_flags(*flags: object) -> dict[str, bool]:
-    """Return flags by name; `ArgumentError` for a value that is neither true nor false."""
+    """Return flags by name; raise `ArgumentError` for a value that is neither true nor false."""
     names = ("show_credentials", "record_bytes", "skip_unreadable")
     return dict(zip(names, map(to_flag, flags, names), strict=True))
 

@@ -62,7 +62,7 @@ MOST_CONNECTIONS: Final = 200_000
 """
 # How much of a file's end is read.
 _END: Final = 1 << 18
-# The end of a gzip'd file is known only after reading all of it.
+# Only reading all of a gzip'd file shows its end.
 _LEAST_SPAN_US: Final = 600_000_000
 
 
@@ -87,7 +87,7 @@ class RequestLogPlan:
 def plan_request_logs(
     files: Sequence[RequestLogFile], tasks_at_once: int, zone: Zone
 ) -> RequestLogPlan:
-    """Plan the reading of request logs. Raises `CaptureError` if the files are none."""
+    """Plan the reading of request logs. Raises `CaptureError` if the files are not request logs."""
     if all(file.is_server_log for file in files):
         reason = "a broker's own log alone: it says which requests it refused, and needs the "
         raise CaptureError(f"{reason}request log beside it", source=files[0].source.name)
@@ -246,7 +246,7 @@ def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The work of the tasks: what they read, and the ids of connections whose lines lack them.
+    """The work of the tasks: their input, and the ids of connections whose lines lack them.
 
     ``first`` is the number of the first task's files. Two readings write different bytes, so their
     files have different names: a late attempt of the first reading must not replace any.

@@ -74,8 +74,8 @@ def session(
 
     A running session is returned with the settings that can still change. ``master`` is where Spark
     runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…") or on a server of
-    Spark Connect ("sc://host:15002"). The default is what `spark-submit` or ``SPARK_REMOTE`` says,
-    and otherwise here on all processors.
+    Spark Connect ("sc://host:15002"). The default is the setting of `spark-submit` or
+    ``SPARK_REMOTE``, and otherwise this machine with all processors.
 
     ``memory`` is the heap of the driver, which in local mode does all the work. ``worker_memory``
     ("2g") is the limit of the address space of each Python worker. A worker needs 0.7 GB before it

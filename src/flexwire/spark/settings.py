@@ -33,7 +33,7 @@ BATCH_ROWS: Final = 10_000
 
 # Times in captures are UTC, and so are our Arrow batches.
 _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
-# Without it, and on PySpark 4.0, mapInArrow takes fields by position and ignores their names.
+# Without it, and on PySpark 4.0, mapInArrow assigns fields by position and ignores their names.
 _BY_NAME: Final = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
 ALWAYS: Final = _UTC | _BY_NAME | {"spark.sql.execution.arrow.pyspark.enabled": "true"}
 """Settings that may change while a session runs, and that every job of ours relies on."""
@@ -63,7 +63,7 @@ _TASKS: Final = (
     _BOTH
     | _BY_NAME
     | {
-        # The default is INT96, which readers take for nanoseconds without a time zone.
+        # The default is INT96, which readers interpret as nanoseconds without a time zone.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
 )

@@ -112,7 +112,7 @@ def finished_tables(root: Path) -> Tables:
 
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
-    """Write the marks of complete tables: that they are flexwire's, and of which analysis."""
+    """Write the marker files of complete tables, with the analysis that wrote them."""
     mark_place(OutputDirectory(str(tables.root)), sources)
 
 
@@ -137,8 +137,8 @@ def check_ours(root: Path) -> None:
     """Raise `FlexwireError` if a directory of tables cannot be replaced.
 
     It cannot be replaced if it has files that flexwire did not write, because flexwire deletes only
-    its own files. Nor if it is on another file system than its parent, because nothing can be
-    renamed into it then.
+    its own files. Neither can it be replaced if it is on another file system than its parent,
+    because a rename into it then fails.
     """
     if not root.exists():
         return

@@ -53,7 +53,7 @@ PREFIX: Final = ".flexwire-opened-"
 LEAST_SHARE_BYTES: Final = 32 << 20
 """With fewer bytes of captures for each task, reading all of them again saves no time."""
 MOST_SHARES: Final = 8
-"""More tasks would mostly read what others open: passing over a packet takes a quarter as long."""
+"""More tasks would mostly read the packets of others: skipping a packet takes a quarter as long."""
 _KEYS, _FILES = "_keys", "_files"
 _CAPTURES: Final = "captures"
 _KEY_BITS: Final = 256
@@ -132,7 +132,7 @@ def _open(
     shares: int,
 ) -> OpenedCaptures:
     sealed = SealedKeys.seal(key_logs, directory)
-    # What travels with tasks must stay small: larger work would be in a file, with the key.
+    # The data sent with tasks must stay small: larger work would be in a file, with the key.
     write_there(directory, _FILES, compress(pickle.dumps(files, pickle.HIGHEST_PROTOCOL)))
     committed = run_tasks(
         spark, shares, partial(_open_share, sealed, shares), TaskOutput(directory)
@@ -152,7 +152,7 @@ def _open(
 def _open_share(
     sealed: SealedKeys, shares: int, number: int, task_output: TaskOutput
 ) -> CaptureError | None:
-    """Open the share of a task; return the error about the captures, if there is one."""
+    """Decrypt the share of a task; return the error about the captures, if there is one."""
     begin_task()
     directory = task_output.directory
     # The driver wrote it.
@@ -162,9 +162,9 @@ def _open_share(
             files, task_output.scratch / "opened", sealed.read(), ConnectionShare(number, shares)
         )
     except CaptureError as error:
-        # It would fail again.
+        # A retry would fail again.
         return error
-    # A sample of bytes that cannot be read says nothing more to the driver.
+    # A sample of unreadable bytes is of no further use to the driver.
     opened.counts.damaged = [replace(place, data=b"") for place in opened.counts.damaged]
     packed = pickle.dumps(opened.counts, pickle.HIGHEST_PROTOCOL)
     write_there(directory, _counts_name(number), compress(packed))

@@ -43,14 +43,14 @@ class AllowComment:
 
     @property
     def allows(self) -> bool:
-        """True if the comment allows anything. For that it must give a reason."""
+        """True if the comment allows anything. It must give a reason for that."""
         return self.verb == "allow" and bool(self.reason)
 
 
 def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
     """Find the comments of a spec that are meant for flexwire.
 
-    All other comments count for nothing, and so do block comments.
+    All other comments have no effect, including block comments.
     """
     if _PREFIX not in text.text:
         return ()

@@ -43,7 +43,7 @@ class Finding:
 def make_finding(
     source: str, line: int, column: int, rule: str, message: str, text: str
 ) -> Finding:
-    """Return a finding, given the whole line of the text. A terminal can show all of it."""
+    """Return a finding, given the whole line of the text. A terminal can show the whole line."""
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
     message = printable(message)
     if len(message) > _LONGEST_MESSAGE:

@@ -34,7 +34,7 @@ _NOTHING: Final = (
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
 CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
-"""The condition on names of captures, in the words of an error."""
+"""The condition on names of captures, as an error states it."""
 
 
 def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:

@@ -44,7 +44,7 @@ STORES: Final = {
 _WITHOUT_AUTHORITY = {"hdfs", "memory"}
 # A file name may contain a colon without a slash.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)")
-# A library's error may contain an address of its own, from the environment.
+# A library's error may contain its own address, from the environment.
 _PASSWORD = re.compile(r"://[^\s@\"']*:[^\s@\"']*@")
 _SECRET = re.compile(
     r"([?&][\w.-]*(?:sig|signature|token|key|secret|credential)[\w.-]*=)[^&\s\"']+", re.IGNORECASE
@@ -181,7 +181,7 @@ def report_failures(url: str, tried: str) -> Iterator[None]:
         yield
     except FlexwireError:
         raise
-    except Exception as error:  # noqa: BLE001 - each library raises trees of its own
+    except Exception as error:  # noqa: BLE001 - each library raises its own tree of errors
         # Its traceback may contain withheld text.
         raise StorageError(reason_of(error), url=shown(url), tried=tried) from None
 
@@ -207,7 +207,7 @@ def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # no
     # A cached listing would hide the writes of others, and a shared instance would have one.
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)
     if scheme in {"s3", "s3a"}:
-        # By default it asks 5 times, inside 5 times of its own, inside botocore's 5.
+        # By default it tries 5 times, within 5 tries of its own, within botocore's 5.
         files.retries = RETRIES
     return FileStore(
         files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme)

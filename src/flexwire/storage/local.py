@@ -66,7 +66,7 @@ def is_locked(path: str | Path) -> bool:
 
 
 def make_tree_private(root: Path) -> None:
-    """Remove everybody else's rights from a directory and all its content."""
+    """Remove all other users' rights from a directory and its content."""
     for directory_name, _, names in os.walk(root):
         Path(directory_name).chmod(DIRECTORY_MODE)
         for name in names:
@@ -139,7 +139,7 @@ def move(file: Path, target: Path) -> None:
 def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:
     """Yield every file below ``root`` whose name begins with ``prefix``, except those of `writing`.
 
-    With ``unfinished`` only those: files that a killed process left.
+    With ``unfinished``, yield only those: files that a killed process left.
     """
     start = root / prefix[: prefix.rfind("/") + 1]
     for directory_name, directories, names in os.walk(start, onerror=_raise_unless_gone):

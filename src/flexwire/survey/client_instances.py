@@ -1,7 +1,7 @@
-"""The frames that say which client instance a connection belongs to (KIP-714, KIP-1313).
+"""The frames that name the client instance of a connection (KIP-714, KIP-1313).
 
-A client may give the id in each request or in the first alone, and a broker may assign it. So it is
-a fact about the connection: the first id that any of its frames gives.
+A client may send the id in each request or only in the first one, and a broker may assign it. So it
+is a fact about the connection: the first id in any of its frames.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class GivenInstance(NamedTuple):
-    """An id that a frame gives, and when. The least of several is the first.
+    """The id in a frame, and its time. The least of several is the first.
 
     ``time_us`` is the time of the frame's last byte. At equal times a request comes before a
     response.

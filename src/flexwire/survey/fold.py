@@ -2,7 +2,7 @@
 
 The fold goes from piece to piece with the true state of all connections. A piece counts if it began
 where the piece before it ended. A connection is checked step by step. As long as its true state
-equals the piece's guess, its steps are taken over without reading its segments
+equals the piece's guess, its steps are used without reading its segments
 (`flexwire.survey.piece_merger`). From the first step that fails this check, its segments are read
 again. The result equals that of `Surveyor`, and the fold never reads most of the bytes.
 """

@@ -56,7 +56,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A part of a file. Without a ``start`` it begins with the file."""
+    """A part of a file. Without a ``start`` it begins at the beginning of the file."""
 
     source: InputFile
     start: FilePosition | None
@@ -108,9 +108,10 @@ class CaptureFollower:
     """Reads the captures in some paths again and again, as they grow and as new ones appear.
 
     Files are read one after the other, in the order of their first segments. Gzip'd files are
-    skipped. With ``fails_on_loss``, a file that is removed or truncated before all of it was read
-    raises `CaptureError`. Otherwise the rest is read. With ``states``, each batch leaves the state
-    there, and a new follower goes on from it. If that fails, it warns and reads the files again.
+    skipped. With ``fails_on_loss``, a file that is removed or truncated before it was completely
+    read raises `CaptureError`. Otherwise the rest is read. With ``states``, each batch leaves the
+    state there, and a new follower continues from it. If that fails, it warns and reads the files
+    again.
     """
 
     def __init__(
@@ -150,8 +151,8 @@ class CaptureFollower:
     ) -> FileOffsets:
         """Return the offset to read up to after ``start``.
 
-        None for ``start`` is the last offset that is known. It adds at most ``most_bytes``, but at
-        least one block, in at most ``most_files`` files. With ``until``, it adds nothing after that
+        None for ``start`` means the last known offset. It adds at most ``most_bytes``, but at least
+        one block, in at most ``most_files`` files. With ``until``, it adds nothing after that
         offset and no other file.
         """
         if start is None:
@@ -250,7 +251,7 @@ class CaptureFollower:
             )
 
     def _go_on_from(self, offset: Mapping[str, int]) -> bool:
-        """Take the saved state at an offset; return whether there is one that can be used."""
+        """Use the saved state at an offset; return whether a usable one exists."""
         if self._states is None or not offset or offset == self._refused:
             return False
         try:
@@ -293,10 +294,10 @@ class CaptureFollower:
         )
 
     def _last_known(self) -> FileOffsets:
-        """Return the last offset: what was read, or else that of the last saved state."""
+        """Return the last offset: what was read, or otherwise the last saved state's."""
         if self._states is not None and self._at == {} and self._last_saved is None:
             self._last_saved = {}
-            # Otherwise it is told when the stream goes on.
+            # Otherwise the caller learns it when the stream continues.
             with suppress(SavedStateError, StorageError):
                 data = self._states.read(None)
                 if data is not None:
@@ -314,7 +315,7 @@ class CaptureFollower:
         return {**known, **{name: whole.end for name, whole in self._whole.items()}}
 
     def _forget_last(self) -> None:
-        """Forget the last saved state: this stream does not go on from it."""
+        """Forget the last saved state: this stream does not continue from it."""
         if self._last_saved:
             self._files, self._last_saved = _FollowedFiles(self._request), {}
 
@@ -346,7 +347,7 @@ SAMPLED: Final = (
     "it says that it holds only a part of the traffic: set acceptSampled to true to read it, and "
     "remember that all counts cover only this part"
 )
-"""Return why a capture is not read unless the reader asks for it."""
+"""Return why a capture is read only on request."""
 
 
 class _FollowedFiles:
@@ -355,7 +356,7 @@ class _FollowedFiles:
     def __init__(self, request: AnalysisRequest) -> None:
         self._skips = request.skip_unreadable
         self._takes_sampled = request.takes_sampled
-        # By file: its size at the last look, and when it begins. None: it is not a capture.
+        # By file: its size at the last check, and its beginning. None: it is not a capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
     def know(self, files: Mapping[str, FollowedFile]) -> None:
@@ -439,7 +440,7 @@ class _StretchBuilder:
         self._parts: list[FilePart] = []
 
     def read(self, part: FilePart) -> Generator[Stretch, None, FilePosition]:
-        """Read a part; return where it ended."""
+        """Read a part; return its end."""
         reader, here = _reader(self._request, part), part.start
         for item in reader:
             if isinstance(item, FileNotes):

@@ -260,7 +260,7 @@ class FollowerState:
         return rows_of_names
 
     def _identify(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
-        """Note the instance ids of clients; return the rows that give one for the first time."""
+        """Note the instance ids of clients; return the rows that have an id for the first time."""
         if not self._row_filter.gives(FRAMES):
             return {}
         rows_of_names = {}

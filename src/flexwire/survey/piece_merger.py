@@ -200,7 +200,7 @@ def read_correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
     return [_NUMBER.unpack_from(payload, start)[0]]
 
 
-# Frames that are objects are taken in together, in groups of about this many bytes.
+# Frames that are objects are processed together, in groups of about this many bytes.
 _SEEN_BYTES = 64 << 20
 
 
@@ -478,7 +478,7 @@ class PieceMerger:
     def _is_told(
         self, headers: HeaderColumns, piece_headers: HeaderColumns, is_unread: NumpyArray
     ) -> NumpyArray:
-        """Return which responses tell a fact and have the request that the piece guessed.
+        """Return the responses that reveal a fact and whose request the piece guessed right.
 
         Raises `UnprovenError` if the piece read a response that ``is_unread`` here in another way.
         """

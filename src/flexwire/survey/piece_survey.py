@@ -236,7 +236,7 @@ def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
 
 
 def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
-    """Return the rows whose bodies say something new.
+    """Return the rows whose bodies have new facts.
 
     If rows in a step are equal, only the first.
     """
@@ -247,7 +247,7 @@ def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
 
 
 def _starts_group(column: NumpyArray) -> NumpyArray:
-    """Return where a value differs from the value before it."""
+    """Return where a value differs from the previous value."""
     starts: NumpyArray = np.ones(len(column), np.bool_)
     np.not_equal(column[1:], column[:-1], out=starts[1:])
     return starts

@@ -59,7 +59,7 @@ class RehearsedTraffic:
 
     The requests of each kind, and the clients that were refused.
 
-    ``beyond`` are requests of clients above the limit of clients that are counted separately.
+    ``beyond`` has the requests of clients above the limit of separately counted clients.
     """
 
     did: Counter[str] = field(default_factory=Counter)
@@ -105,7 +105,7 @@ def host_of(end: str) -> str:
 def read_rehearsal(source: InputFile) -> RehearsedTraffic:
     """Return the actions of the tap that wrote a capture file.
 
-    Raises `StorageError` for a file that is gone or changed, `CaptureError` if it is no capture.
+    Raises `StorageError` for a file that is gone or changed, `CaptureError` if it is not a capture.
     """
     traffic = RehearsedTraffic()
     with open_capture(source.name, make_opener([source])) as (file, _):

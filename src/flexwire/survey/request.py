@@ -182,7 +182,7 @@ class Survey:
     the marks in the files, by file name. ``topic_names`` are the names that no earlier analysis
     knew, by topic id. ``state`` is the state that a later analysis begins with, ``end_us`` when its
     last segment was captured, and ``held_bytes`` how many bytes of frames it holds. ``begins_anew``
-    says why the state of an earlier analysis was not used.
+    is the reason why the state of an earlier analysis was not used.
     """
 
     ranges: int = 0
@@ -242,7 +242,7 @@ NO_MARKS: Final = FileMarks()
 
 @dataclass(frozen=True, slots=True)
 class FileLook:
-    """When the first segment of a file was captured, or why the file gives none.
+    """The capture time of a file's first segment, or the reason why it has none.
 
     Without a segment, ``first_us`` is the time of the first packet, or 0. ``marks`` are the marks
     in the file.

@@ -1,4 +1,4 @@
-"""The state of a stream of captures in a file, from which a restarted stream goes on.
+"""The state of a stream of captures in a file, from which a restarted stream continues.
 
 Each planned batch leaves a file with the state at its end, before its rows are read. Spark plans a
 batch again if it was not committed, so the state at its start stays until the batch after it is
@@ -76,7 +76,7 @@ class InterfaceRecord(SavedRecord):
 
 
 class SectionRecord(SavedRecord):
-    """What a pcapng file has said."""
+    """The facts that a pcapng file has stated."""
 
     order: Order
     interfaces: Annotated[list[InterfaceRecord], msgspec.Meta(max_length=MAX_INTERFACES)]
@@ -84,7 +84,7 @@ class SectionRecord(SavedRecord):
 
 
 class PcapRecord(SavedRecord):
-    """What a pcap file has said."""
+    """The facts that a pcap file has stated."""
 
     order: Order
     per_second: Literal[1_000_000, 1_000_000_000]
@@ -92,7 +92,7 @@ class PcapRecord(SavedRecord):
 
 
 class PositionRecord(SavedRecord):
-    """A position in a file. At most one of ``section`` and ``pcap`` is there."""
+    """A position in a file. At most one of ``section`` and ``pcap`` is present."""
 
     offset: Count
     ordinal: Count
@@ -129,7 +129,7 @@ class FollowedRecord(SavedRecord):
 
 
 class FollowedFile(NamedTuple):
-    """How far a file was read, when it begins, and where a reader continues."""
+    """How far a file was read, its beginning, and where a reader continues."""
 
     read: int
     begins_us: int | None
@@ -322,7 +322,7 @@ _NAME: Final = re.compile(r"stream-(\d{8})-([0-9a-f]{32})")
 class StreamStates:
     """The states of one stream in a directory of its own, each at an offset.
 
-    Names are numbered, so that the last one written is known. Every failure of the directory is a
+    Names are numbered, so that the last written one is known. Every failure of the directory is a
     `StorageError`.
     """
 
@@ -351,7 +351,7 @@ class StreamStates:
     def _listed(self) -> list[str]:
         if self._names is None:
             if self.directory.path is not None:
-                # What a killed stream has left.
+                # The leftovers of a killed stream.
                 self.directory.sweep(datetime.now(UTC) - _ABANDONED)
             entries = self.directory.entries("stream-")
             self._names = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name))

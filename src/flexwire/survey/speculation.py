@@ -205,7 +205,7 @@ class SpeculativeAssembler(FrameAssembler):
     def seek_frames(self, rows: KeySegments) -> int:
         """Search segments for the beginning of a frame, in each direction where none is known.
 
-        Return how many bytes are held in the directions where none was found.
+        Return how many bytes are held in the directions without a known beginning.
         """
         held = 0
         client_is_high = self.client == self.key.split("|")[1]

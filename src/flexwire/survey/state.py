@@ -211,7 +211,7 @@ class SurveyState:
             self._software[connection] = index, software
 
     def note_instance(self, connection: str, given: GivenInstance) -> None:
-        """Take in the client instance id that a frame gives. The first frame counts."""
+        """Store the client instance id of a frame. The first frame counts."""
         self._instances[connection] = min(given, self._instances.get(connection, given))
 
     def note_names(self, names: Iterable[TopicName]) -> None:
@@ -480,7 +480,7 @@ class SegmentOrder:
                 raise LateError
 
     def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
-        """Take in a part of a file, by its own clock alone; return whether it is in order.
+        """Add a part of a file, by its own clock alone; return whether it is in order.
 
         Raises `LateError` if the part is older than the end of the earlier analysis.
         """

@@ -8,7 +8,7 @@ whole capture. Then each range between two cuts is decoded by itself, without gu
 joins.
 
 `is_overlap_likely` notices captures that have to be merged, to avoid a useless survey in pieces. If
-it misses one, the fold notices it.
+it misses an overlap, the fold notices it.
 """
 
 from __future__ import annotations
@@ -256,7 +256,10 @@ def _anew(survey: Survey, reason: str) -> Survey:
 
 
 LOOKED_AT: Final = 4
-"""How many first files of a capture are looked at. Each of several hosts begins with one file."""
+"""How many first files of a capture are looked at.
+
+For several hosts, each host begins with one file.
+"""
 INFLATED_BYTES: Final = 64 << 20
 """At most this many bytes of a gzip'd file are read, because only reading it reaches its end."""
 

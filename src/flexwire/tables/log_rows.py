@@ -208,7 +208,7 @@ def _spans(counts: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
 
 
 class KeyWork(NamedTuple):
-    """Some parts of a partition's runs, for one task."""
+    """The parts of a partition's runs for one task."""
 
     partition: int
     first: int
@@ -241,7 +241,7 @@ _TYPES: Final = [
 _TIMESTAMP_TYPES = pa.array([str(timestamp_type.value) for timestamp_type in _TYPES])
 _OUTCOMES = pa.array([OUTCOMES.get(outcome) for outcome in TransactionOutcome], pa.string())
 # When it looks for the last record of each key, Kafka's log cleaner ignores records of aborted
-# transactions. It does not process those of open transactions at all.
+# transactions. It does not process the records of open transactions at all.
 _SETTLED: Final = (TransactionOutcome.NONE, TransactionOutcome.COMMITTED)
 _LOST: Final = "not read"
 

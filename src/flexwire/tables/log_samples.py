@@ -126,7 +126,7 @@ def _ways(rows: pa.Table) -> Iterator[dict[str, Any]]:
     sizes = record_sizes(rows)
     for batch_size in BATCH_SIZES:
         if sizes.sum() < batch_size:
-            # The sample does not fill even one such batch, so nothing can be said about this size.
+            # The sample does not fill even one such batch, so there is no result for this size.
             return
         bodies = [_body(rows.slice(first, last - first)) for first, last in cut(sizes, batch_size)]
         for compression, level in CODECS:

@@ -1,15 +1,15 @@
 """The rows of a message's table, from the frames that carry the message.
 
 Bodies are cut out of the payloads and decoded as one column. The kernels refuse damaged and lenient
-bodies, unusual headers, and everything that holds credentials. These rows go one by one through
-`MessageBodies`. Finally all rows are put in order.
+bodies, unusual headers, and everything that holds credentials. These rows are processed one by one
+through `MessageBodies`. Finally all rows are put in order.
 
 `MessageBodies` reads each body strictly, and if that fails, as Kafka's Java reads it. It withholds
 credentials in the object.
 
-A response's header says where its body begins. The header is plain if it has no tag section, or an
-empty one. All plain headers of a version have the same length, so no row needs to be looked at
-alone.
+A response's header determines where its body begins. The header is plain if it has no tag section,
+or an empty one. All plain headers of a version have the same length, so no row needs a separate
+check.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class CarrierFrames:
 
 
 class BodyPlaces(NamedTuple):
-    """Where each frame's body begins in its payload, and what its header says.
+    """Where each frame's body begins in its payload, and the facts in its header.
 
     ``is_sure`` marks the frames for which this is known. For the others, only `parse_response`
     reads the header, or the end of the header is unknown.
@@ -116,7 +116,7 @@ def body_places(carried: CarrierFrames) -> BodyPlaces:
         header_versions = pc.if_else(answered, pa.array(versions), header_versions)
     is_sure &= (starts >= 0) & (starts <= sizes)
     tagged = frames["header_unknown_tagged_fields"]
-    # A response's frame says nothing of its header, and a null counts as an empty list.
+    # A response's frame has no facts about its header, and a null counts as an empty list.
     has_tags = np.diff(np.asarray(tagged.offsets)) > 0
     is_sure &= ~(has_tags & (is_response | ~_valid(tagged)))
     return BodyPlaces(is_sure, starts, header_versions, _without_nulls(tagged))

@@ -34,7 +34,7 @@ ROW_GROUP_BYTES = 64 * 1024 * 1024
 ROW_GROUP_ROWS = 1 << 20
 # Columns in which hardly any value repeats.
 _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
-# The values of these columns are mostly one more than in the row before.
+# The values of these columns usually increase by one from row to row.
 _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = frozenset({"offset", "timestamp"})
 # The same for tables with one row per frame. The records of a frame share these values.

@@ -6,7 +6,7 @@ or an empty array, and is counted. A body that does not fit its spec is dropped 
 
 Arrow's reader is given the fields of one version. It refuses unknown names, wrong types, numbers
 out of range, and missing fields. In these cases all bodies that were read together are read again
-as objects, which also words the errors.
+as objects, which also make the error texts.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
 
 
 def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
-    """Take the size of a field's records out of a structure; return False if there is none."""
+    """Remove the size of a field's records from a structure; return False if there is none."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
         size = filled.pop(sized)

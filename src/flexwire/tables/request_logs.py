@@ -179,7 +179,7 @@ NO_IDS: Final = LoggedIds()
 class RequestLogRows:
     """Builds the rows of lines, batch after batch.
 
-    A client may give its ids once on a connection (KIP-1313). A line without an id takes that of
+    A client may give its ids once on a connection (KIP-1313). A line without an id uses the id of
     its connection in ``ids``.
     """
 
@@ -417,7 +417,7 @@ def _read_software(item: LoggedRequest) -> None:
 
 
 def _read_instance(item: LoggedRequest) -> None:
-    """Take the client instance id that a line gives: its header, its request or its response."""
+    """Use the client instance id of a line: from its header, its request or its response."""
     key, version = item.header.request_api_key, item.header.request_api_version
     name = name_of(key, version) or ""
     bodies = {name: item.request, f"{name.removesuffix('Request')}Response": item.response}

@@ -88,7 +88,7 @@ def _is_of(message: str, layout: _RecordLayout) -> bool:
 
 
 class TypedRecords:
-    """Decodes the records of one topic, or only tells their types.
+    """Decodes the records of one topic, or only determines their types.
 
     ``records`` names the records that are decoded: "OffsetCommit" if a record is a key and a value,
     "TopicRecord" if it is one message. If fields are named for a record, such as "key.group" or

@@ -51,7 +51,7 @@ class Authority:
 
     @cached_property
     def pem(self) -> bytes:
-        """Its own certificate, for those who must trust it."""
+        """The certificate of the authority itself, for those who must trust it."""
         key = self._key.public_key()
         built = (
             _builder(self.name, self.name, key, self.ends)

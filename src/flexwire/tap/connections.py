@@ -129,7 +129,7 @@ def file_comments(config: TapConfig, faults: Faults | None = None) -> tuple[byte
 
 
 class ConnectionRunner(Protocol):
-    """The part that carries clients: this process, or several processes of its own."""
+    """The part that carries clients: this process, or several separate processes."""
 
     async def start(self, host: str) -> None:
         """Get ready for clients, which come to listeners at the ``host``."""

@@ -40,7 +40,7 @@ class End(asyncio.Protocol):
     """One end of a connection, with TLS or without.
 
     Bytes that come before there are callbacks wait: one piece, because reading stops then. Bytes
-    that are not taken at once wait too. TLS ends in both directions at once.
+    that are not accepted at once wait too. TLS ends in both directions at once.
     """
 
     def __init__(self, *, over_tls: bool = False) -> None:
@@ -62,7 +62,7 @@ class End(asyncio.Protocol):
         self._calls: EndCallbacks | None = None
         self._other: End | None = None
         self._is_ignored = False
-        # The bytes that came and were not taken yet, and the end events after them.
+        # The bytes that have arrived but were not accepted yet, and the end events after them.
         self._left: list[bytes] = []
         self._ends: list[Callable[[], None]] = []
         self._next_step: asyncio.Handle | None = None

@@ -197,7 +197,7 @@ class FaultForwarder:
         return fits
 
     def _do(self, fault: Fault, asked: _Asked, outgoing: _Outgoing) -> str | None:
-        """Apply a fault; return what was done, None if it applies to the response."""
+        """Apply a fault; return what was done, or None if it applies to the response."""
         if fault.point == "after":
             return self._do_after(fault, asked, outgoing)
         if fault.kind == "error":

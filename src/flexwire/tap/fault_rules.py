@@ -68,10 +68,10 @@ class Frequency(NamedTuple):
 class Fault:
     """One fault: the requests that match it, its action, when it is applied, and how often.
 
-    ``code`` is that of an error, ``seconds`` of a delay or throttle, ``length`` how many bytes of a
-    cut frame remain, and ``tag`` the number and bytes of a tagged field. ``point`` is None for an
-    error that is applied before if possible, and otherwise after. ``text`` is the text that
-    `parse_fault` read.
+    ``code`` is the code of an error, ``seconds`` the time of a delay or throttle, ``length`` how
+    many bytes of a cut frame remain, and ``tag`` the number and bytes of a tagged field. ``point``
+    is None for an error that is applied before if possible, and otherwise after. ``text`` is the
+    text that `parse_fault` read.
     """
 
     kind: FaultKind
@@ -116,7 +116,7 @@ class Faults:
         self.active: list[Fault] = list(plan.faults)
         """Those that are still done, in their order."""
         self.done: Counter[str] = Counter()
-        """By the text of each fault, how often it was done."""
+        """By the text of each fault, how often it was applied."""
         # By the place of a fault among the active ones.
         self._seen: Counter[int] = Counter()
         self._random = random.Random(self.seed)  # noqa: S311 - a draw that can be repeated

@@ -88,7 +88,7 @@ class TopicNames:
         return name or (None if topic_id is None else self._names.get(topic_id))
 
     def requested(self, payload: bytes, request: RequestFrame) -> list[str | None]:
-        """Return the topics in a request, None for each of which only the id is known.
+        """Return the topics in a request, with None for a topic of which only the id is known.
 
         Raises `FlexwireError` for an unreadable one, or one with more than `MOST_WALKED` elements.
         """
@@ -138,7 +138,7 @@ class FrameFilter:
         self._statistics = statistics
         # Pairs of requests that were left out, whose responses have not come yet.
         self._left_out: OrderedDict[int, None] = OrderedDict()
-        # Whether a captured request of an API named topics; some later ones name none.
+        # Whether a captured request of an API named topics; some later requests name none.
         self._has_taken: dict[int, bool] = {}
 
     def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:

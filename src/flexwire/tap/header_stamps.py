@@ -147,7 +147,7 @@ class Stamper:
         self._stamping = stamping
         self._placeholders = {"{client}": client, "{connection}": str(number)}
         self._new_trace_id = new_trace_id
-        # From this frame on a frame may be a token, even if it decodes as a request.
+        # From this frame on, a frame may be a token even if it decodes as a request.
         self._is_over = False
 
     def stamp(self, payload: bytes, turn: Turn) -> StampedRequest:

@@ -65,7 +65,7 @@ class TapStatistics:
     unpaired: int = 0
     """Responses without their request, or too short to be one; passed on."""
     gssapi: int = 0
-    """Beginnings of GSSAPI, which works only if the tap has the broker's own name."""
+    """GSSAPI logins that began; they work only if the tap has the broker's own name."""
     withheld: int = 0
     """Frames with credentials, which are not in the capture."""
     rewritten: int = 0

@@ -119,7 +119,7 @@ class ProcessRunner:
             raise
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Pass a client to the process with the fewest; close it if there is none."""
+        """Pass a client to the process with the fewest clients; close it if there is none."""
         ready = [worker for worker in self._running if worker.is_ready]
         try:
             host = client.getpeername()[0]
@@ -252,7 +252,7 @@ class ProcessRunner:
         self._send(worker)
 
     def _send(self, worker: _WorkerHandle) -> None:
-        """Send waiting messages; the rest follows when the process has taken them."""
+        """Send waiting messages; the rest follows when the process has read them."""
         loop = asyncio.get_running_loop()
         while worker.waiting and not worker.gone.is_set():
             data, client = worker.waiting[0]

@@ -117,7 +117,7 @@ class Tap:
         self._config = config
         self._listeners = Listeners(self._accepted)
         self.faults = None if config.faults is None else Faults(config.faults)
-        """The faults that are done, and how often each was; None where the tap was given none."""
+        """The configured faults, with the count of each; None if the tap has none."""
         self._carrier: ConnectionRunner
         if config.processes > 1:
             self._carrier = ProcessRunner(config, self._listeners.port_for)
@@ -330,7 +330,7 @@ async def run_tap(
     tap = Tap(listen, upstream, out, security=security, **options)
 
     def hung_up() -> None:
-        # Nothing more comes from a terminal that is gone, not even Ctrl-C.
+        # A closed terminal sends nothing more, not even Ctrl-C.
         if at_terminal and not os.isatty(_INPUT):
             stop.set()
         else:

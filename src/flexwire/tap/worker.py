@@ -1,7 +1,7 @@
 """One of a tap's processes: carries the clients that are passed to it, and reports its counts.
 
 It does not listen. One channel carries the sockets of clients, and all other messages between the
-tap and the process. Over another channel it asks for the port of a new broker, and waits for the
+tap and the process. Over another channel it requests the port of a new broker, and waits for the
 answer.
 """
 

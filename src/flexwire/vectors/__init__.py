@@ -1,10 +1,10 @@
 """Vectors of Kafka's wire protocol, and a runner that tests a codec in any language with them.
 
-The authors of a codec learn only from its users what it reads wrongly, because nobody publishes the
-bytes. A package of vectors holds the bytes: every version of every message, with the result of
-Apache Kafka's own Java classes. `run_codec` starts any command, gives it one case a line over
-standard input, and judges one line of answer. It knows no message and decodes nothing: the package
-has everything that it compares with. `tools/vectors_package.py` builds the package.
+Without published bytes, the authors of a codec learn only from its users what it reads wrongly. A
+package of vectors holds the bytes: every version of every message, with the result of Apache
+Kafka's own Java classes. `run_codec` starts any command, gives it one case a line over standard
+input, and judges one line of answer. It knows no message and decodes nothing: the package has
+everything that it compares. `tools/vectors_package.py` builds the package.
 
 - `package` reads a package: its manifest, its files, and each `Vector`.
 - `process` talks to the command, with a limit on time, lines and starts.

@@ -44,7 +44,7 @@ class Outcome(StrEnum):
     """Read with another content, where Apache Kafka accepts bytes that it would not write. A
     remark."""
     UNSUPPORTED = "unsupported"
-    """The codec says that it does not know the message or the version."""
+    """The codec declares that it does not know the message or the version."""
     NOT_ASKED = "not asked"
     """The codec may not be started again."""
 

@@ -39,9 +39,9 @@ class Expected(StrEnum):
     TAKE = "take"
     """It must read them: they are a valid message."""
     REFUSE = "refuse"
-    """It must refuse them: Apache Kafka does."""
+    """It must refuse them, as Apache Kafka does."""
     EITHER = "either"
-    """It may do as it likes. Apache Kafka accepts them, although it would not write them."""
+    """It may read or refuse them. Apache Kafka accepts them, although it would not write them."""
 
 
 class Vector(
@@ -136,9 +136,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     kafka: str
     """The release of Apache Kafka whose classes made or confirmed every case."""
     jars: dict[str, str]
-    """The SHA-256 of each jar of Kafka that was asked, by its name."""
+    """The SHA-256 of each jar of Kafka that was used, by its name."""
     expected: dict[Expected, int]
-    """The number of cases by what is expected."""
+    """The number of cases by expected result."""
     files: list[PackageFile]
 
 
@@ -152,7 +152,7 @@ class VectorPackage:
     def vectors(self) -> Iterator[Vector]:
         """Yield the vectors of all files, in the order of the manifest.
 
-        Raises `VectorsError` for a file that is missing, damaged or another than the manifest says.
+        Raises `VectorsError` for a file that is missing, damaged or not the one in the manifest.
         The digest of a file is compared at its end.
         """
         for file in self.manifest.files:

@@ -53,7 +53,7 @@ class CodecFaultError(FlexwireError):
 
 
 class CodecProcess:
-    """A command, started when it is first asked, and again after a fault."""
+    """A command that is started on the first request, and again after a fault."""
 
     def __init__(self, command: Sequence[str], limits: CodecLimits) -> None:
         self._command = [*command]
@@ -164,7 +164,7 @@ class _Running:
         except BlockingIOError:
             return left
         except BrokenPipeError:
-            # It has ended, or will be silent: its output says which.
+            # It has ended or is silent: its output shows which.
             left = left[:0]
         if not left:
             self._selector.unregister(self._in)

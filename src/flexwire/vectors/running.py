@@ -32,7 +32,7 @@ def run_codec(
     Each vector is decoded. With ``encode``, valid messages are also encoded from their JSON. A
     fault costs the case at which it happens, and the command is started again, as often as
     ``limits`` allow. ``manifest`` says in the results which vectors these are; a package brings its
-    own. ``on_verdict`` hears each verdict as soon as it is there.
+    own. ``on_verdict`` is called with each verdict as soon as it is known.
 
     Raises `VectorsError` if the command cannot be started or a vector cannot be read.
     """
@@ -72,7 +72,7 @@ def _asked(process: CodecProcess, vector: Vector, direction: Direction) -> Verdi
 
 
 def question(vector: Vector, direction: Direction) -> bytes:
-    """Return the line that asks a codec for a case. It does not say what is expected."""
+    """Return the line that asks a codec for a case. It does not contain the expected result."""
     facts: dict[str, Any] = {"case": vector.case, "do": direction.value}
     for name in ("message", "type", "api_key", "version", "header_version"):
         value = getattr(vector, name)

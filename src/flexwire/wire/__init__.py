@@ -1,8 +1,8 @@
 """How Kafka writes values: the reference executor, and KIP-482's types by their names.
 
 This executor judges all others, so it is written to be read, not to be fast. A type is an object
-with one way to be read and one way to be written. A structure is a list of typed fields. Both say
-where a value went wrong. `cursor` moves primitives, `types` has the types of KIP-482 and those
+with one way to be read and one way to be written. A structure is a list of typed fields. Both name
+the place of a faulty value. `cursor` moves primitives, `types` has the types of KIP-482 and those
 before it, `schema` puts types together into structures, and `tags` writes their tagged fields.
 `limits` and the files named `…_layout` hold the numbers of the formats for everything above.
 `flexwire.schema` decides which fields a message has. The names in ``__all__`` are for schemas that
@@ -15,8 +15,8 @@ Laws of this room:
 - The numbers of the formats are here, once for all Python code. Reason: two copies would soon
   differ.
   Test: `tests/wire/test_limits.py`.
-- A length is compared with the bytes that remain before anything is allocated. Reason: a length
-  that lies would take all memory. Test: `tests/codec/test_boundaries.py`.
+- A length is compared with the bytes that remain before anything is allocated. Reason: a false
+  length would use all memory. Test: `tests/codec/test_boundaries.py`.
 
 >>> from flexwire.wire import COMPACT_NULLABLE_STRING, INT32, Field, Schema
 >>> header = Schema(

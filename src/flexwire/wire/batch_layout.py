@@ -1,7 +1,7 @@
 """The places of the fields before a batch's records, and before a message's key.
 
-Each field is written down once, with its width; structs, offsets and sizes follow from that, for
-Python and kernels alike. Source: Kafka's documentation, "Record Batch" and "Old Message Format".
+Each field is defined once, with its width. Structs, offsets and sizes follow from that, for Python
+and kernels alike. Source: Kafka's documentation, "Record Batch" and "Old Message Format".
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The places of chosen fields in the bytes of a message, without objects for the rest.
 
-A proxy has to know the addresses in a response of 10 MB, and must not block for a second to decode
-all of it. So the bytes are walked: a value that is not requested is skipped by its length, and the
-walk ends after the last requested field. A sender decides how many elements must be skipped, so
-`BoundedReader` ends a walk that takes too long.
+A proxy must know the addresses in a response of 10 MB, and must not block for a second to decode
+the whole response. So the bytes are walked: a value that is not requested is skipped by its length,
+and the walk ends after the last requested field. A sender decides how many elements must be
+skipped, so `BoundedReader` ends a walk that takes too long.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ HIGHEST_TAG_IN_BUFFER: Final = INT16_MAX
 VARINT_BITS: Final = 32
 VARLONG_BITS: Final = 64
 GROUP_BITS: Final = 7
-"""The bits that each byte of a varint holds; the eighth says that another byte follows."""
+"""The bits that each byte of a varint holds; the eighth bit means that another byte follows."""
 VARINT_BYTES: Final = -(-VARINT_BITS // GROUP_BITS)
 VARLONG_BYTES: Final = -(-VARLONG_BITS // GROUP_BITS)
 """The most bytes of a varint and of a varlong."""

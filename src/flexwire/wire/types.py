@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 # For malformed UTF-8, Java and Python put a U+FFFD in the same places, except for a surrogate: Java
-# puts one for all its bytes, Python one for each. FF is malformed by itself, so both put one.
+# puts one for all its bytes, Python one for each. FF is malformed by itself, so both write one.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 

@@ -320,7 +320,7 @@ class AnalysisTables:
     answered_later: DataFrame | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
-        """Return the table of one message, of which only these columns are needed."""
+        """Return the table of one message, with only these columns needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
     def naming(self, name: str) -> DataFrame | None:

@@ -48,8 +48,8 @@ class InternalLogs:
 
     A state needs the whole log, so everything in the directory of one of the ``files`` is read.
     ``batches`` is the table of batches, which describes ordinary topics. Everything is as of one
-    moment, ``as_of``. At an earlier moment than the end, some things may be unknown; `incomplete`
-    tells where.
+    moment, ``as_of``. At an earlier moment than the end, some values may be unknown; `incomplete`
+    says for which partitions.
 
     Several answers use the same views, so Spark keeps the views until `release`.
     """
@@ -159,7 +159,7 @@ class InternalLogs:
     def has_all(self, of: InternalTopic) -> bool:
         """Return whether all partitions of a topic have a log that is complete.
 
-        The cluster's metadata tells how many partitions there are.
+        The cluster's metadata has the number of partitions.
         """
         log = self.log(of)
         try:
@@ -230,7 +230,7 @@ class InternalLogs:
         if self.as_of.time is not None:
             return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
-        # A log without records still tells at which offset it continues. If there are several
+        # A log without records still shows the offset at which it continues. If there are several
         # replicas, only the one that is read shows it.
         logs = [log for log in logs_among(self.files, LogQuery()) if not log.is_tiered]
         watermarks = watermarks_of(logs)

@@ -370,8 +370,8 @@ def kafka_error_name(code: Column | str) -> Column:
     """Return the name of an error code: "NOT_COORDINATOR" for 16.
 
     Args:
-        code: error codes, such as ``body.error_code`` of the message tables. Null, and a code that
-            Kafka 4.4 does not have, give null.
+        code: error codes, such as ``body.error_code`` of the message tables. A null, or a code that
+        Kafka 4.4 lacks, returns null.
     """
     return _of_code({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
 
@@ -383,6 +383,6 @@ def kafka_error_is_retriable(code: Column | str) -> Column:
 
 def _of_code(values: dict[int, str], code: Column | str) -> Column:
     """Return the value of a code, in SQL; null for a code without a value."""
-    # As text, this is one call of Java instead of hundreds.
+    # As text, this takes one call of Java instead of hundreds.
     pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

@@ -1,7 +1,7 @@
 """Choose answers, ask them of an analysis, and turn the rows into a table, CSV and facts.
 
 Spark groups rows, so an answer usually has few. If it has many, the rows that reach the driver are
-bounded, and the others are counted.
+bounded, and further rows are counted.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def parse_names(text: str) -> str | list[str]:
 
 
 def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
-    """Return answers by place, which is the order of the report."""
+    """Return answers by place, in the report's order."""
     return tuple(sorted(answers.values(), key=lambda answer: answer.place))
 
 
@@ -265,10 +265,10 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
 def find_unanswerable(
     answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
 ) -> dict[str, UnansweredQuestion | None]:
-    """Return the answers that cannot be asked, because their logs are not among the files.
+    """Return the answers that cannot be computed, because their logs are not among the files.
 
-    If ``are_named``, each comes with the reason. Otherwise the answers are skipped. Answers about
-    several analyses are skipped too, because this is one analysis.
+    If ``are_named``, each has its reason. Otherwise the answers are skipped. Answers about several
+    analyses are skipped too, because this is one analysis.
     """
     internal = internal_topics(files)
     unanswerable: dict[str, UnansweredQuestion | None] = {}

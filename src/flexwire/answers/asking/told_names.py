@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def told_names(tables: AnalysisTables) -> DataFrame | None:
-    """Return ``topic_id`` and its name ``told``, of all times; None if nobody told names.
+    """Return ``topic_id`` and its name ``told``, from all times; None if there are no names.
 
     If an id has two names, the one that sorts last counts.
     """

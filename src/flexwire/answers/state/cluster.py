@@ -1,7 +1,7 @@
 """`__cluster_metadata` in Spark: its records, and the cluster's state at an offset or a time.
 
 The state at an offset is made from the newest snapshot at or before it, and from the records of the
-log after that snapshot. Without a snapshot it is made from the log alone, if the log begins at
+log after that snapshot. Without a snapshot the state comes from the log alone, if the log begins at
 offset 0. Records of metadata transactions that were aborted, or had not ended, are not part of it.
 Each view of a state is one answer's file: ``cluster_topics`` and so on.
 """
@@ -76,7 +76,7 @@ CHANGE_COLUMNS: Final = (
 
 
 def changed() -> list[SparkColumn]:
-    """Return the columns of `CHANGE_COLUMNS`, from a record's own."""
+    """Return the columns of `CHANGE_COLUMNS`, from the columns of a record."""
     return [
         F.when(F.col("in_log"), F.col("offset")).alias("changed_offset"),
         F.when(F.col("in_log"), F.col("timestamp")).alias("changed_time"),
@@ -195,7 +195,7 @@ class ClusterState:
 
     def unread(self) -> DataFrame:
         """Return the records that no bundled release can read; the state may lack them."""
-        # Only reading a message shows whether it can be read.
+        # Only decoding a message shows whether it can be decoded.
         every = [names[0] for names in framed_messages(TOPIC.module).values()]
         rows = _decoded(self.records, every)
         controls = self.quorum.withColumns(

@@ -374,6 +374,6 @@ class _PartsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin_task()
-        # If there is nothing to read, Spark makes up a partition of its own.
+        # If there is nothing to read, Spark adds a partition of its own.
         if isinstance(partition, _MetadataPartition) and partition.part is not None:
             yield from partition.part.read()

@@ -225,7 +225,7 @@ def _with_outcome(log: InternalLog) -> DataFrame:
     both = commits.withColumn("log_partition", F.col("commit.log_partition")).unionByName(
         ends, allowMissingColumns=True
     )
-    # In descending order, the last marker seen is the next one in the log.
+    # In descending order, the last marker seen is the next marker in the log.
     place = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("at").desc())
     before = place.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     following = F.last("marker", ignorenulls=True).over(before)
@@ -264,7 +264,7 @@ def readable_end(read: Column) -> Column:
     watermark, is_exact = (F.col(column) for column in WATERMARK)
     readable = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
     end = F.col("end_offset")
-    # Without any file that has it, it is the end.
+    # Without any such file, it is the end.
     return F.when(watermark.isNull(), end).otherwise(F.least(readable, end))
 
 

@@ -216,7 +216,8 @@ _EXPECTED: Final = (
 class AsOf:
     """A moment: before the first record later than ``time``, or before these ``offsets``.
 
-    Without both, it is the end of each log. So it is for partitions that ``offsets`` does not name.
+    Without both, it is the end of each log. The same holds for partitions that ``offsets`` does not
+    name.
 
     >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
@@ -390,7 +391,7 @@ class InternalLog:
             rows = rows.select(*needed_columns, *records)
         later = self.is_later
         # A later record may have replaced one that is missing. If a log was copied from another
-        # broker, nothing tells how far it was compacted.
+        # broker, nothing shows how far it was compacted.
         hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
         return rows.withColumns({IS_LATER: later, HIDES: hides})
 
@@ -404,7 +405,7 @@ class InternalLog:
         return rows.where(~self.is_later)
 
     def _columns(self) -> list[str]:
-        """Return the names of columns that are not those of records."""
+        """Return the names of the columns that do not belong to records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
     def _read(self, selection: LogSelection) -> DataFrame | None:
@@ -433,7 +434,7 @@ class InternalLog:
 
     @property
     def incomplete(self) -> tuple[int, ...]:
-        """The partitions of which views may lack something.
+        """The partitions whose views may lack something.
 
         At an earlier moment there may have been a key whose records are all missing. Records
         without keys are never replaced, so missing ones are missing at any moment.

@@ -307,7 +307,7 @@ def captured_records(records: DataFrame, topic: str) -> DataFrame:
         topic: the topic's name, or that of its decoder.
 
     Followers fetch these topics from their leaders. The capture has only the records that were
-    written during it, and not the whole log. So no view can show the state from them. Control
+    written during it, and not the whole log. So no view can compute the state from them. Control
     records are left out. Raises `ArgumentError` for another table or topic.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]

@@ -1,9 +1,9 @@
 """Block boundaries in a capture file, and how far a growing file is complete.
 
-A file has no block markers, but the length of each block leads to the next one. Bytes that begin a
-chain of blocks are taken for a block. Payloads may contain a capture, so this is a guess. A reader
-that started from a known place verifies the guess: it holds if a block ends there, and if the head
-of the file is still all that the file has said by then.
+A file has no block markers, but the length of each block leads to the next one. The reader assumes
+that bytes which begin a chain of blocks are a block. Payloads may contain a capture, so this is a
+guess. A reader that started from a known place verifies the guess. It holds if a block ends there,
+and if the file has stated nothing beyond its head by then.
 
 Only the lengths of blocks are read. A block that its writer has not finished is not read yet. After
 a block with an impossible length, nothing is read.
@@ -272,7 +272,7 @@ class WholeBlocks:
 
 
 def _passed(file: ByteStream, read: int, length: int) -> int:
-    """Skip the rest of a block, of which some bytes were read."""
+    """Skip the rest of a block after some of its bytes were read."""
     left = length - read
     while left > 0 and (data := file.read(min(left, STEP_BYTES))):
         left -= len(data)

@@ -1,8 +1,8 @@
 """Comments in a capture: its filter, its share of connections, and tags that the tap added.
 
 A comment on the section header of each file has the filter and the share. Wireshark shows that
-comment among the properties of the file, and readers see it before the first packet, so nobody
-takes a part of the traffic for all of it.
+comment among the properties of the file, and readers see it before the first packet. So nobody
+mistakes a part of the traffic for all of it.
 
 A tap captures what a client sent. If the tap adds tags to request headers, only these tags differ
 in the bytes that it sent on. They are in a comment on the packet in which the request begins, or on
@@ -105,7 +105,7 @@ MOST_FILTER_BYTES: Final = 3000
 
 @dataclass(frozen=True)
 class CaptureFilter:
-    """Which requests are captured, with their responses: those that match every given list.
+    """The captured requests, with their responses: those that match every given list.
 
     ``apis`` are names such as "Produce". In ``client_ids`` and ``topics`` a ``*`` stands for any
     text, and a request without a client id counts as having an empty one. Raises `ArgumentError`.
@@ -185,7 +185,7 @@ ALL_FRAMES: Final = CaptureFilter()
 
 
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
-    """Return the part that an open file says it holds, without reading on; None if it says nothing.
+    """Return the part of the traffic that an open file declares; None if it declares none.
 
     A damaged file returns None. The next reader finds the damage.
     """
@@ -215,7 +215,8 @@ def _fits(text: str, patterns: list[list[str]]) -> bool:
 
 
 def _is_one(text: str, first: str, *others: str) -> bool:
-    # Not a regular expression: with several stars it would try a client's text in too many ways.
+    # This is not a regular expression, which with several stars would try a client's text in too
+    # many ways.
     if not others:
         return text == first
     *between, last = others
@@ -231,7 +232,7 @@ def _is_one(text: str, first: str, *others: str) -> bool:
 
 
 MOST_HEADER_TAGS: Final = 16
-"""A tap adds no more tags, so that a comment with all of them fits where readers search for it."""
+"""A tap adds no more tags, so that one comment holds them all where readers search for it."""
 _STAMP_PREFIX: Final = b"flexwire: sent on with header tags: "
 _TAGS_PREFIX: Final = b"flexwire: captured of a tap that adds header tags: "
 _CORRELATION_ID: Final = "correlation_id"
@@ -270,7 +271,7 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
     """Return the tags that the tap of an open file adds, in ascending order, without reading on.
 
-    Empty if it says nothing: then no tap wrote it, or a tap that adds none, or an older tap. A
+    Empty if it says nothing: then no tap wrote it, or a tap without tags, or an older tap. A
     damaged file has no tags. The next reader finds the damage.
     """
     return next((parsed for said in comments_in(file) if (parsed := _parsed_tags(said))), ())

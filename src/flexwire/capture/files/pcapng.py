@@ -185,7 +185,7 @@ class PcapngWriter(Closeable):
         """Frames that were written to a file that was then deleted, or could not be closed."""
         self.copy_to: Callable[[bytes], None] | None = None
         self.told = 0
-        """How often streams began to say anew where their frames begin: in each file once."""
+        """How often each stream began to mark its frames: once in each file."""
         self._frames = 0  # in the file that is being written
         self._file: FileIO | None = None
         self._size = 0

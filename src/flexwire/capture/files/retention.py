@@ -64,7 +64,7 @@ class KeptFiles:
 
     def add(self, file: FinishedFile) -> None:
         """Take in a file that is finished."""
-        # Without a limit no file is ever removed, so none has to be remembered.
+        # Without a limit no file is ever removed, so the writer need not remember any.
         if self._limit != NO_LIMIT:
             self._files.append(file)
             self._size += file.size

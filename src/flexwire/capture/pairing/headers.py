@@ -58,8 +58,8 @@ class HeaderColumns:
     request expects a response. ``odd`` has the results of `FrameReader` for the rows that were not
     plain. ``flags`` are those of a plain row's connection after that row.
 
-    A row that ``is_given`` was read before. Its kind, correlation id and flags are in the columns
-    already, and for a request also api key, version, client id and whether it is expected.
+    A row that ``is_given`` was read before. The columns already have its kind, correlation id and
+    flags, and for a request also api key, version, client id and whether it is expected.
     """
 
     kind: NumpyArray

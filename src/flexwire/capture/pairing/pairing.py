@@ -1,8 +1,8 @@
 """Pairs of requests and responses over the frames of a capture, and their headers.
 
 The state of all connections goes from chunk to chunk, in arrays. A kernel reads the plain frames,
-and asks where it is not sure. A connection that may carry bare tokens is read frame by frame from
-then on, and without kernels every connection is. All results equal those of `FrameReader`.
+and asks Python when it is not sure. A connection that may carry bare tokens is read frame by frame
+from then on, and without kernels every connection is. All results equal those of `FrameReader`.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ class Pairing:
     def _help(
         self, why: int, run: PairingRun, row: int, number: int, request: RequestFrame
     ) -> None:
-        """Find out what the kernel could not decide about a request whose header is plain."""
+        """Decide what the kernel could not decide about a request with a plain header."""
         payload = run.frames.payload(row)
         if why == L.NEW_CLIENT:
             self._clients.number(request.client_id)

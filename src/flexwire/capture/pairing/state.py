@@ -86,7 +86,7 @@ class PendingTable:
         self.words.states = address(states)
 
     def take(self, connection: int) -> NumpyArray:
-        """Take out the entries of one connection, requests before responses, or of all of them."""
+        """Remove and return the entries of one connection, requests first, or of all of them."""
         used = self.words.used
         taken = np.empty((max(used, 1), L.ENTRY), np.int64)
         self.words.entries = address(taken)

@@ -15,9 +15,9 @@ that one occurrence is proof:
   came back.
 
 An empty client id is two zero bytes, which other protocols send as well. A request with an empty
-client id counts if its body has many bytes that are not zero. If the body has few, it counts only
-together with a second request or with its response. Lost or damaged bytes are no evidence either
-way.
+client id counts if its body has many bytes that are not zero. If the body has few bytes, it counts
+only together with a second request or with its response. Lost or damaged bytes are no evidence
+either way.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ HIGHEST_PORT = 65535
 class BrokerEnds:
     """Ends of connections that were given as brokers: by port, whatever the host, or by both.
 
-    Without any end it is false, and says nothing about any end.
+    Without any end it is false, and makes no statement about any end.
 
     >>> given = BrokerEnds.parse([9092], ["[::0001]:19092"])
     >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
@@ -322,7 +322,7 @@ def parse_end(text: str) -> str:
     is_bracketed = host.startswith("[") and host.endswith("]")
     try:
         address = ip_address(host[1:-1] if is_bracketed else host)
-        # An IPv6 address has colons of its own, so one without brackets may lack the port.
+        # An IPv6 address contains colons, so one without brackets may lack the port.
         sound = is_bracketed == (address.version == 6) and "%" not in host  # noqa: PLR2004
     except ValueError:
         sound = False

@@ -58,7 +58,7 @@ class _Reach:
         self.end: int | None = None  # where its FIN or RST says that it ends
 
     def see(self, sequence: int, size: int) -> int:
-        """Take in a segment; return where it ends."""
+        """Process a segment; return where it ends."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         if not self.is_seen:
             self.is_seen = self.is_told = True

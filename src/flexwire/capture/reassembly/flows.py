@@ -152,7 +152,7 @@ class Flows:
         chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)
         for key in list(self.fast_path.limited):
-            # There was room for all of this chunk.
+            # There was room for the whole chunk.
             self.take_back(key)
         self.fast_path.carry()
         return frames

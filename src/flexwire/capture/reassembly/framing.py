@@ -230,7 +230,7 @@ SURELY_TLS = 4
 
 
 class FramedBytes(NamedTuple):
-    """A frame, or bytes that are not one and why; ``size`` counts all of them on the wire.
+    """A frame, or other bytes and the reason; ``size`` counts all of them on the wire.
 
     ``is_placed``: the frame's beginning is known, so ``payload`` begins with its header. ``lost``
     is how many of its bytes are missing from the capture. ``first_us`` and ``timestamp_us`` are the

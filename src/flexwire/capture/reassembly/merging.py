@@ -75,7 +75,7 @@ class FileProgress(NamedTuple):
 class MergePosition(NamedTuple):
     """How far files that are read together were returned.
 
-    Some are ``under_way``. Of the files that were waiting at the start, ``begun`` have begun.
+    Some are ``under_way``. ``begun`` of the files that were waiting at the start have begun.
     """
 
     under_way: tuple[FileProgress, ...]

@@ -240,9 +240,9 @@ class FileWindow:
     """The bytes of a file, which is open at ``offset``, from there on: ``room`` of them at a time.
 
     They are in ``buffer``, which begins at ``address``, up to ``filled``. The next block begins at
-    ``position``. Nothing from ``stop`` on is read before it is requested. If reading ``piece``
-    bytes at a time can fail within the file, ``piece`` must not exceed the file's own buffer:
-    otherwise the file would continue reading after returning its buffer, and lose those bytes.
+    ``position``. Nothing from ``stop`` on is read until it is requested. If reading ``piece`` bytes
+    at a time can fail within the file, ``piece`` must not exceed the file's own buffer: otherwise
+    the file would continue reading after returning its buffer, and lose those bytes.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ def unwrap(sequence: int, near: int) -> int:
 class StreamPiece(NamedTuple):
     """Bytes of a stream, or ``lost`` bytes if ``data`` is empty.
 
-    ``position`` counts bytes as sequence numbers do, but never wraps. ``begins_frame``: the capture
+    ``position`` counts bytes like sequence numbers, but never wraps. ``begins_frame``: the capture
     says that a frame begins with them. Lost bytes are ``seen`` if a captured packet carried them
     and the capture cut them off. Otherwise no packet shows when they passed, and ``timestamp_us``
     is only the time at which the gap was noticed.

@@ -252,7 +252,7 @@ def open_sources(
 ) -> OpenedCaptures:
     """Rewrite captures into a ``directory``: see `flexwire.capture.tls.open_captures`.
 
-    Of the packets only those of a ``share`` are written and counted.
+    Only the packets of a ``share`` are written and counted.
     """
     by_name = {file.name: file for file in files}
 

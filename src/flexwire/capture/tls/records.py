@@ -110,7 +110,7 @@ class RecordStream:
 
     def change_keys(self) -> None:
         """Use the next keys from here on."""
-        assert self.opener is not None  # noqa: S101 - what says so was opened
+        assert self.opener is not None  # noqa: S101 - the data that says so was decrypted
         self.opener = self.opener.next()
         self._sequence = 0
 

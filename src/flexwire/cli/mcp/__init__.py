@@ -1,10 +1,10 @@
 """`flexwire mcp`: the reading commands as tools of the Model Context Protocol.
 
-A program such as an assistant asks, and it may be misled by what it reads. So the server only
-reads, below one directory, and starts no connection. The tools call what the commands call, and an
-answer is the JSON of a command (docs/json.md), cut where it is long. `root` opens files, `tools`
-has the tools and `arguments` what they take, `analyses` reads what an analysis stored, `bounds`
-cuts and escapes answers, and `server` speaks the protocol.
+A program such as an assistant sends the requests, and hostile input may mislead it. So the server
+only reads, below one directory, and starts no connection. The tools call what the commands call,
+and an answer is the JSON of a command (docs/json.md), truncated if it is long. `root` opens files,
+`tools` has the tools and `arguments` their arguments, `analyses` reads stored analyses, `bounds`
+truncates and escapes answers, and `server` implements the protocol.
 
 Laws of this folder:
 

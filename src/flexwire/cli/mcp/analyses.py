@@ -1,4 +1,4 @@
-"""The tools that read what an analysis stored: its audit and its answers."""
+"""The tools that read a stored analysis: its audit and its answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TABLES: Final = "tables"
 
 
 def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
-    """Return what the audit of an analysis says; a row is a finding, the gravest first."""
+    """Return the audit of an analysis; a row is a finding, the gravest first."""
     from flexwire.cli.analyze import audit_form
     from flexwire.facts.audit import findings
     from flexwire.report.audit_files import audit_row

@@ -1,4 +1,4 @@
-"""What each tool takes; a client sees it as a JSON Schema."""
+"""The arguments of each tool; a client sees them as a JSON Schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
 
 class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Bytes, and what they are."""
+    """Bytes, and their kind."""
 
     data: Annotated[
         _Text | None,

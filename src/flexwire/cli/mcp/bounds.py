@@ -19,7 +19,7 @@ MOST_CHARACTERS: Final = 50_000
 LONGEST_TEXT: Final = 2_000
 """The most characters of one value; of a longer one only the beginning is there."""
 MOST_PLACES: Final = 20
-"""The most places of an answer for which it says what was left out there."""
+"""An answer names at most this many places with omissions."""
 _SHORTEST_TEXT: Final = 20
 # A field takes its name, and some characters around it.
 _AROUND: Final = 4
@@ -45,11 +45,11 @@ class Page:
 
 
 def to_text(form: dict[str, Any]) -> str:
-    r"""Return the text of an answer: JSON with the form, and what was left out of it.
+    r"""Return the text of an answer: JSON with the form, and its omissions.
 
     The elements of a dict, a list and a `Page` are kept until there are enough characters.
     ``leftOut`` names each place and says how many elements it lacks. It is empty for a whole
-    answer. A long text says itself how much of it is missing.
+    answer. A long text itself says how much of it is missing.
 
     >>> print(to_text({"rows": Page(["a\x1b[2J"], more=7)}))
     {"result": {"rows": ["a\u001b[2J"]}, "leftOut": [{"place": "rows", "count": 7}]}

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_SEEN: Final = 100_000
-"""So many files and directories are looked at for one list."""
+"""At most this many files and directories are examined for one list."""
 MARKERS: Final = ("facts.json", "tables/_flexwire.json")
-"""The files by which the output of an analysis is known."""
+"""The files that identify the output of an analysis."""
 ANALYSIS: Final = "an analysis"
 """The kind of a directory with the output of an analysis."""
 
@@ -32,7 +32,7 @@ class OutsideRootError(FlexwireError):
 # descriptor was opened for, whatever stands under the file's name by then.
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 _DESCRIPTOR: Final = re.compile(rf"{_DESCRIPTORS}/\d+")
-# To look at, and neither to read nor to wait for: a pipe without a writer would wait.
+# Only to check, neither to read nor to wait for: a pipe without a writer would wait.
 _LOOK: Final = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0)
 _HAS_DESCRIPTORS: Final = hasattr(os, "O_PATH") and _DESCRIPTORS.is_dir()
 
@@ -41,8 +41,9 @@ class ServedRoot:
     """A directory below which files are read.
 
     A name is looked up part by part, each below the directory that is already open, and no symbolic
-    link is followed. What is read is what was looked at, even if somebody puts a link into its
-    place meanwhile. That takes Linux. Elsewhere a name is only looked at before it is opened.
+    link is followed. The file that is read is the file that was checked, even if somebody replaces
+    it by a link meanwhile. That takes Linux. Elsewhere a name is only looked at before it is
+    opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +62,7 @@ class ServedRoot:
 
     @contextmanager
     def directory(self, name: str) -> Iterator[Path]:
-        """Yield a path of a directory, as `file` does. What is below it is not looked at."""
+        """Yield a path of a directory, as `file` does. Its content is not examined."""
         with self._open(name, stat.S_ISDIR, "a directory") as path:
             yield path
 
@@ -91,7 +92,7 @@ class ServedRoot:
                 try:
                     place = _look(before, part)
                 except (OSError, ValueError):
-                    # No reason: it could say what is outside.
+                    # Without a reason, which could reveal what is outside.
                     raise OutsideRootError(f"there is no {short(name)} below the root") from None
                 finally:
                     if place is not before:

@@ -113,7 +113,7 @@ def call_tool_now(root: ServedRoot, tool: Tool, given: dict[str, Any]) -> tuple[
     except OSError as error:
         told = f"OSError: {printable(system_error_text(error))}"
     except Exception:
-        # Its text may hold anything, and the library would send it as it is.
+        # Its text may contain anything, and the library would send it unchanged.
         _LOGGER.exception("the tool %s failed", tool.name)
         told = "the tool failed, which is a defect; standard error of flexwire mcp has the reason"
     return shorten(root.shown(told), LONGEST_TEXT), True

@@ -102,7 +102,7 @@ def explain(root: ServedRoot, asked: BytesArguments) -> dict[str, Any]:
 
 
 def _take_rows(sections: list[dict[str, Any]], asked: PagedArguments) -> None:
-    """Keep the fields that are asked for; sections are counted through."""
+    """Keep the requested fields; sections keep their counts."""
     skip, most = asked.skip, asked.rows
     for section in sections:
         rows = section["annotations"]
@@ -139,7 +139,7 @@ def _message(name: str) -> type[Message]:
 
 
 def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
-    """Return the frames that are asked about, without credentials."""
+    """Return the requested frames, without credentials."""
     from flexwire.cli.frames import frames_of_packet, read_frame_bytes
 
     if asked.packet is not None:
@@ -160,7 +160,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
 
 def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
-    """Return the bytes that are asked about: of a text, which names no file, or of a file."""
+    """Return the requested bytes: of a text, which names no file, or of a file."""
     from flexwire.cli.options import Notation, read_content
 
     if (asked.data is None) == (asked.file is None):

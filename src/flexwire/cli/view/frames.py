@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.cli.frames import ShownFrame
 
 MOST_FRAMES: Final = 20_000
-"""The most frames of which a row is kept."""
+"""A row is kept for at most this many frames."""
 HELD_BYTES: Final = 32 << 20
 """The most bytes of payloads that are kept."""
 MOST_LINES: Final = 5_000
@@ -45,7 +45,7 @@ class ViewedCapture:
     def read(self) -> Iterator[FrameRow]:
         """Read the capture to its end, and yield the rows that are kept. It is read once.
 
-        Raises `CaptureError` for a file that is no capture.
+        Raises `CaptureError` for a file that is not a capture.
         """
         for item in self._frames.read():
             self._fitting += 1
@@ -69,8 +69,8 @@ class ViewedCapture:
     def lines(self, row: FrameRow) -> Iterator[str]:
         """Yield the fields of a frame as lines, at most about `MOST_LINES`.
 
-        A frame that cannot be read becomes a line that says why. Raises `CaptureError` if the file
-        has changed.
+        A frame that cannot be read becomes a line with the reason. Raises `CaptureError` if the
+        file has changed.
         """
         item = self._held.get(row.place) or self._find(row)
         try:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE: Final = 500
 PAGE_ROWS: Final = 2_000
-"""So many frames are listed at once: a table of all would take seconds to draw."""
+"""At most this many frames are listed at once: drawing a table of all would take seconds."""
 _ALL: Final = "all connections"
 _COLUMNS: Final = ("time", "message", "v", "id", "bytes", "client id")
 
@@ -238,7 +238,7 @@ class CaptureScreen(App[None]):
         self._say(self._told)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Read the capture again by the filter that was typed, or say what is wrong with it."""
+        """Read the capture again with the typed filter, or show what is wrong with it."""
         try:
             only = parse_filter(event.value)
         except ArgumentError as error:

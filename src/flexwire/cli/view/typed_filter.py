@@ -9,10 +9,11 @@ from flexwire.capture.files.comments import CaptureFilter
 from flexwire.errors import ArgumentError, short
 from flexwire.tap.frame_filter import parse_api
 
-# By the word that a user types, the list of `CaptureFilter`. The words are those of --only-….
+# By the word that a user types, the list of `CaptureFilter`. The words are those of the options
+# --only-….
 _LISTS: Final = {"api": "apis", "client-id": "client_ids", "topic": "topics"}
 EXAMPLE: Final = "api=Fetch api=Produce client-id=billing-* topic=orders"
-"""A filter with all words."""
+"""A filter with every possible word."""
 
 
 def parse_filter(text: str) -> CaptureFilter:

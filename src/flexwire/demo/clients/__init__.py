@@ -1,4 +1,4 @@
-"""The demo's clients: one file each, loaded by name, run each in a process of its own."""
+"""The demo's clients: one file each, loaded by name, each run in a separate process."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
 def _produce(ledger: OutcomeRecorder, config: _Config, topic: str) -> None:
     batch = make_samples(topic, _RECORDS)
     producer = Producer(config)
-    # In several goes, so that there are several record batches.
+    # In several calls, so that there are several record batches.
     for start in range(0, len(batch), _RECORDS // 4):
         part = batch[start : start + _RECORDS // 4]
         refused = _send(producer, part)

@@ -104,9 +104,8 @@ def _consume(
         read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
-            # It returns the records that exist. One that ends while the group answers joins it once
-            # more, and is let in when the session of the first time is over, after most of a
-            # minute.
+            # It returns the records that exist. A client that ends while the group answers joins
+            # again, and is admitted when its first session has expired, after most of a minute.
             for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
                     SampleRecord(record.topic, record.key, record.value, tuple(record.headers))

@@ -2,7 +2,7 @@
 
 A client from the future, whose request header has a tagged field of no release; one with old
 metadata, which asks the wrong broker and gets the right one in tagged fields; one from 2013, which
-asks in version 0; and one whose process dies while it writes a frame.
+uses version 0; and one whose process dies while it writes a frame.
 """
 
 from __future__ import annotations
@@ -136,9 +136,9 @@ def _topic_metadata(connection: RawConnection, **header: Any) -> dict[str, Any]:
 
 
 def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
-    """Fetch where the leader is not; the response must name the leader as Metadata did.
+    """Fetch from a broker that does not lead; the response must name the leader as Metadata did.
 
-    Through a tap both are the tap's own address, or the next request would go past it.
+    Through a tap both are the tap's own address; otherwise the next request would bypass the tap.
     """
     client_id = ledger.client_id("stale-cache")
     with RawConnection(address, client_id) as connection:

@@ -55,7 +55,7 @@ class Convention(ABC):
 
     name: ClassVar[str]
     rank: ClassVar[int]
-    """Its place among all conventions; the most specific one has the lowest."""
+    """Its place among all conventions; the most specific convention has the lowest."""
     in_bulk: ClassVar[BulkCondition | None] = None
     """None if a value alone does not show that it follows the convention."""
     marker: ClassVar[str | None] = None

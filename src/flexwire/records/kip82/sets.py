@@ -116,7 +116,7 @@ class MessageIterator(Iterator[Kip82Message]):
 
     @property
     def position(self) -> int:
-        """Where the next entry of the message set starts."""
+        """The start of the message set's next entry."""
         return self._entries.position
 
     @property

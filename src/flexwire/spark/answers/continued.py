@@ -1,10 +1,10 @@
 """Views of tables that grow, equal to the tables of one analysis of everything.
 
-A connection that continues from one analysis to the next has rows in each. In a view all of these
-rows have the first of these analyses in the column ``analysis``, so the keys of
-`flexwire.tables.keys` join them. A connection has one row, whose counts are sums. A request says
-whether its response is in a later analysis. Frames and records have the facts that a later analysis
-learned about the client and the topic.
+A connection that continues from one analysis to the next has rows in each. In a view all these rows
+have the first of these analyses in the column ``analysis``, so the keys of `flexwire.tables.keys`
+join them. A connection has one row, whose counts are sums. A request says whether its response is
+in a later analysis. Frames and records have the facts that a later analysis learned about the
+client and the topic.
 
 Lookups are joins by unique keys. So Spark leaves a join out if an answer does not use its columns.
 """
@@ -127,7 +127,7 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
             ),
         )
     )
-    # For most connections nothing is learned later.
+    # For most connections no facts come later.
     needed = F.size(_ANSWERED) > 0
     for later in known.values():
         needed |= F.col(later).isNotNull() & F.col(f"lacks_{later}")

@@ -6,7 +6,7 @@ sums/NAME/DAY-DIGEST.parquet     the sums of one answer for one day
 
 The digest is of everything that the sums follow from: the files of that day, by name and size, in
 each table that the answer reads; the release of flexwire; and the catalog. The files of a table
-never change, and no name comes twice. So sums with the digest of the current files are right, and
+never change, and no name is reused. So sums with the digest of the current files are right, and
 nothing has to be invalidated: an append, `undo`, `compact` or `retain` changes the files of the
 days that it touches, and with them the names of their sums. Missing sums are computed from the rows
 of their days, and kept. Sums may be removed at any time, and two processes may write the same.
@@ -110,7 +110,7 @@ class SumsByDay:
         """Return whether something is needed that the sums lack."""
         if sums.unless is None:
             return False
-        # Each row of a connection counts, and no view of all of them.
+        # Each row of a connection counts; the view of all of them is not used.
         connections = self._read(self.output, CONNECTIONS)
         return sums.unless(replace(self.tables, connections=connections))
 
@@ -169,7 +169,7 @@ class SumsByDay:
             try:
                 _keep(place, sums, rows, {day: names[day] for day in days})
             except StorageError:
-                # Whoever may only read the output computes its sums each time.
+                # A user who may only read the output computes its sums each time.
                 parts.append(self.spark.createDataFrame(rows))
                 not_kept.update(days)
         listed = _listed(place)

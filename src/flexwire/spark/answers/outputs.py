@@ -80,10 +80,10 @@ def open_tables(
 ) -> AnalysisTables:
     """Open the tables of the analysis in ``out``, by path or URL; ``OUT/tables`` also works.
 
-    Tables that grow have the rows of all analyses. With ``since`` or ``until`` they have
-    the frames, messages and records from the one and before the other, and the connections that
-    were seen then. Of tables that grow no file of another day is read. A time is a datetime with a
-    zone, or ISO 8601, in UTC without a zone. Tables of logs are whole.
+    Tables that grow have the rows of all analyses. With ``since`` or ``until`` they have only the
+    frames, messages and records of that time, and the connections that were seen then. For growing
+    tables, no file of another day is read. A time is a datetime with a zone, or ISO 8601, in UTC
+    without a zone. Tables of logs are whole.
 
     Raises `FlexwireError` if there is no complete analysis, and `ArgumentError` for another time.
     """
@@ -238,9 +238,9 @@ def _stored_answer(
 ) -> AnswerResult | None:
     """Return the stored answer, unless it was cut or has other columns.
 
-    Internal topics cannot be asked again. So their stored answers are returned even if they were
-    cut, or if an older release lacked the last columns, which are then null. ``counts`` has the
-    number of rows of each answer.
+    Answers about internal topics cannot be computed again. So their stored answers are returned
+    even if they were cut, or if an older release lacked the last columns, which are then null.
+    ``counts`` has the number of rows of each answer.
     """
     name = f"answers/{answer.name}"
     if type(output) is not Output or name not in output.names:

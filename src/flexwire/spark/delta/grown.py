@@ -67,8 +67,8 @@ def retry_commit(
 ) -> T:
     """Return the result of a change to a table; retry it if another writer committed first.
 
-    One of ``conflicts`` says that. Raises `StorageError` if it is raised each time, and for an
-    `OSError`.
+    One of ``conflicts`` is the error for that. Raises `StorageError` if it is raised each time, and
+    for an `OSError`.
     """
     for tries_left in reversed(range(_TRIES)):
         try:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# No table tells when a file was written.
+# No table records when a file was written.
 _NEVER: Final = moment_at(0)
 
 
@@ -98,7 +98,7 @@ class DeltaOutput(GrownOutput):
     def files_by_day(self, name: str) -> dict[str, list[File]] | None:
         """Return the files of a table by the day of their rows, or None if a file tells no day."""
         state, by_day = self._state(name), dict[str, list[File]]()
-        # Such a table may say beside a file which of its rows are deleted. Its reader refuses it.
+        # Such a table may list deleted rows beside a file. Its reader refuses that.
         if state.table.protocol().reader_features:
             return None
         for file in state.files:

@@ -79,7 +79,7 @@ def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     leftover = {run for run in began if run != own and RUN.fullmatch(run)}
     if done := _those_in(snapshot, leftover):
-        # These analyses are in, but were killed before they removed their own notes.
+        # These analyses are in the tables, but were killed before they removed their own notes.
         out.remove([f"{STAGING}/{run}" for run in sorted(done)])
         leftover -= done
     if not leftover:
@@ -322,9 +322,9 @@ def grown_staging(
 
     ``sources`` are its captures. ``digest_of`` takes some of the captures and returns the digest of
     the whole input. ``has_logs`` is true if the input also has logs. With ``append`` the analysis
-    is added to those that are in. It then leaves out files that are already in, and files that a
-    tap is still writing. Without ``append`` it replaces the analyses that are in. First of all,
-    leftovers of earlier analyses are removed.
+    is added to those in the tables. It then leaves out files that are already in, and files that a
+    tap is still writing. Without ``append`` it replaces the analyses that are in the tables. First
+    of all, leftovers of earlier analyses are removed.
     """
     out = tables.out
     tables.check()

@@ -74,13 +74,13 @@ def find_convention(convention: object) -> Convention:
 
 
 def convention_of(name_given: str, key: str, type_name: str) -> Convention:
-    """Return a convention that reads a key as a type; one without types learns that of the key."""
+    """Return a convention that reads a key as a type; one without types gets the key's type."""
     convention = find_convention(name_given)
     return FixedWidth({key: type_name}) if isinstance(convention, FixedWidth) else convention
 
 
 def list_type(options: FunctionSettings) -> pa.ListType:
-    """Return the type of a column of read headers, with a field for the error if asked for."""
+    """Return the type of a column of read headers, with a field for the error if requested."""
     kind = pa.struct([("key", pa.string()), ("value", VARIANT)])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 

@@ -298,7 +298,7 @@ The client instance id is that of the header (KIP-1313), as Kafka writes it.
 
 
 def frame_type(options: FunctionSettings) -> pa.StructType:
-    """Return the type of a column of frames, with a field for the error if asked for."""
+    """Return the type of a column of frames, with a field for the error if requested."""
     return with_error(FRAME, options, ERROR) if options.is_permissive else FRAME
 
 

@@ -44,7 +44,7 @@ _POSITION = "batch_position"
 
 
 def list_type(columns: Sequence[str], options: FunctionSettings) -> pa.ListType:
-    """Return the type of a column of records, with a field for the error if asked for."""
+    """Return the type of a column of records, with a field for the error if requested."""
     types = RECORD_COLUMNS | BATCH_COLUMNS
     kind = pa.struct([(name, types[name]) for name in columns])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
@@ -122,7 +122,7 @@ class _RecordLists:
         return np.flatnonzero(self._is_unread)
 
     def put(self, row: int, records: list[pa.StructArray]) -> None:
-        """Add the records of a row that was read by itself."""
+        """Add the records of a row that was read separately."""
         for structs in records:
             self._keep(structs, np.full(len(structs), -1 - row))
 
@@ -188,7 +188,7 @@ def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
 
 
 def _extents(data: pa.Array) -> tuple[Words, Words]:
-    """Return where the bytes of each row begin and end; a null has none."""
+    """Return where the bytes of each row begin and end; a null has no bytes."""
     if not len(data):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     width = np.int32 if data.type == pa.binary() else np.int64

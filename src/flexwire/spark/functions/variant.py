@@ -196,7 +196,7 @@ def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names in the order in which an object has its fields: that of their bytes."""
+    """Return names in the order of an object's fields: by their bytes."""
     return sorted(names, key=lambda name: name.encode("utf-8", "surrogatepass"))
 
 

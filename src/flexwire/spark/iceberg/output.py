@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# No table tells when a file was written.
+# No table records when a file was written.
 _NEVER: Final = moment_at(0)
 _LARGE: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 

@@ -78,7 +78,8 @@ class IcebergTable(GrownTable):
         """Add files of an analysis with these columns; return the snapshot that has them.
 
         One commit makes the table or adds its new columns, and adds the files. If the table already
-        has the analysis, it stays as it is: an earlier try succeeded, and only its answer was lost.
+        has the analysis, it stays unchanged: an earlier try succeeded, and only its response was
+        lost.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         whole = pa.schema([*own, pa.field(ANALYSIS, pa.string())])

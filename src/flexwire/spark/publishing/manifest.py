@@ -44,7 +44,7 @@ class WrittenFile:
 
 
 class WrittenFiles(Sequence[WrittenFile]):
-    """The files of one task, in some 20 bytes each: the driver holds those of 20,000 tasks.
+    """The files of one task, in about 20 bytes each: the driver holds those of 20,000 tasks.
 
     Each iteration unpacks them again.
     """

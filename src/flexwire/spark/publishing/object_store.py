@@ -75,7 +75,7 @@ def begin_run(
         staging = make(run)
         yield staging
     except BaseException:
-        # A failed write may still have succeeded, and a store that is asked now may return the old
+        # A failed write may still have succeeded, and a later read may still return the old
         # content. If the write did fail, or if removing fails too, a later analysis removes the
         # run.
         if staging is None or not staging.committed_runs:
@@ -141,7 +141,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
             # It may be the output: a missing current.json in the store's response is not proof.
             continue
         newest = max([first, *(entry.modified for entry in out.entries(f"{RUNS}/{run}/"))])
-        # By the store's own clock, because ours may differ.
+        # By the store's own clock, because this machine's clock may differ.
         if (began[own] - newest).total_seconds() > abandoned:
             _remove(out, run)
 

@@ -2,9 +2,9 @@
 
 | | on this machine | in a store |
 |---|---|---|
-| parquet | `local`: renamed into place | `stored`: one PUT says which run it is |
-| delta | `flexwire.spark.delta`: appended to tables that grow | the same |
-| iceberg | `flexwire.spark.iceberg`: the same in a catalog | the same |
+| parquet | `local`: renamed into place | `stored`: one PUT names the current run | | delta |
+`flexwire.spark.delta`: appended to tables that grow | the same | | iceberg |
+`flexwire.spark.iceberg`: the same in a catalog | the same |
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Staging(ABC):
     """The staging area of one analysis into ``out``, until `publish`.
 
     If tables grow and already have all of the input, ``known_run`` is the earlier analysis that
-    added it. Then there is nothing to do. ``known_files`` are the names of files that the tables
+    added it. Then the analysis does nothing. ``known_files`` are the names of files that the tables
     already have, beside new ones. ``growing_files`` are those of files that are still being
     written. ``next_offsets`` are the offsets at which logs continue; None if all of a log is read.
     ``read_until`` takes the next offsets after those that this analysis has read of logs.

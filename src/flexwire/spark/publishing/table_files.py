@@ -107,7 +107,7 @@ class PartGroup:
         return f"{self.prefix}-{part.number:06d}-{part.place:04d}.parquet"
 
     def source(self, part: TablePart) -> str:
-        """Return where a part is."""
+        """Return the place of a part."""
         return f"{PARTS}/{self.folder}/{self.name(part)}"
 
     @property

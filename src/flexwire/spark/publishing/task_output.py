@@ -47,7 +47,7 @@ class TaskOutput:
 
     ``place`` is the directory of the output. ``scratch`` is this attempt's own directory for
     unfinished files. It is on the output's file system, if the output is on one, and is removed
-    when the attempt is over. ``arrange`` says which files a finished one becomes. One that
+    when the attempt is over. ``arrange`` decides which files a finished file becomes. One that
     ``keeps_files`` knows at the end all files that tasks have written. ``constants`` are columns
     that are added to all files.
     """
@@ -77,7 +77,7 @@ class TaskOutput:
         """Hand over a file of a table, and remove it from its old path.
 
         ``name`` must depend on the task's input alone, as with `part_name`, and so must the bytes.
-        ``rows`` are by default the rows in the Parquet file's footer. `arrange` says which files
+        ``rows`` are by default the rows in the Parquet file's footer. `arrange` decides which files
         are placed. A file that still has to be joined goes into another ``folder``, `PARTS`.
         """
         count = _rows(local) if rows is None else rows

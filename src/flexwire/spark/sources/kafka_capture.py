@@ -187,7 +187,10 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
-        """Return where the next batch ends. Before PySpark 4.2 no caller says where it begins."""
+        """Return the end of the next batch.
+
+        Before PySpark 4.2 no caller passes the start of the batch.
+        """
         most: tuple[int | None, int | None] = (None, None)
         if limit is not None and not isinstance(limit, ReadAllAvailable):
             # Spark passes one limit, but both may be set.

@@ -268,7 +268,10 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
-        """Return where the next batch ends. Before PySpark 4.2 no caller says where it begins."""
+        """Return the end of the next batch.
+
+        Before PySpark 4.2 no caller passes the start of the batch.
+        """
         begin = _from_spark(start or {})
         most = (
             limit.max_rows if ReadMaxRows is not None and isinstance(limit, ReadMaxRows) else None

@@ -69,7 +69,7 @@ class SourceOptions:
         return value == "true"
 
     def choice(self, name: str, choices: Collection[str]) -> Any:
-        """Return one of some words in any case, the first by default."""
+        """Return one of the allowed words in any case, the first by default."""
         value = self.text(name)
         if value is None:
             return next(iter(choices))

@@ -71,7 +71,7 @@ _MICROSECONDS: Final = 1000
 class CaptureOptions:
     """The checked options of a read; ``asked`` has no files yet.
 
-    Rows are decoded by the catalog that is ``carried``, or by flexwire's own if it is None.
+    Rows are decoded with the catalog that is ``carried``, or with flexwire's own if it is None.
     """
 
     carried: PackedCatalog | None
@@ -156,7 +156,7 @@ _FILTER_OPTIONS: Final = {
     "startingTimestamp": (FRAMES, MESSAGES, RECORDS),
     "endingTimestamp": (FRAMES, MESSAGES, RECORDS),
 }
-"""The kinds of rows for which an option says which are wanted."""
+"""The kinds of rows whose selection an option controls."""
 
 
 def _at_least_one(options: SourceOptions, name: str) -> int | None:

@@ -329,7 +329,7 @@ def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.Boo
 def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return a column with the fields of ``kind``, and stand-ins of equal size for record bytes.
 
-    Fields that only ``kind`` has are left out. Nothing else is copied.
+    Fields that only ``kind`` has are left out. No other bytes are copied.
     """
     if pa.types.is_list(kind):
         values = fitted(array.values, kind.value_type)

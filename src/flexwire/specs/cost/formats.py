@@ -207,7 +207,7 @@ _Table = list[tuple[str, ...]]
 SHOWN = 15
 """The number of lines of a table that are shown unless all are requested."""
 
-# The least and the median are those of one message's saving.
+# The least and the median are of the saving of one message.
 _SAVING = ("messages", "old", "new", "saved", "%", "least", "median")
 _GAP = "  "
 _LEAST_WIDTH = 12
@@ -361,7 +361,7 @@ def _laid_out(
     texts: int,
     feet: Sequence[tuple[str, ...]] = (),
 ) -> list[str]:
-    """Lay out a table: ``texts`` columns of text, then numbers; the widest text gives way."""
+    """Lay out a table: ``texts`` columns of text, then numbers; the widest text is shortened."""
     shown = table if whole else table[: 1 + SHOWN]
     lines = [*shown, *feet]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
@@ -385,6 +385,6 @@ def _laid_out(
 def _cut(text: str, size: int) -> str:
     if len(text) <= size:
         return text
-    # The end of a path says more than its middle.
+    # The end of a path is more informative than its middle.
     end = size // 2
     return f"{text[: size - end - 1]}…{text[len(text) - end :]}"

@@ -36,7 +36,7 @@ class Sizes:
         self._times.update(other._times)
 
     def padded(self, count: int) -> Sizes:
-        """Return these sizes with as many zeros as are missing to ``count``."""
+        """Return these sizes, padded with zeros to ``count`` values."""
         padded = Sizes()
         padded.merge(self)
         if count > self.count:

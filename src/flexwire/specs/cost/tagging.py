@@ -1,8 +1,8 @@
 """Fields that were mandatory and are now tagged: how often they are set, and the cost of that.
 
-A tagged field is not written while it has its default, which saves its bytes each time. If it is
-set, it costs a tag and a size. The break-even share is the share of set values at which cost and
-saving are equal.
+A tagged field is not written while it has its default, which saves its bytes each time. A field
+that is set costs a tag and a size. The break-even share is the share of set values at which cost
+and saving are equal.
 """
 
 from __future__ import annotations

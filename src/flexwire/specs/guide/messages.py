@@ -61,7 +61,7 @@ class Support:
 
     @property
     def latest(self) -> str:
-        """The latest of these releases in words, also if no release has the version yet."""
+        """The latest of these releases in words, even if no release has the version yet."""
         if self.runs:
             return self.runs[-1][-1]
         return f"none yet, first after {self.after}" if self.after else "none known"

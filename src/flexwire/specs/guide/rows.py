@@ -164,7 +164,7 @@ StepKind = Literal["same", "changed", "added", "removed"]
 class RowStep:
     """The change of one field: ``old`` and ``new`` are its places, None if it is not there.
 
-    ``aspects`` are those of `ASPECTS` that changed. A field that moved is removed and added.
+    ``aspects`` are the changed ones of `ASPECTS`. A field that moved is removed and added.
     """
 
     old: int | None

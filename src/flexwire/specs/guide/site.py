@@ -71,7 +71,7 @@ class MessageChange:
 
     @property
     def rewritten(self) -> tuple[FieldChange, ...]:
-        """The fields of which only the form on the wire changed."""
+        """The fields that changed only in their wire form."""
         return tuple(change for change in self.fields if change.only_wire)
 
 
@@ -313,7 +313,7 @@ def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
 
 
 MARK = "Written by `flexwire schema docs`; do not edit."
-"""The first line of every file. It tells a later run that the guide wrote the file."""
+"""The first line of every file. It shows a later run that the guide wrote the file."""
 
 
 def render(

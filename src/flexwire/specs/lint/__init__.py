@@ -5,6 +5,6 @@ read as far as possible, and every rule checks the part that could be read. All 
 reported together, each with its line and column. A rule is a file: its name is the rule's id, and
 its docstring is the rule's page, with an example that a test runs. `lint` runs `rules` over one set
 of specs. `flexwire.specs.breaking` compares an old set with a new one by its own rules. `config`
-and `flexwire.specs.allow_comments` tell which findings not to report, and `formats` prints the
-rest. Reading specs, and deciding what they mean on the wire, is left to `flexwire.schema`.
+and `flexwire.specs.allow_comments` decide which findings not to report, and `formats` prints the
+others. Reading specs, and deciding what they mean on the wire, is left to `flexwire.schema`.
 """

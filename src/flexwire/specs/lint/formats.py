@@ -191,7 +191,7 @@ def _result(finding: Finding, rule: RuleInfo, index: int) -> dict[str, Any]:
 
 
 def _uri(source: str) -> str:
-    """Return a relative reference in which a colon is not taken for the end of a scheme."""
+    """Return a relative reference in which no colon looks like the end of a scheme."""
     uri = quote(source.replace("\\", "/"), safe="/")
     return f"file://{uri}" if uri.startswith("/") else uri
 

@@ -1,6 +1,6 @@
 """A version is no longer valid.
 
-A peer that knows only that version, or older ones, is no longer understood.
+A peer that knows only that version or older ones is no longer understood.
 
 Flagged: `"validVersions": "0-9"` that is now `"3-9"`.
 Not flagged: version 2 of data that is now a `coordinator-key` with api key 2, which is the same.

@@ -63,7 +63,8 @@ def test_names_of_an_old_path_can_be_imported_by_a_new_process() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "flexwire.client.broker flexwire.tap.tap\n"
     assert [line.partition(": ")[2] for line in done.stderr.splitlines()] == [
-        f"DeprecationWarning: {old} has moved to {new}; the old path goes with the next release"
+        f"DeprecationWarning: {old} has moved to {new}; the old path will be "
+        "removed in the next release"
         for old, new in (
             ("flexwire.net", "flexwire.tap"),
             ("flexwire.net.calling", "flexwire.client"),

@@ -36,7 +36,7 @@ class AnalysisFileKind(Enum):
     """The kind of a file."""
 
     CAPTURE = "a capture"
-    LOG = "a log segment, or what is beside one"
+    LOG = "a log segment, or a file beside one"
     BROKER_LOG = "a request log, or a broker's own log"
 
 
@@ -129,5 +129,5 @@ def _of_one_name(sources: list[InputFile]) -> list[InputFile]:
     if len({source.name for source in sources}) < len(sources):
         names = [source.name for source in sources]
         twice = next(name for name in names if names.count(name) > 1)
-        raise StorageError("two files differ only in what is not shown of a URL", url=twice)
+        raise StorageError("two files differ only in a hidden part of their URLs", url=twice)
     return sources

@@ -291,7 +291,8 @@ class _Loader:
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module, loaded by its new path."""
         warnings.warn(
-            f"{spec.name} has moved to {self._path}; the old path goes with the next release",
+            f"{spec.name} has moved to {self._path}; the old path will be removed "
+            "in the next release",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -329,7 +330,7 @@ def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Calla
         if name in renamed:
             warnings.warn(
                 f"{module.__name__}.{name} is {renamed[name]} now; "
-                "the old name goes with the next release",
+                "the old name will be removed in the next release",
                 DeprecationWarning,
                 stacklevel=2,
             )

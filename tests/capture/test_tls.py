@@ -305,7 +305,7 @@ def _unopened(
     found = packets(made.flights)
     reason = ""
     if case == "suite":
-        reason = "the cipher suite 0xc023, which is not opened"
+        reason = "the cipher suite 0xc023, which is not decrypted"
     elif case == "no secret":
         path.write_text("# none\n", encoding="ascii")
         reason = NO_SECRET

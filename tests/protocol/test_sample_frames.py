@@ -24,11 +24,11 @@ VERSIONS = [
 DAMAGES = (
     "the frame's length is",
     "the frame ends within its header",
-    "the header is one of version",
+    "the header has version",
     "the header names version",
     "the header names api key",
 )
-VALID_AT_TIMES = ("has length", "a bit is flipped", "the message is one of version")
+VALID_AT_TIMES = ("has length", "a bit is flipped", "the message has version")
 
 
 def test_every_version_of_a_request_or_response_is_read_from_its_frame() -> None:

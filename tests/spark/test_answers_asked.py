@@ -312,7 +312,7 @@ def test_answers_are_asked_by_name_or_given() -> None:
         ),
         ([3], None, "got 3"),
         (["talkers", TALKERS], None, "expected each once, got 'talkers' 2 times"),
-        ("all", "teams.csv", "none of the answers asked for takes labels"),
+        ("all", "teams.csv", "none of the requested answers uses labels"),
     ],
 )
 def test_a_question_that_there_is_not_is_refused(

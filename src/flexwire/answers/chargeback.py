@@ -34,7 +34,7 @@ COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
         "team", pa.string(), "the client's team, by the labels",
-        "without labels, and if no label is for this client",
+        "without labels, and if this client has no label",
     heading="Team",
 ),
     Column("client_id", pa.string(), "the client id", "if the client sent none",

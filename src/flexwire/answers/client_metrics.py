@@ -56,7 +56,7 @@ COLUMNS: Final = (
            heading="Client id", is_about=True),
     Column("client_instance_id", pa.string(), "the id of this client instance, which the broker "
            "assigned or, with request header 3, the client made (KIP-1313)",
-           "if neither the push nor the captured part of its connection says it"),
+           "if neither the push nor the captured part of its connection has it"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
            "for pushes that cannot be read", heading="Metric", is_about=True),
     Column("unit", pa.string(), "its unit; empty if none is given, as by Kafka's Java client",

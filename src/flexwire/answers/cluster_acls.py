@@ -77,9 +77,13 @@ COLUMNS: Final = (
     ),
     Column("pattern_type", pa.string(), "LITERAL or PREFIXED", heading="Pattern"),
     Column(
-        "principal", pa.string(), "the principal that it is for", heading="Principal", is_about=True
+        "principal",
+        pa.string(),
+        "the principal to which it applies",
+        heading="Principal",
+        is_about=True,
     ),
-    Column("host", pa.string(), "the host that it is for; * is any host", heading="From"),
+    Column("host", pa.string(), "the host to which it applies; * means any host", heading="From"),
     Column("operation", pa.string(), "READ, WRITE …", heading="Operation", is_about=True),
     Column("permission", pa.string(), "ALLOW or DENY", heading="Permission"),
     *CHANGE_COLUMNS,

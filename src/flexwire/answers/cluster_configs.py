@@ -51,7 +51,7 @@ VIEW_COLUMNS: Final = (
         "value",
         pa.string(),
         '"withheld" if the name or the value looks like a secret\'s',
-        "if it was removed, also together with its topic",
+        "if it was removed, by itself or with its topic",
     ),
     *CHANGE_COLUMNS,
 )

@@ -41,7 +41,8 @@ COLUMNS = (
            heading="Pattern"),
     Column("partitions", pa.int64(), "how many partitions it has; for streams, active tasks",
            "if it is unknown", heading="Partitions"),
-    Column("assigned", pa.list_(pa.string()), "which, by topic, topic id or subtopology: orders-0",
+    Column("assigned", pa.list_(pa.string()),
+           "its partitions, by topic, topic id or subtopology: orders-0",
            "if ``partitions`` is null", heading="Assigned"),
     Column("member_epoch", pa.int32(), "its epoch; in a classic group the generation",
            "if it has none yet", heading="Epoch"),
@@ -88,7 +89,7 @@ ANSWER = Answer(
         "partitions come first."
     ),
     advice="If one member has far more than the others, look at the assignor and at the number of "
-    "partitions. A member without partitions is one more than the group can use.",
+    "partitions. A member without partitions has no work.",
     row="a member",
     columns=COLUMNS,
     order=("is_known", "-partitions", "group", "member_id"),

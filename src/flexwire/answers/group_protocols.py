@@ -46,8 +46,8 @@ COLUMNS: Final = (
            heading="Client ids"),
     Column("has_user_data", pa.bool_(), "whether an assignment carries user data",
            "for a group of type consumer, and if no assignment can be read"),
-    Column("is_known", pa.bool_(), "false if compaction removed a record of the group at an "
-           "earlier moment that there may have been", heading="Known"),
+    Column("is_known", pa.bool_(), "false if compaction may have removed a record that the group "
+           "had at the requested earlier moment", heading="Known"),
 )  # fmt: skip
 
 
@@ -116,8 +116,8 @@ ANSWER: Final = Answer(
     place=225,
     question="Which groups of the coordinators' logs cannot move to the consumer protocol?",
     meaning="A verdict for each group about the protocol of KIP-848, by what its coordinator "
-    "wrote: the protocol type, and the user data of assignments. In Kafka 5.0 Java's KafkaConsumer "
-    "takes the protocol by default, and no other client does.",
+    "wrote: the protocol type, and the user data of assignments. In Kafka 5.0 Java's "
+    "KafkaConsumer uses the protocol by default, and no other client does.",
     advice="Begin with the groups that are blocked. For the others analyze a capture or a request "
     "log of their clients, because the log does not have their software.",
     row="a group",

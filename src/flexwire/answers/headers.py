@@ -29,7 +29,7 @@ _OF: Final = ("topic", "source", "client_id")
 _JUDGED: Final = {
     name: condition for name, convention in CONVENTIONS.items() if (condition := convention.in_bulk)
 }
-_READS_AS: Final = "by which convention all of these read: " + "; ".join(
+_READS_AS: Final = "the convention that all of these values follow: " + "; ".join(
     f'"{name}", {judgement.meaning}' for name, judgement in _JUDGED.items()
 )
 _SUMS: Final = pa.schema(
@@ -66,7 +66,7 @@ COLUMNS: tuple[Column, ...] = (
            "its records", "if that has no bytes",
            heading="Of the payload"),
     Column("judged", pa.int64(), "how many values were checked, for the next column"),
-    Column("reads_as", pa.string(), _READS_AS, "if none or no single one does",
+    Column("reads_as", pa.string(), _READS_AS, "if no convention fits, or several do",
            heading="Reads as"),
 )  # fmt: skip
 

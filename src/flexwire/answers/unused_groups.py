@@ -40,7 +40,7 @@ COLUMNS = (
     Column("topics", pa.list_(pa.string()),
            "the topics for which it has committed offsets, or for which a share group has a "
            "state", heading="Topics"),
-    Column("partitions", pa.int64(), "how many of their partitions", heading="Partitions"),
+    Column("partitions", pa.int64(), "how many partitions of these topics", heading="Partitions"),
     Column("last_time", _TIME, "when it last committed or changed, by the coordinator's clock",
            "if no record has it", heading="Last used"),
     Column("idle_us", pa.int64(),

@@ -37,18 +37,18 @@ _INDEX = "README.md"
 _INTRODUCTION = """
 # Every message
 
-{messages} messages of {count} Kafka releases, {oldest} to {newest}. A page holds one API, or one
-message of no API. It says for each message:
+{messages} messages of {count} Kafka releases, {oldest} to {newest}. Each page describes one API, or
+one message without an API. For each message it has:
 
 - its versions, which of them are flexible, and the header version before each;
-- which releases have which versions; what is not in the newest, no broker of it accepts;
-- where a release laid out a version otherwise, or named its fields otherwise, than the newest that
-  has it: name the release to have it so, `flexwire.message(name, release)`;
+- which releases have which versions; brokers of the newest release accept no others;
+- the releases with another layout or other field names than the newest release with the version;
+  to use them, name the release: `flexwire.message(name, release)`;
 - its structures with their fields. A structure is a class inside the message's class:
   `FetchRequest.FetchTopic`. A field that is `maxWaitMs` in JSON is `max_wait_ms` in Python; "2+"
   are versions from 2 on; an empty default is zero, false, empty, or for records null; an
-  *ignorable* field is left out of a version that does not have it, where another one's value would
-  be an error; a *map key* is unique in its array by Kafka's rules.
+  *ignorable* field is left out of a version that lacks it, while a value for any other missing
+  field is an error; a *map key* is unique in its array by Kafka's rules.
 """
 
 

@@ -43,7 +43,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
 
     path = Path(source)
     if path.exists() and path.resolve() in {out.resolve(), out.resolve() / path.name}:
-        raise InputError(f"{out} holds what is to be read; name another directory")
+        raise InputError(f"{out} contains the input; name another directory")
     tagged = tag_errors(read_texts(source), mode=specs_mode)
     # Files are written as bytes, so that line ends stay unchanged.
     from flexwire.atomic_files import write_together
@@ -74,7 +74,7 @@ def _print_summary(tagged: list[TaggedErrors], out: Path) -> None:
     print(f"  {sum(spec.error_messages for spec in tagged):5} error messages too", end="")
     null_count = sum(spec.sent_nulls for spec in tagged)
     print(
-        f"; the nulls of {null_count} are written still, as not all versions have them"
+        f"; the nulls of {null_count} are still written, because not all versions allow null"
         * bool(null_count)
     )
     for spec in changed:
@@ -82,6 +82,6 @@ def _print_summary(tagged: list[TaggedErrors], out: Path) -> None:
             print(f"        {spec.spec.name} v{spec.version} is its first flexible version")
     unchanged = Counter(spec.reason for spec in tagged if spec.version is None)
     if unchanged:
-        print(f"{unchanged.total()} are as they were:")
+        print(f"{unchanged.total()} are unchanged:")
         for reason, count in unchanged.most_common():
             print(f"  {count:5} {reason}")

@@ -109,8 +109,8 @@ def _print_text(report: ImportReport, target: Path) -> None:
     print_line(f"releases {', '.join(report.releases)}")
     if report.changed:
         print(
-            f"changed  {len(report.changed)} pairs are laid out otherwise there than elsewhere;"
-            " the newest wins, the others are reached by naming the release"
+            f"changed  {len(report.changed)} pairs have another layout there than elsewhere; the "
+            "newest is the default, and naming a release selects the others"
         )
         for name, version in report.changed:
             print(f"         {name} v{version}")

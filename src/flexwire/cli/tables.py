@@ -135,11 +135,11 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
-    OUT is an output of analyze --tables delta or iceberg. Such files are what was joined, what
-    retain or a new analysis has taken out, and what a killed process left. So are sums of days that
-    other sums have replaced, or that are not in the tables. All that is removed is printed first.
-    Earlier versions of the tables cannot be read afterwards: Iceberg's snapshots that are as old
-    expire.
+    OUT is an output of analyze --tables delta or iceberg. These are files that were joined, files
+    that retain or a new analysis has removed, and leftovers of killed processes. They include sums
+    of days that other sums have replaced, or that are not in the tables. The command first prints
+    everything that it removes. Earlier versions of the tables cannot be read afterwards: Iceberg's
+    snapshots of that age expire.
     """
     from flexwire.spark.delta.grown import old_sums
     from flexwire.spark.delta.staging import upkeep_lock

@@ -404,7 +404,7 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
     )
     if keep_mib is not None and keep_mib < (processes + 1) * rotate:
         raise InputError(
-            f"--keep-mib is to hold {processes + 1} files of --rotate {rotate} at least, got "
+            f"--keep-mib must hold {processes + 1} files of --rotate {rotate} at least, got "
             f"{keep_mib}"
         )
     if parameters["keep_addresses"] and parameters["ports"] is not None:

@@ -233,7 +233,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
 def client_config(properties: dict[str, str]) -> ClientConfig:
     """Return the settings of a connection in properties; raises as `read_client_config` does."""
     if _PROVIDERS in properties:
-        raise ClientConfigError(f"{_PROVIDERS}: values that are kept elsewhere are not taken")
+        raise ClientConfigError(f"{_PROVIDERS}: values that are stored elsewhere are not supported")
     settings = _DEFAULTS | properties
     protocol = settings["security.protocol"].strip().upper()
     if protocol not in _PROTOCOLS:
@@ -282,7 +282,7 @@ def _keys(settings: dict[str, str]) -> Store | None:
 def _store(settings: dict[str, str], prefix: str, inline: str) -> Store | None:
     location = settings.get(f"{prefix}.location") or None
     if inline and location:
-        raise ClientConfigError(f"{prefix}.location: PEM stands in the properties as well")
+        raise ClientConfigError(f"{prefix}.location: the properties contain PEM as well")
     if not inline and location is None:
         return None
     kind = settings[f"{prefix}.type"].strip()

@@ -220,7 +220,7 @@ def log_in(broker: Caller, login: Login) -> None:
         enabled = ", ".join(answer.mechanisms) or "none"
         name = describe_error_code(answer.error_code)
         raise LoginError(
-            f"{name}: the broker does not take {login.mechanism}; its listener has {enabled}"
+            f"{name}: the broker does not accept {login.mechanism}; its listener has {enabled}"
         )
     send = _in_messages(broker, login) if version >= _FRAMED else _bare(broker, login)
     if login.mechanism == PLAIN:
@@ -254,7 +254,7 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
             # The answer of a mechanism may quote the token, so its text is not shown.
             name = describe_error_code(answer.error_code)
             raise LoginError(
-                f"{name}: the broker does not take {login.mechanism} of {login.username!r}"
+                f"{name}: the broker does not accept {login.mechanism} of {login.username!r}"
             )
         token_back: bytes = answer.auth_bytes
         return token_back

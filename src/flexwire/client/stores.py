@@ -105,7 +105,7 @@ def _content(store: Store) -> str | bytes:
         return raw.decode("ascii", "replace")
     if raw.startswith(_JKS):
         raise ClientConfigError(
-            f"{store.location} is a JKS, which is not taken; make PKCS #12 of it: keytool "
+            f"{store.location} is a JKS, which is not supported; convert it to PKCS #12: keytool "
             f"-importkeystore -srckeystore {store.location} -destkeystore NEW.p12 "
             "-deststoretype PKCS12"
         )

@@ -52,7 +52,7 @@ READING: Final = frozenset(
 
 CONDITIONS: Final = {
     "Metadata": "where topics are named and allowAutoTopicCreation is true",
-    "Fetch": "where it names a replica: the leader takes it for the follower's",
+    "Fetch": "if it names a replica: the leader treats it as the follower's",
 }
 """The cases in which a request of a reading API may still change something."""
 
@@ -78,9 +78,9 @@ def _is_open(acl_filter: Any) -> bool:
 
 
 _JOINS: Final = "with memberEpoch 0 it joins the group and takes a share of its work"
-_AS_CONTROLLER: Final = "a broker takes the caller for its controller"
-_AS_BROKER: Final = "the controller takes the caller for the broker that it names"
-_IN_QUORUM: Final = "the quorum takes the caller for a voter, and may elect another leader"
+_AS_CONTROLLER: Final = "a broker treats the caller as its controller"
+_AS_BROKER: Final = "the controller treats the caller as the broker that it names"
+_IN_QUORUM: Final = "the quorum treats the caller as a voter, and may elect another leader"
 
 DANGERS: Final = {
     "AddRaftVoter": Danger("it changes who votes in the metadata quorum"),
@@ -120,7 +120,7 @@ DANGERS: Final = {
     ),
     "JoinGroup": Danger("it joins the group, whose partitions are then assigned anew"),
     "LeaderAndIsr": Danger(_AS_CONTROLLER),
-    "LeaveGroup": Danger("it removes members that other clients are"),
+    "LeaveGroup": Danger("it removes members that belong to other clients"),
     "RemoveRaftVoter": Danger("it changes who votes in the metadata quorum"),
     "ShareFetch": Danger("other consumers do not get the records that it acquires for a while"),
     "ShareGroupHeartbeat": Danger(_JOINS, lambda body: body.member_epoch == 0),

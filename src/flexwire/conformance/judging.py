@@ -50,7 +50,7 @@ class Ending(Enum):
 
     CLOSED = "the broker closed the connection"
     SILENT = "no answer within the time limit"
-    NO_FRAME = "what came is no frame"
+    NO_FRAME = "the received bytes are not a frame"
 
 
 @dataclass(frozen=True, slots=True)

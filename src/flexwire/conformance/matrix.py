@@ -30,7 +30,7 @@ CELLS: Final = {
 LEGEND: Final = {
     "-": "not judged",
     "quirk": "as Kafka, against a rule",
-    "differs": "Apache Kafka takes what this broker refuses",
+    "differs": "Apache Kafka accepts what this broker refuses",
     "DEVIATES": "against a rule, see below",
     "not asked": "only one of the two brokers offers this version",
 }

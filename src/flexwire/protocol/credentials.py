@@ -82,9 +82,9 @@ def _field(
 
 
 _TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # it is a reason, not a password
-_HMAC = "the HMAC of a delegation token is all that it takes to log in with it"
-_SCRAM = "salt and salted password are what a SCRAM server needs, and enough to guess offline"
-_REPLY = "what a mechanism answers to a token may quote it"
+_HMAC = "the HMAC of a delegation token is enough to log in"
+_SCRAM = "a SCRAM server stores salt and salted password, which are enough to guess offline"
+_REPLY = "a mechanism's answer to a token may quote the token"
 _METADATA = "the cluster's metadata: keys of SCRAM, and all configurations"
 _CONFIG = "a configuration may be a password or a key"
 _QUOTE = "a broker quotes the value that it refuses, and a plug-in may say anything"

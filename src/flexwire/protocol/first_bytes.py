@@ -69,7 +69,7 @@ _PROXY: Final = (
     "read it: switch the PROXY protocol off for this port."
 )
 _WORDS: Final = (
-    "Somebody asks a Kafka port what only ZooKeeper answers, as old health checks do: point the "
+    "Somebody sends a Kafka port a command for ZooKeeper, as old health checks do: point the "
     "check at ZooKeeper, or remove it."
 )
 
@@ -120,7 +120,7 @@ _TEXT: Final = string.ascii_letters + string.digits + string.punctuation + " \r\
 _PRINTABLE: Final = frozenset(_TEXT.encode())
 _STRANGE: Final = (
     "Look at the address in the log. A peer that speaks another protocol, a proxy that changes the "
-    "bytes, or a reader that lost its place in a stream all look so."
+    "bytes, or a reader that lost its place in a stream all look like this."
 )
 _DECIMAL: Final = re.compile(r"-?\d{1,10}|-?\d{1,3}(,\d{3})+")
 _HEX: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,8})")
@@ -220,7 +220,8 @@ def _length(first: bytes) -> FirstBytes:
     )
     if key and is_released(key, version):
         advice += (
-            f" If nobody sent so much, the bytes are the header of a {request_name(key, version)} "
+            f" If nobody sent that many bytes, the bytes are the header of a "
+            f"{request_name(key, version)} "
             f"v{version} that has no length before it."
         )
     return FirstBytes(what, advice, is_length=True)

@@ -320,7 +320,7 @@ def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
     error, here = last.explanation.error, len(frame.payload)
     if frame.announced is None:
         reason = (
-            "the frame is cut off, and its length is not there to say how many bytes are missing"
+            "the frame is cut off, and without its length the number of missing bytes is unknown"
         )
     else:
         reason = (

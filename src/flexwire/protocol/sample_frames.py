@@ -134,7 +134,7 @@ def _other_header(sample: SampleFrame, version: int, source: random.Random) -> _
     # A version without tagged fields has no room for them.
     sample.header.unknown_tagged_fields = {}
     payload = sample.header.encode(other) + sample.body.encode(version)
-    return to_frame(payload), f"the header is one of version {other}"
+    return to_frame(payload), f"the header has version {other}"
 
 
 def _other_number(sample: SampleFrame, version: int, source: random.Random) -> _Damaged:

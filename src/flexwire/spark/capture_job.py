@@ -406,9 +406,10 @@ def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
     largest = max(large, key=lambda file: file.size)
     others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
     text = (
-        f"{largest.name}{others}: one task each, as a gzip'd file can only be read from its start."
+        f"{largest.name}{others}: one task each, because a gzip'd file can only be read from its "
+        "start."
     )
-    return (f"{text} Unpacked, a large file is read by many.",)
+    return (f"{text} If a large file is unpacked, many tasks read it.",)
 
 
 def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:

@@ -111,9 +111,9 @@ def undivided_note(files: Sequence[RequestLogFile]) -> tuple[str, ...]:
     largest = max(large, key=lambda file: file.weight)
     others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
     text = (
-        f"{largest.source.name}{others}: one task each, as what is gzip'd can only be read from "
-        "its start, and a line in envelopes of a container is in several of them. Unpacked, and "
-        "without envelopes, a large file is read by many."
+        f"{largest.source.name}{others}: one task each, because a gzip'd file can only be read "
+        "from its start, and a container splits a line into several envelopes. If a large file "
+        "is unpacked and has no envelopes, many tasks read it."
     )
     return (text,)
 

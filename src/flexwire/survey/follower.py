@@ -260,7 +260,7 @@ class CaptureFollower:
                 raise SavedStateError("there is none at this offset")  # noqa: TRY301 - told as others
             saved = SavedStream.from_bytes(data, self._request, self._row_filter)
             if saved.offset != offset:
-                raise SavedStateError("it is of another offset")  # noqa: TRY301 - as above
+                raise SavedStateError("it belongs to another offset")  # noqa: TRY301 - as above
             self._check_complete(saved)
         except (SavedStateError, StorageError) as error:
             self._refused = dict(offset)

@@ -252,7 +252,7 @@ def unpack(data: bytes, kind: type[T]) -> T:
     magic, number, fields, digest, size = _HEAD.unpack_from(data)
     packed = data[_HEAD.size :]
     if magic != _MAGIC:
-        raise SavedStateError("it is no state of flexwire")
+        raise SavedStateError("it is not a state of flexwire")
     if number != _FORMAT or fields != layout(kind):
         raise SavedStateError("another release of flexwire wrote it")
     if digest != hashlib.sha256(packed).digest()[:16]:

@@ -198,10 +198,10 @@ def read_capture(
 STATE: Final = "state"
 """The name of the saved state in the directory of a run."""
 _LATE: Final = (
-    "these captures are from before the end of those that are in, so they were analyzed alone"
+    "these captures are older than the end of those in the tables, so they were analyzed separately"
 )
 _LOST: Final = (
-    "the state of the analysis before cannot be used ({}), so connections that go on were cut"
+    "the state of the analysis before cannot be used ({}), so continuing connections were cut"
 )
 
 

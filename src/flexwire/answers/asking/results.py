@@ -132,7 +132,7 @@ def _labelled(
         answer.name: answer.labelled(labels) for answer in selected if answer.labelled is not None
     }
     if needs_taker and not takers:
-        raise ArgumentError(f"labels: none of the answers asked for takes labels, got {labels!r}")
+        raise ArgumentError(f"labels: none of the requested answers uses labels, got {labels!r}")
     return tuple(
         replace(
             answer,

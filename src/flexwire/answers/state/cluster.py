@@ -62,7 +62,7 @@ CHANGE_COLUMNS: Final = (
         "changed_offset",
         pa.int64(),
         "the offset of the record that changed it last",
-        "if it is as in the snapshot that the state begins with",
+        "if it has not changed since the snapshot that the state begins with",
     ),
     Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
     Column(
@@ -263,7 +263,9 @@ def cluster_state(
     base = covered.base(at, oldest=to_flag(oldest, "oldest"))
     proven = covered.committed()
     if watermark is not None and watermark < proven:
-        raise refuse("committed_to", f"no less than {proven}, as so much is committed", watermark)
+        raise refuse(
+            "committed_to", f"no less than {proven}, because that much is committed", watermark
+        )
     parts = []
     if base.snapshot is not None:
         parts.append(snapshot_records(spark, log_extent.directory, [base.snapshot]))
@@ -368,8 +370,8 @@ BLOCK: Final = "ProducerIdsRecord"
 READS: Final = {BLOCK: ("broker_id", "broker_epoch", "next_producer_id")}
 COLUMNS: Final = (
     Column("next_producer_id", pa.int64(), "the first producer id that no broker was given"),
-    Column("broker", pa.int32(), "the broker that the last ones went to", "if no record says"),
-    Column("broker_epoch", pa.int64(), "its broker epoch then", "as broker"),
+    Column("broker", pa.int32(), "the broker that received the last ids", "if no record says"),
+    Column("broker_epoch", pa.int64(), "its broker epoch at that time", "as broker"),
     *CHANGE_COLUMNS,
 )
 

@@ -74,7 +74,7 @@ COLUMNS: Final = (
         kind="id",
     ),
     Column("leader_epoch", pa.int32(), "how often a leader was chosen"),
-    Column("partition_epoch", pa.int32(), "how often anything was changed"),
+    Column("partition_epoch", pa.int32(), "how often the partition was changed"),
     Column(
         "is_recovering",
         pa.bool_(),
@@ -86,7 +86,7 @@ COLUMNS: Final = (
         "the brokers that are to have it, the preferred leader first",
         heading="Replicas",
     ),
-    Column("isr", _INTS, "those that have all of it", heading="ISR"),
+    Column("isr", _INTS, "those that have all its records", heading="ISR"),
     Column(
         "elr", _INTS, "those not in the ISR that may lead without loss (KIP-966)", heading="ELR"
     ),

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from flexwire.capture.tls.keylog import KeyLog
 
 
-NO_HANDSHAKE: Final = "it began before the capture did"
-NOT_AT_ONCE: Final = "no record of it opened for very long"
-UNFINISHED: Final = "the last record of it is not whole in the capture"
+NO_HANDSHAKE: Final = "it began before the capture"
+NOT_AT_ONCE: Final = "none of its records could be decrypted for very long"
+UNFINISHED: Final = "its last record is incomplete in the capture"
 MOST_HELD_PACKETS: Final = 4096
 MOST_HELD_BYTES: Final = 2 * 1024 * 1024
 """At most this many bytes of a connection are held until one of its records opens."""

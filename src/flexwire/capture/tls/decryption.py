@@ -40,10 +40,10 @@ _MOST_HELLO: Final = 64 * 1024
 # The descriptions in an alert, after its level (RFC 8446, section 6.1).
 _CLOSE_NOTIFY: Final = b"\x00"
 
-NO_SECRET: Final = "the key logs have no secret of it"  # noqa: S105 - a reason
-NOT_WHOLE: Final = "its handshake is not whole in the capture"
-NOTHING: Final = "it ended within its handshake, or the secret that the key logs have is another's"
-RENEGOTIATED: Final = "it was negotiated anew (TLS 1.2), and is not opened from there on"
+NO_SECRET: Final = "the key logs have no secret for it"  # noqa: S105 - a reason
+NOT_WHOLE: Final = "its handshake is incomplete in the capture"
+NOTHING: Final = "it ended within its handshake, or the key logs have another connection's secret"
+RENEGOTIATED: Final = "it was renegotiated (TLS 1.2), and is not decrypted from there on"
 
 
 class Plaintext(NamedTuple):
@@ -203,7 +203,7 @@ class TlsConnection:
             for number, body in self._messages[end].feed(record.fragment):
                 self._take_hello(end, number, body)
         elif kind == APPLICATION:
-            raise BrokenError("what was sent in it is not sealed")
+            raise BrokenError("its data is not encrypted")
 
     def _take_hello(self, end: Direction, number: int, body: bytes) -> None:
         if number == CLIENT_HELLO and end == "request":
@@ -226,12 +226,12 @@ class TlsConnection:
         suites = SUITES.get(server.version)
         if suites is None:
             name = VERSION_NAMES.get(server.version, f"version {server.version:#06x}")
-            raise BrokenError(f"{name}, where TLS 1.2 and 1.3 are opened")
+            raise BrokenError(f"{name}; only TLS 1.2 and 1.3 are decrypted")
         suite = suites.get(server.suite)
         if suite is None:
-            raise BrokenError(f"the cipher suite {server.suite:#06x}, which is not opened")
+            raise BrokenError(f"the cipher suite {server.suite:#06x}, which is not decrypted")
         if client.has_early_data:
-            raise BrokenError("it begins with early data (0-RTT), which is not opened")
+            raise BrokenError("it begins with early data (0-RTT), which is not decrypted")
         near, far = self._ends["request"], self._ends["response"]
         if server.version == TLS_1_2:
             master = self._keys.master(client.random, server.session)

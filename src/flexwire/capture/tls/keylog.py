@@ -83,7 +83,7 @@ class KeyLog:
             raise CaptureError(reason, source=str(path)) from error
         if not added and self.strange_lines > before:
             raise CaptureError(
-                "no line of it is one of a key log, as CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0",
+                "it has no line of a key log, such as CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0",
                 source=str(path),
             )
 

@@ -27,7 +27,7 @@ _MOST_NUMBERS: Final = 1024  # for one place where a record may begin
 _MOST_OTHERS: Final = 64
 """At most this many handshake records are skipped before the first one that opens."""
 
-DOES_NOT_FIT: Final = "no record of it opens with the secret that the key logs have of it"
+DOES_NOT_FIT: Final = "the secret in the key logs decrypts none of its records"
 
 
 class BrokenError(Exception):
@@ -127,7 +127,7 @@ class RecordStream:
         if record.header[0] == CHANGE_CIPHER and skips:
             return None
         if self.has_opened:
-            raise BrokenError("a record of it does not open, after others that did")
+            raise BrokenError("a later record could not be decrypted, although earlier ones could")
         self._others += 1
         if not skips or self._others > _MOST_OTHERS:
             raise BrokenError(DOES_NOT_FIT)
@@ -188,7 +188,7 @@ class RecordStream:
     def _try(self) -> None:
         self._tries += 1
         if self._tries > MOST_TRIES:
-            raise BrokenError("no record of it was found again after bytes that are missing")
+            raise BrokenError("no record was found after missing bytes")
 
     def _peek(self, place: int) -> TlsRecord | None:
         if len(self._held) < place + HEADER_BYTES:
@@ -196,7 +196,7 @@ class RecordStream:
         kind, major = self._held[place], self._held[place + 1]
         size = int.from_bytes(self._held[place + 3 : place + HEADER_BYTES])
         if kind not in _TYPES or major != 3 or size > MOST_FRAGMENT:  # noqa: PLR2004 - all versions
-            raise BrokenError("no record of TLS stands where one should begin")
+            raise BrokenError("no TLS record begins where one should")
         if len(self._held) < place + HEADER_BYTES + size:
             return None
         return self._record(place, size)

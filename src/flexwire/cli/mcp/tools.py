@@ -144,9 +144,11 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
     if asked.packet is not None:
         if asked.file is None:
-            raise InputError("packet is of a capture: name the capture with file")
+            raise InputError("packet needs a capture: name the capture with file")
         if asked.api or asked.request or asked.version is not None:
-            raise InputError("a capture says what a frame is: leave out api, request and version")
+            raise InputError(
+                "a capture shows the kind of a frame: leave out api, request and version"
+            )
         with root.file(asked.file) as path:
             return frames_of_packet(path, asked.packet)
     request = None if asked.request is None else _of_text(asked.request)
@@ -166,7 +168,7 @@ def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
     if (asked.data is None) == (asked.file is None):
         raise InputError("give the bytes as data, or a file below the root as file")
     if asked.packet is not None:
-        raise InputError("packet is of a frame in a capture: leave out message")
+        raise InputError("packet selects a frame of a capture: leave out message")
     if asked.data is not None:
         raw = _of_text(asked.data)
     else:

@@ -89,7 +89,7 @@ class ViewedCapture:
                 frame = item.frame
                 if (frame.connection, frame.direction, frame.index) == row.place:
                     return item
-        raise CaptureError(f"{self.path}: the frame is not there any more; the file has changed")
+        raise CaptureError(f"{self.path}: the frame no longer exists, because the file has changed")
 
     @property
     def summary(self) -> str:

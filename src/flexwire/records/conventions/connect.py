@@ -312,7 +312,7 @@ def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, A
     entries: dict[Any, tuple[ConnectValue, ConnectValue]] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind in {"array", "map"}:
-            raise MisreadError("a map whose keys are arrays or maps has no like in Python")
+            raise MisreadError("a map whose keys are arrays or maps has no equivalent in Python")
         first, _ = entries.get(key.value, (key, value))
         if type(first.value) is not type(key.value):
             raise MisreadError(f"the keys {first.value} and {key.value} are one key in Python")

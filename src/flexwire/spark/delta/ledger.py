@@ -357,4 +357,6 @@ class Ledger(ABC):
             except CommittedBetweenError:
                 continue
             return self.snapshot()
-        raise FlexwireError(f"{self.directory} is changed by others all the time; try again later")
+        raise FlexwireError(
+            f"{self.directory} is changed by other processes all the time; try again later"
+        )

@@ -261,7 +261,7 @@ class _TaskJob:
         if size > LARGEST_VALUE:
             raise AnalysisError(
                 f"the value of task {number} has {size} bytes, and at most {LARGEST_VALUE} go to "
-                "the driver; what is larger belongs into a file"
+                "the driver; put larger values into a file"
             )
         return _pickled(
             CommittedTask(number, WrittenFiles(task_output.files), value, not lacks_kernels())

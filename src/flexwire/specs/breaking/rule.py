@@ -26,8 +26,8 @@ _COORDINATORS = {MessageType.COORDINATOR_KEY, MessageType.COORDINATOR_VALUE}
 class Breaks(Enum):
     """The kind of damage that a change does."""
 
-    WIRE = "bytes of an existing version are read otherwise than they were written"
-    JSON = "the JSON form, and code that names fields, is read otherwise than it was written"
+    WIRE = "bytes of an existing version are not read as they were written"
+    JSON = "the JSON form, and code that names fields, no longer mean the same"
     SUPPORT = "a peer that speaks an old version is no longer understood"
 
 

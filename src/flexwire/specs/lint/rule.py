@@ -24,7 +24,7 @@ class Category(Enum):
     JAVA = "Kafka's generator writes Java that does not compile or run"
     CONSISTENCY = "no tool refuses the spec, but it does not say what its author meant"
     PEDANTIC = (
-        "a good habit that not all of Kafka's own specs have, and so not asked for by default"
+        "a good habit that not all of Kafka's own specs follow, so it is not checked by default"
     )
 
 

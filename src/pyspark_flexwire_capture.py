@@ -1,7 +1,7 @@
 """Where Spark finds the format "kafka-capture" if nobody registered it.
 
-Spark imports every module with such a name whenever a data source is looked for, and one that fails
-takes all others with it: so nothing is imported here but what Spark itself has.
+Spark imports every module with such a name whenever it looks for a data source, and one that fails
+makes all others fail: so this module imports only what Spark itself has.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class DefaultSource(DataSource):
         return self._source().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the columns of a schema."""
+        """Return the reader of a schema's columns."""
         return self._source().reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return what reads them as files grow."""
+        """Return the reader of growing files."""
         return self._source().streamReader(schema)
 
     def _source(self) -> DataSource:

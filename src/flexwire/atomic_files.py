@@ -48,7 +48,7 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         for directory in reversed(created):
-            with suppress(OSError):  # somebody has put something into it
+            with suppress(OSError):  # somebody has put a file into it
                 directory.rmdir()
         raise
 

@@ -65,7 +65,7 @@ class MissingExtraError(FlexwireError, ModuleNotFoundError):
 
 
 def remedy(extra: str) -> str:
-    """Return what to type if an extra of flexwire is missing.
+    """Return the command that installs a missing extra of flexwire.
 
     >>> remedy("tls")
     "pip install 'flexwire[tls]'"
@@ -246,7 +246,7 @@ class CallError(FlexwireError):
 class ConnectionEndedError(CallError):
     """A broker that ended the connection before its answer was complete.
 
-    ``held`` is how many bytes of the answer had come.
+    ``held`` is the number of received bytes of the answer.
     """
 
     _keywords = ("held",)

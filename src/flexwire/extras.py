@@ -84,7 +84,7 @@ pip install 'flexwire[columnar]'
 
 
 class MissingModule:
-    """Stands for a module that is not installed. Using it raises `MissingExtraError`."""
+    """Replaces a module that is not installed. Using it raises `MissingExtraError`."""
 
     def __init__(self, subject: str, extra: str, module: str) -> None:
         self._given = subject, module, extra
@@ -98,7 +98,7 @@ class MissingModule:
 
 @contextmanager
 def needed_by(subject: str, extra: str) -> Iterator[None]:
-    """Word a package that is missing inside as one that ``subject`` needs, of an extra.
+    """Report a package that is missing inside as one that ``subject`` needs, from an extra.
 
     If two are nested, the outer one makes the error, because the requested function needs its whole
     extra. A missing module of flexwire itself has nothing to do with extras, so its error is not
@@ -114,7 +114,7 @@ def needed_by(subject: str, extra: str) -> Iterator[None]:
 
 
 def missing_extra(subject: str, error: ModuleNotFoundError) -> MissingExtraError | None:
-    """The same where only the module is known; None where no extra brings it.
+    """The same if only the module is known; None if no extra brings it.
 
     >>> print(missing_extra("it", ModuleNotFoundError(name="pyspark.sql")))
     it needs pyspark.sql, which is not installed: pip install 'flexwire[spark]'

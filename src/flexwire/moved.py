@@ -301,7 +301,7 @@ class _Loader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is: import has put the old path's spec into it."""
+        """Leave the module unchanged: import has already set the old path's spec."""
         module.__spec__ = self._spec
 
 

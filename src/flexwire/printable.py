@@ -1,9 +1,9 @@
 r"""The one place that decides what text a terminal, a log or a page may be sent.
 
-Names, paths, client ids and addresses come from files and the network, and a terminal obeys some
-characters rather than showing them: controls (C0, DEL, C1) move its cursor, format characters turn
-the line round or are not seen, separators break it. They become JSON's escapes, so that JSON stays
-valid and keeps its meaning.
+Names, paths, client ids and addresses come from files and the network. A terminal obeys some
+characters rather than showing them: controls (C0, DEL, C1) move its cursor, format characters
+reverse the line or are invisible, and separators break it. They become JSON's escapes, so that JSON
+stays valid and keeps its meaning.
 """
 
 from __future__ import annotations

@@ -55,7 +55,10 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def activate(spark: SparkSession) -> None:
-    """Make a session the active one of this thread: Spark looks names of data sources up there."""
+    """Make a session the active one of this thread.
+
+    Spark looks up the names of data sources there.
+    """
     # PySpark has no shorter public way.
     spark.createDataFrame([], "id bigint")
 

@@ -17,17 +17,17 @@ SEEN: Final = Path(__file__).with_name("seen.json")
 LAST: Final = ROOT / ".build" / "seen"
 # They are sent at moments that a test cannot cause, so they may be seen or not.
 SOMETIMES: Final = {
-    "AssignReplicasToDirs": "a node that has put a partition into another log directory tells it",
-    "UpdateRaftVoter": "a controller that starts may tell which versions it has",
-    "EndQuorumEpoch": "a leader that goes before it is replaced sends it",
-    "FetchSnapshot": "a node asks for it that is so far behind that the log was cut since",
+    "AssignReplicasToDirs": "a node sends it after it has moved a partition to another log directory",
+    "UpdateRaftVoter": "a controller that starts may report its versions",
+    "EndQuorumEpoch": "a leader that resigns before it is replaced sends it",
+    "FetchSnapshot": "a node requests it if it is so far behind that the log was truncated since",
 }
-_SHARE_39: Final = "share groups came with 4.0: of 3.9 no client sends it"
-_STREAMS: Final = "Kafka Streams of 4.4 sends it, which is not published with the rest"
+_SHARE_39: Final = "share groups came with 4.0: no client of 3.9 sends it"
+_STREAMS: Final = "Kafka Streams 4.4 sends it, and is not published with the other jars"
 # The APIs that no client or node sends here, and the reason, by release.
 UNSEEN: Final[dict[str, dict[str, str]]] = {
     "3.9.2": {
-        "ControlledShutdown": "brokers of a cluster with ZooKeeper send it",
+        "ControlledShutdown": "only brokers of a ZooKeeper cluster send it",
         "ShareGroupHeartbeat": _SHARE_39,
         "ShareGroupDescribe": _SHARE_39,
         "ShareFetch": _SHARE_39,
@@ -48,7 +48,7 @@ UNSEEN: Final[dict[str, dict[str, str]]] = {
     },
 }
 # The same for a cluster of one node.
-_ALONE: Final = "one node has nobody to send it to"
+_ALONE: Final = "a single node has no node to send it to"
 ONE_NODE: Final = {
     "AlterPartition": _ALONE,
     "BeginQuorumEpoch": _ALONE,

@@ -26,7 +26,7 @@ FIRST = {one.library: one for one in LIBRARIES}
 # The trial's name of a client, without its release, and its library.
 TRIED = {
     "kafka-clients": "kafka-clients (Java)",
-    "librdkafka": "librdkafka and what is built on it",
+    "librdkafka": "librdkafka and the libraries built on it",
     "sarama": "Sarama",
     "kafka-go": "kafka-go",
     "KafkaJS": "KafkaJS",
@@ -170,5 +170,5 @@ def test_the_trial_has_both_sides_of_the_first_releases() -> None:
             newer = numbers(release) >= numbers(library.works_from)
             sides.setdefault(library.library, set()).add(newer)
     assert [one for one, seen in sides.items() if seen == {True, False}] == [
-        "kafka-clients (Java)", "librdkafka and what is built on it", "Sarama", "kafka-go",
+        "kafka-clients (Java)", "librdkafka and the libraries built on it", "Sarama", "kafka-go",
     ]  # fmt: skip

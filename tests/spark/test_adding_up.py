@@ -133,7 +133,7 @@ def test_the_page_has_the_first_releases_where_a_client_breaks_on_kafka_4(tmp_pa
     captured = clients_of_all_kinds(tmp_path / "capture")
     page = render(measured(captured))
     assert "First releases that work on Kafka 4" in page
-    assert "librdkafka and what is built on it" in page
+    assert "librdkafka and the libraries built on it" in page
     assert "sarama pull request 2574 (2023-08-07)" in page
     # The table says nothing about an older release.
     assert gather_audit(summed(captured), ["3.6"]).libraries == ()

@@ -21,8 +21,9 @@ This page shows what codecs of other projects do with the test vectors of Apache
 - **right**: the codec did what Apache Kafka does. **No tags** is how many of these lost unknown
   tagged fields, which KIP-482 allows.
 - **failed**: it read another content, crashed, or did not answer within 2 seconds.
-- **refused** and **taken**: it refused a valid message, or read what Apache Kafka refuses.
-- **remarks**: it differs where Apache Kafka reads bytes that it would not write. That is no
+- **refused** and **taken**: it refused a valid message, or accepted bytes that Apache Kafka
+  refuses.
+- **remarks**: it differs where Apache Kafka reads bytes that it would not write. This is not a
   deviation.
 - **unknown**: the codec has no such message or version, or has no JSON to encode from.
 
@@ -39,8 +40,8 @@ _COLUMNS = (
     ("unsupported", "notAsked"),
 )
 _DETAILS = """
-A program that writes a message again shows less than one that prints JSON: two mistakes that cancel
-each other stay unseen. Only Java's was asked to encode from JSON too.
+A program that writes a message again proves less than one that prints JSON: two mistakes that
+cancel each other are not detected. Only Java's was asked to encode from JSON too.
 
 """
 _NOTES = {

@@ -23,10 +23,10 @@ PAGE = DOCS / "real-brokers.md"
 _HEAD = """# What was seen on real brokers
 
 `make kafka` starts Kafka {releases} from Maven Central, the last as a cluster of three combined
-nodes. A tap stands before every listener: those for clients, for SASL and of the controllers.
+nodes. A tap is in front of every listener: those for clients, for SASL and of the controllers.
 Kafka's own admin client, producers, consumers, share consumers and Streams, and librdkafka, use
-every API that they have. What the nodes send to each other is captured too. Then `flexwire call`
-asks every API in every version that the release offers. `tests/kafka/test_every_api.py` checks that
+every API that they have. The traffic between the nodes is captured too. Then `flexwire call` sends
+every API in every version that the release offers. `tests/kafka/test_every_api.py` checks that
 
 - every message decodes, and encodes to the same bytes;
 - every record that was sent is in the capture, as the consumers read it;
@@ -42,7 +42,7 @@ of these were answered. `python -m tools.pages.real_brokers` writes this page.
 """
 _NOBODY = """
 ## What nobody sends here
-`call` asks these APIs too, where brokers offer them.
+`call` sends these APIs too, if brokers offer them.
 
 | API | release | why not |
 |---|---|---|

@@ -339,7 +339,7 @@ def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:
 
 
 def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:
-    """Return the error codes in a response, in their order, as far as it can be read."""
+    """Return the error codes in a response, in their order, up to the end of what can be read."""
     codes: list[int] = []
     with suppress(*_UNREADABLE):
         response = parse_response(beginning(payload), request.api_key, request.api_version)

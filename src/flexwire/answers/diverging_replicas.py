@@ -50,7 +50,7 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
     log, or if it is older than the replicas, the replica with the higher leader epoch is read. If
     two have one epoch, the longer one is read.
 
-    Leader epochs are compared, not bytes. A replica that is only behind has no row.
+    Leader epochs are compared, not bytes. A replica that only lags has no row.
     """
     logs = tables.internal
     if logs is None:

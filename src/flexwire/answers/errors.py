@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, DaySums, returns
 from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time

@@ -134,7 +134,7 @@ ANSWER_NAME: Final = "group_offsets"
 """The answer from whose rows a plan is made."""
 
 _COLUMNS: Final = ("group", "topic", "partition", "offset")
-# The tool splits the file into lines before it looks at quotes.
+# The tool splits the file into lines before it reads quotes.
 _LINE_BREAK: Final = "\n"
 
 

@@ -149,7 +149,7 @@ def _with_generation(proven: DataFrame) -> DataFrame:
 
 
 def _sums() -> list[SparkColumn]:
-    """Return the columns of the answer by generation, and whether the generation is there."""
+    """Return the columns of the answer by generation, and whether the generation is known."""
     is_there, is_classic = F.col("is_there"), F.col("protocol") == PROTOCOL
     joins = is_there & is_classic
     took = F.unix_micros(F.max(F.when(joins, F.col("answered")))) - F.unix_micros(

@@ -155,7 +155,7 @@ _COUNTS, _PENDING, _ABORTED = "counts", "pending", "aborted"
 
 
 def _short(end: str) -> SparkColumn:
-    """Return how far a commit is behind an end; a client may commit any offset at all."""
+    """Return how far a commit is behind an end; a client may commit any offset."""
     short = F.try_subtract(end, "committed_offset")
     return F.when(short < 0, 0).otherwise(short)
 

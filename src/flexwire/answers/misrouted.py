@@ -1,4 +1,4 @@
-"""Misrouted connections: clients that reached another broker or cluster than they meant."""
+"""Misrouted connections: clients that reached another broker or cluster than intended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# The error with which a broker refuses a client that meant another broker (KIP-1242).
+# The error with which a broker refuses a client that intended another broker (KIP-1242).
 _REFUSED: Final = next(code for code, name in ERROR_NAMES.items() if name == "REBOOTSTRAP_REQUIRED")
 _BY: Final = ("client_id", "address", "broker", "cluster_id", "node_id")
 COLUMNS: Final = (
@@ -42,7 +42,7 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def misrouted(tables: AnalysisTables) -> DataFrame | None:
-    """Return the connections that a broker refused because the client meant another broker.
+    """Return the connections that a broker refused because the client intended another broker.
 
     Since KIP-1242 (Kafka 4.4) a client can say in ApiVersions which broker of which cluster it
     connects to. A broker that is another one responds with REBOOTSTRAP_REQUIRED. Older brokers and

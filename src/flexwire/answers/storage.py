@@ -109,9 +109,9 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     Superseded records are exact, by 128 bits of a hash of the key. Tasks compared the keys of each
     partition when its log was read. As in Kafka's log cleaner, a record of an aborted transaction
     replaces nothing and is removed itself. A tombstone that is the last record of its key does not
-    count; compaction removes it after delete.retention.ms. A log does not tell whether its topic is
-    compacted, nor when, and the active segment never is. Percentiles of batches are exact below
-    100 kB; larger ones are rounded down to five digits.
+    count; compaction removes it after delete.retention.ms. A log does not show whether and when its
+    topic is compacted. The active segment is never compacted. Percentiles of batches are exact
+    below 100 kB; larger ones are rounded down to five digits.
     """
     logs = tables.logs
     if logs is None:

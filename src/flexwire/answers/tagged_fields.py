@@ -63,7 +63,7 @@ COLUMNS: tuple[Column, ...] = (
 def tagged_fields(tables: AnalysisTables) -> DataFrame:
     """Return each tagged field, its place, and the software of the client.
 
-    A known field is there if it does not have its default, because Kafka writes no others.
+    A known field is on the wire if it does not have its default, because Kafka writes no others.
     ``bytes`` are the bytes of values, without tag and size. Tags that the catalog does not know
     come from newer releases or other software, or are wrong. The software that a client names on
     its connection counts for all its messages. Bodies that do not decode are missing, but fields in

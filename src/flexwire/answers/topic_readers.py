@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, DaySums, address, returns
 from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time

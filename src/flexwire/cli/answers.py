@@ -144,7 +144,7 @@ def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> No
 
 
 def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the one answer from which a plan can be made; refuse others."""
+    """Return the only answer from which a plan can be made; refuse others."""
     from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:

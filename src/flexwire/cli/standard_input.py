@@ -1,6 +1,6 @@
 """``-`` instead of a file: standard input, kept in a private file while a command reads it.
 
-The reader of a file may look at its name, read it twice, or let other processes read it. Therefore
+The reader of a file may use its name, read it twice, or let other processes read it. Therefore
 standard input is copied into a file with the name that such a file would have, and the file is
 removed at the end.
 """

@@ -413,7 +413,7 @@ class Broker(Closeable):
 
 
 def _deviating(answered: BrokerAnswer, kind: type[Message], body: bytes) -> BrokerAnswer:
-    """Return the answer with the readable parts of a body that is not Kafka's."""
+    """Return the answer with the readable parts of a body that deviates from Kafka's format."""
     version = answered.response_version
     try:
         return replace(answered, response=kind.decode(body, version, lenient=True))

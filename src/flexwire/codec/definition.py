@@ -279,7 +279,7 @@ class Definition:
     def encode_generated(
         self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> bytes:
-        """Encode with generated code alone, which refuses unusual values."""
+        """Encode with generated code only, which refuses unusual values."""
         encoder = self._encoders.get(version if encoding is _KAFKA else (version, encoding))
         if encoder is None:
             encoder = self._encoder(version, encoding)

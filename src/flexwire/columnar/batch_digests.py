@@ -64,7 +64,8 @@ _OF_RECORDS: Final = (
 DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
 """The sums over a batch's records. A tombstone is a record with a key and a null value. ``oldest``
 and ``newest`` are the lowest and highest timestamp in milliseconds, without timestamps of -1."""
-# Each size below _EXACT is a class. Above it there are _HALF classes up to each power of two.
+# Each size below _EXACT is a class. Above this limit there are _HALF classes up to each power of
+# two.
 _HALF: Final = 64
 _EXACT: Final = 2 * _HALF
 SIZES: Final = _HALF * 26

@@ -443,7 +443,7 @@ class RecordReader:
         if after is None:
             after = self._search.next_batch(self.position + 1)
             if self._is_cut and after == len(self._data):
-                # The next batch may begin here, and end in what follows.
+                # The next batch may begin here, and end in later bytes.
                 self.partial = PartialBatch(self.position, after - self.position, None)
                 self.position = after
                 return

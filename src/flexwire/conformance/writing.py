@@ -46,7 +46,7 @@ LEARNED_FROM: Final = {
 
 
 def own_name() -> str:
-    """Return a new name for what one run creates."""
+    """Return a new name for the objects that one run creates."""
     return f"{PREFIX}{secrets.token_hex(8)}"
 
 

@@ -98,7 +98,10 @@ class MockBrokers:
         )
 
     def create_topic(self, name: str, partitions: int, replicas: int) -> None:
-        """Create a topic; its partitions get leaders in turn. `FlexwireError` if it exists."""
+        """Create a topic; its partitions get different leaders in turn.
+
+        `FlexwireError` if it exists.
+        """
         code = self._library.rd_kafka_mock_topic_create(
             self._cluster, name.encode(), partitions, replicas
         )

@@ -42,7 +42,7 @@ _BARE_EVERY = 5
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A record to produce, or one that came back; equal if key, value and headers are equal."""
+    """A record to produce or a consumed one; equal if key, value and headers are equal."""
 
     topic: str
     key: bytes | None

@@ -501,7 +501,7 @@ SUM_COLUMNS: Final = {
 """All columns of sums."""
 
 
-# After this many rows, sums are handed over.
+# After this many rows, sums are returned.
 _MOST: Final = 1 << 16
 
 

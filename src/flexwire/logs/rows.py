@@ -22,7 +22,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """How rows are made of logs.
+    """How rows are made from logs.
 
     ``groups`` are the columns by which records are counted; without any, the rows are records.
     ``mode`` decides about damage: "PERMISSIVE" makes a row of it, "FAILFAST" an error. Damage that

@@ -245,7 +245,7 @@ def _read_int16(data: bytes, what: str) -> int:
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
     """Replace the bytes that a consumer gave to its group by the messages in them.
 
-    A client may put anything there, so other bytes stay unchanged.
+    A client may send any bytes here, so other bytes stay unchanged.
     """
     for field, name in _CONSUMER_PROTOCOL_MESSAGES.items():
         data = base64.b64decode(member[field])

@@ -2,7 +2,7 @@
 
 A broker passes on the data of group members, and the protocol type of the group says what it is:
 "consumer" for KafkaConsumer and its imitations, "connect" for Connect's workers. Both begin with an
-int16 version. A member may put anything there, so other bytes stay unchanged.
+int16 version. A member may send any bytes here, so other bytes stay unchanged.
 
 Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
 specs: its layout is that of ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,

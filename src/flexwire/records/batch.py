@@ -201,7 +201,7 @@ def property_of(read: Callable[[RecordBatch], list[Record]]) -> property:
     return property(read, doc=_RECORDS.__doc__)
 
 
-# The getter as it is written in the class.
+# The getter as the class defines it.
 _RECORDS = RecordBatch.records
 
 

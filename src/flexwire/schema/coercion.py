@@ -84,7 +84,7 @@ class Members:
         return _near(key, keys)
 
     def scalar(self, key: str) -> JsonScalar | None:
-        """Return the member if it is there; an object or an array is an error."""
+        """Return the member if it exists; an object or an array is an error."""
         node = self._nodes.get(key)
         if node is None or isinstance(node, JsonScalar):
             return node

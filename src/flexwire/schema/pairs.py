@@ -106,7 +106,7 @@ class StructurePair:
 
     @property
     def same_flexibility(self) -> bool:
-        """True if both are flexible or neither."""
+        """True if both are flexible, or neither is."""
         return self.old.flexible == self.new.flexible
 
     @cached_property

@@ -82,7 +82,7 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
     ``legacy`` also reads every spec of earlier releases: ``flexibleVersions`` may be missing (then
     no version is flexible), a tagged structure may leave out its ``versions``, and text after the
     spec is ignored. ``kip`` is ``strict`` with a rule of KIP-482: a tag without ``taggedVersions``
-    is there in all flexible versions. Kafka's generator and the other modes refuse such a field.
+    exists in all flexible versions. Kafka's generator and the other modes refuse such a field.
     ``draft`` is the grammar of KIP-482's first draft: ``versionsWithOptional`` are the flexible
     versions, and ``optionalFields`` are fields that are tagged in all of them.
 

@@ -1,8 +1,8 @@
 """Resolve a message spec into the schema of one version. Every decision is made here, once.
 
-The decisions are: whether a field is there, inline or tagged, compact, nullable, and what its
-default is. All executors use the result unchanged. Source: KIP-482, "JSON Schemas" and
-"Serialization", and Kafka's own rules where the released code says more.
+The decisions are: whether a field exists, inline or tagged, compact, nullable, and its default. All
+executors use the result unchanged. Source: KIP-482, "JSON Schemas" and "Serialization", and Kafka's
+own rules where the released code says more.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Position:
 
 
 FIRST = Position(1, 1)
-"""The place of findings about a whole message; no field is there."""
+"""The place of findings about a whole message; no field has this place."""
 
 PRIMITIVES = frozenset(
     {

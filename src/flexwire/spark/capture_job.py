@@ -93,9 +93,9 @@ LEAST_BYTES: Final = 1 << 30
 """A smaller capture is surveyed by one task, in two seconds: cutting it up would save no time."""
 
 LOOKED_BY_TASK: Final = 1000
-"""A task looks at this many files: in a store it waits for them for twenty seconds."""
+"""A task examines this many files: in a store it waits for them for twenty seconds."""
 MOST_LOOKING: Final = 256
-"""At most this many tasks look at files, because the driver writes a list of files for each."""
+"""At most this many tasks examine files, because the driver writes a list of files for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def survey_capture(
 
 
 def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput) -> int:
-    """Let tasks look at the files if there are many, and return the number of these tasks."""
+    """Let tasks examine the files if there are many, and return the number of these tasks."""
     files = request.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
     if len(files) <= size:
@@ -180,7 +180,7 @@ def _look(number: int, task_output: TaskOutput) -> None:
 
 
 def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] | None:
-    """Return the looks of the tasks at all files, in order; None if no task has looked."""
+    """Return the tasks' results for all files, in order; None if no task has examined them."""
     if not look_tasks:
         return None
     return [

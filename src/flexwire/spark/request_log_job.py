@@ -80,7 +80,7 @@ class RequestLogPlan:
 
     @property
     def total(self) -> int:
-        """About how many bytes of lines there are."""
+        """The approximate number of bytes of lines."""
         return sum(file.weight for file in self.files)
 
 

@@ -7,8 +7,8 @@ key logs ─▶ sealed file ─▶ each task reads all captures, opens its share
 A connection goes from file to file, and what opens a record depends on all records before it. So
 tasks divide the connections, and not the files.
 
-The secrets are in no file, plan, log or message as they are. Spark may write what travels with a
-task to a disk, so only a key travels: of one job, and useless without the file that it seals. The
+The secrets are in no file, plan, log or message as they are. Spark may write the data of a task to
+a disk, so only a key is sent with it: a key of one job, useless without the file that it seals. The
 plain captures lie in a private directory, which is removed in the end.
 """
 

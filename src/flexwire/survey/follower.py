@@ -360,7 +360,7 @@ class _FollowedFiles:
         self._begins: dict[str, tuple[int, int | None]] = {}
 
     def know(self, files: Mapping[str, FollowedFile]) -> None:
-        """Take over when files begin, from a follower that has looked at them."""
+        """Copy the beginnings of files from a follower that has examined them."""
         self._begins |= {
             name: (file.read, file.begins_us) for name, file in files.items() if file.begins_us
         }
@@ -395,7 +395,7 @@ class _FollowedFiles:
 
 
 def _looks(files: list[InputFile]) -> Iterator[FileLook]:
-    """Yield the looks at files, without those that were removed: they are not listed next time."""
+    """Yield the results for files, without removed files: they are not listed next time."""
     for first in range(0, len(files), _LOOKED_AT_ONCE):
         some = files[first : first + _LOOKED_AT_ONCE]
         try:

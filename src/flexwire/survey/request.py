@@ -220,7 +220,7 @@ LOOK_BYTES: Final = 1 << 20
 
 # Each read from a store asks for at least this many bytes, however many files are read at once.
 _LEAST_PIECE = 256 * 1024
-# A look at a file in a store spends most of its time waiting.
+# Examining a file in a store is mostly waiting.
 _LOOKS_AT_ONCE = 16
 
 

@@ -78,9 +78,9 @@ def list_readable_files(
 ) -> list[InputFile] | None:
     """Return the readable files in the order of the capture, and tell the survey of the others.
 
-    ``looks`` are the looks at the files, in their order, if the caller has looked already. Returns
-    None if a file cannot be read and must not be skipped. Raises `StorageError`
-    for a file that is gone or changed since it was listed.
+    ``looks`` are the results for the files, in their order, if the caller has already examined
+    them. Returns None if a file cannot be read and must not be skipped. Raises `StorageError` for a
+    file that is gone or changed since it was listed.
     """
     looks = look_at_readable_files(request, survey, looks)
     return None if looks is None else [look.source for look in looks]
@@ -89,7 +89,7 @@ def list_readable_files(
 def look_at_readable_files(
     request: AnalysisRequest, survey: Survey, looks: Sequence[FileLook] | None = None
 ) -> list[FileLook] | None:
-    """Return the looks at the files that `list_readable_files` returns, in the same order."""
+    """Return the results for the files that `list_readable_files` returns, in the same order."""
     looks = look_at_files(request.files) if looks is None else looks
     survey.unreadable = [look.error for look in looks if look.error is not None]
     if survey.unreadable and not request.skip_unreadable:
@@ -256,7 +256,7 @@ def _anew(survey: Survey, reason: str) -> Survey:
 
 
 LOOKED_AT: Final = 4
-"""How many first files of a capture are looked at.
+"""How many first files of a capture are examined.
 
 For several hosts, each host begins with one file.
 """

@@ -164,7 +164,7 @@ def _indices(place: Words, mask: Words) -> pa.Array:
 
 def _api_names(messages: pa.StringArray) -> pa.StringArray:
     """Return the name of each message's API."""
-    # Messages repeat, so each different one is looked at once.
+    # Messages repeat, so each different message is examined once.
     different = messages.dictionary_encode()
     names = pc.replace_substring_regex(different.dictionary, _API_WORDS, "")
     return names.take(different.indices)

@@ -61,7 +61,7 @@ class TapStatistics:
     not_requests: int = 0
     """Frames of clients that are not requests of a known api key; passed on."""
     not_frames: int = 0
-    """Times that one direction of a connection stopped being frames; passed on as it came."""
+    """Times that one direction of a connection no longer had frames; passed on unchanged."""
     unpaired: int = 0
     """Responses without their request, or too short to be one; passed on."""
     gssapi: int = 0
@@ -75,7 +75,7 @@ class TapStatistics:
     too_long_to_rewrite: int = 0
     """The same that were passed on before they were whole, because too much was held."""
     not_rerouted: int = 0
-    """Advertised addresses that stayed as they are, because no listener could be opened."""
+    """Advertised addresses that stayed unchanged, because no listener could be opened."""
     stamped: int = 0
     """Requests that were forwarded with header tags of the tap."""
     unstamped_not_flexible: int = 0

@@ -294,10 +294,10 @@ class AnalysisTables:
 
     ``message`` returns the table of one message ("FetchRequest"), or None. ``logs`` is None if no
     log segments were given. ``narrow`` returns a message's table with only these columns, if the
-    tables are files. (Spark itself would read all fields of arrays in arrays.) ``internal`` is
-    there while logs with internal topics are analysed, because no table has their content.
-    ``opened`` is the output from which the tables were opened. If the tables are of a span of time,
-    ``named`` returns the whole table of a message that names topics.
+    tables are files. (Spark itself would read all fields of arrays in arrays.) ``internal`` is set
+    while logs with internal topics are analysed, because no table has their content. ``opened`` is
+    the output from which the tables were opened. If the tables are of a span of time, ``named``
+    returns the whole table of a message that names topics.
 
     The total of sums by day (`flexwire.answers.asking.day_sums`) has three more. ``told`` returns
     the names of topics that are known from kept sums. ``learned`` is the table of names that

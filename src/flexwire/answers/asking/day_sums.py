@@ -1,4 +1,4 @@
-"""Sums of one day: the part of an answer that later days, and later facts, leave as it is.
+"""Sums of one day: the part of an answer that later days and facts do not change.
 
 An answer that can be added up consists of two functions
 (`flexwire.answers.asking.answer.DaySums`). ``part`` reads the rows of some days and returns sums,
@@ -6,7 +6,7 @@ each of one day. ``total`` adds up the sums of all days and returns the answer's
 itself is ``total(part(tables))``, so there is no second way to compute it. Only `latency` reads all
 rows without days, by the same functions, because what its part keeps for other days costs time.
 
-A part is a function of the files of its day alone. But a later analysis may learn the name of a
+A part is a function only of the files of its day. But a later analysis may learn the name of a
 topic, or that a request was answered. So a part keeps an id whose name is unknown, and the key of a
 request without a response, and ``total`` looks these up. That is why the sums of a day stay right
 as long as the files of that day stay.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -78,7 +78,7 @@ def response_columns(**columns: Column) -> Column:
 
 
 def members(member_id: Column, reason: Column | None = None) -> Column:
-    """Return the one member of a request, as an array."""
+    """Return the only member of a request, as an array."""
     why = F.lit(None).cast("string") if reason is None else reason
     return F.array(F.struct(member_id.alias("member_id"), why.alias("reason")))
 

@@ -136,7 +136,7 @@ class InternalLogs:
         return None if state is None else self._cached("partitions", lambda: partitions(state))
 
     def topic_names(self) -> DataFrame:
-        """Return the names of topics by ``topic_id``, if the cluster's metadata is there."""
+        """Return the names of topics by ``topic_id``, if the cluster's metadata is available."""
         try:
             placed = self.partitions()
         except CaptureError:

@@ -127,7 +127,7 @@ def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> D
         return None
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
     frames = tables.frames.where(is_answer & F.col("api_name").isin(names))
-    # A connection may reuse a correlation id, but not at the same moment.
+    # A connection may reuse a correlation id, but not while it is in use.
     pairs = frames.select(
         "api_name",
         *frame,

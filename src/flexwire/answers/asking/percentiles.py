@@ -1,4 +1,4 @@
-"""Percentiles that depend on the values alone, and not on how tables are split into tasks.
+"""Percentiles that depend only on the values, and not on how tables are split into tasks.
 
 The percentile p is the least value that p percent of the values do not exceed. `percentile` is an
 aggregate that can be combined with other aggregates. Three of them hold the values three times, and

@@ -217,7 +217,7 @@ class AnswerResult:
 
 
 def _add_up_neighbours(summed: dict[int, list[float]]) -> dict[int, list[float]]:
-    """Add up neighbouring moments until there are few enough."""
+    """Combine neighbouring moments until there are few enough."""
     moments = sorted(summed)
     if len(moments) <= MOST_MOMENTS:
         return summed

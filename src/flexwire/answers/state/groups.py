@@ -35,7 +35,7 @@ OPENED: Final = {
 def open_consumer_protocol(rows: DataFrame) -> DataFrame:
     """Replace the bytes in ``subscription`` and ``assignment`` by the fields of `OPENED`.
 
-    A client may put any bytes there. Bytes that are not such a message become null.
+    A client may send any bytes here. Bytes that are not such a message become null.
     """
     opened = pa.schema(
         {name: message_type(of).field(field).type for name, (of, field) in OPENED.items()}

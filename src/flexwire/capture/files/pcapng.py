@@ -375,7 +375,7 @@ class PcapngWriter(Closeable):
             os.ftruncate(file.fileno(), size)
             file.seek(size)
         except OSError:
-            # The tail stays as it is, and the next frames go to a new file: readers tolerate a
+            # The tail stays unchanged, and the next frames go to a new file: readers tolerate a
             # truncated tail, but not blocks after it.
             self._size = self._header_size + self.max_bytes
         else:

@@ -80,7 +80,7 @@ _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
 def begins_as_capture(head: bytes) -> bool:
-    """Return whether this head begins a pcap or pcapng file that is not compressed."""
+    """Return whether these first bytes begin a pcap or pcapng file that is not compressed."""
     return head[:4] == SECTION_MAGIC or head[:4] in PCAP_MAGICS
 
 

@@ -88,7 +88,7 @@ class Pairing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._clients = ClientIds(state["_clients"])
-        # A waiting frame is put back in place with its entry.
+        # A waiting frame returns to its place with its entry.
         states = self._states
         self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]

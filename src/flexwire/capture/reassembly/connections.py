@@ -488,7 +488,7 @@ class Account:
         """Take in, when a direction has ended, which of its bytes are in no frame."""
         self._repeated += stream.repeated
         self._late += stream.late
-        # They have been noted as a frame that has an error.
+        # They have already been noted as a frame with an error.
         self._early += stream.early
         self._unreadable -= stream.early
 

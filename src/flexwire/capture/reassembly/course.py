@@ -76,7 +76,7 @@ class _Reach:
         self.is_seen = self.is_told = self.is_anchored = True
 
     def acknowledge(self, sequence: int) -> None:
-        """Take in how far the other end has acknowledged this one."""
+        """Record how far the other end has acknowledged this one."""
         if not self.is_told:
             self.is_told = True
             self.low = self.high = sequence

@@ -55,7 +55,7 @@ _CHUNKS_HELD = 4
 
 
 class QueuedFile(NamedTuple):
-    """A file that is not begun, and its clock at its first segment."""
+    """A file that has not begun, and its clock at its first segment."""
 
     first_us: int
     file: str

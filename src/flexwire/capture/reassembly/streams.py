@@ -104,7 +104,7 @@ class Stream:
         self._base = self._next = sequence
 
     def acknowledge(self, sequence: int) -> None:
-        """Take in how far the receiver has acknowledged the stream."""
+        """Record how far the receiver has acknowledged the stream."""
         if not self.started and self._acknowledged is None:
             self._base = self._next = sequence
         acknowledged = self._next if self._acknowledged is None else self._acknowledged

@@ -72,7 +72,7 @@ class KeyLog:
         return self._secrets.get(random, {})
 
     def add_file(self, path: Path) -> None:
-        """Take in a key log; `CaptureError` for one that cannot be read, or holds no secret."""
+        """Add a key log; `CaptureError` for one that cannot be read, or holds no secret."""
         before, added = self.strange_lines, 0
         try:
             with path.open("rb") as file:

@@ -99,7 +99,7 @@ class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unkn
 
 
 class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A capture, and which of its frames: those that fit every list that is not empty."""
+    """A capture, and the selection of its frames: those that match every non-empty list."""
 
     file: Annotated[_Name, Meta(description="A capture below the root.")]
     connection: Annotated[

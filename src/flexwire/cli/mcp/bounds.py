@@ -17,7 +17,7 @@ from flexwire.printable import printable
 MOST_CHARACTERS: Final = 50_000
 """The approximate number of characters of the longest answer."""
 LONGEST_TEXT: Final = 2_000
-"""The most characters of one value; of a longer one only the beginning is there."""
+"""The most characters of one value; a longer value is truncated."""
 MOST_PLACES: Final = 20
 """An answer names at most this many places with omissions."""
 _SHORTEST_TEXT: Final = 20
@@ -29,7 +29,7 @@ _RESERVE: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of an answer, and how many ``more`` there are after them."""
+    """Rows of an answer, and how many ``more`` rows follow."""
 
     rows: list[Any]
     more: int = 0

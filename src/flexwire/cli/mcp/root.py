@@ -28,8 +28,8 @@ class OutsideRootError(FlexwireError):
     """A path that is not below the root of a server, or not a file that may be read."""
 
 
-# Linux has a path for each open descriptor. A file that is opened by it is the file which the
-# descriptor was opened for, whatever stands under the file's name by then.
+# Linux has a path for each open descriptor. A file that is opened by it is the file of the
+# descriptor, whatever the file's name refers to by then.
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 _DESCRIPTOR: Final = re.compile(rf"{_DESCRIPTORS}/\d+")
 # Only to check, neither to read nor to wait for: a pipe without a writer would wait.
@@ -42,7 +42,7 @@ class ServedRoot:
 
     A name is looked up part by part, each below the directory that is already open, and no symbolic
     link is followed. The file that is read is the file that was checked, even if somebody replaces
-    it by a link meanwhile. That takes Linux. Elsewhere a name is only looked at before it is
+    it by a link meanwhile. That takes Linux. On other systems a name is only checked before it is
     opened.
     """
 
@@ -118,7 +118,7 @@ class ServedRoot:
             try:
                 with self.directory(place) as path, os.scandir(path) as listed:
                     entries = sorted(islice(listed, MOST_SEEN + 1), key=lambda entry: entry.name)
-                    # Before the directory is closed: an entry is looked at below it.
+                    # Before the directory is closed: an entry is examined below it.
                     inner = [
                         below for entry in entries if (below := self._sort_in(place, entry, found))
                     ]

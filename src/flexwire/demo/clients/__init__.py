@@ -18,7 +18,7 @@ class DemoClient(Protocol):
     """A module with a client's part in the demo."""
 
     def run(self, bootstrap: str) -> ClientOutcome:
-        """Talk to the cluster at ``bootstrap`` ("host:port,…") and return what came of it.
+        """Talk to the cluster at ``bootstrap`` ("host:port,…") and return the outcome.
 
         Raises only unexpected errors; a failed check is in the outcome.
         """

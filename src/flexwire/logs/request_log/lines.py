@@ -87,7 +87,7 @@ class LineUnwrapper:
         self._waiting: dict[bool, _LineParts] = {}
 
     def unwrap(self, line: Line) -> Line | None:
-        """Return a line without its envelope; None for a part, until the last one has come."""
+        """Return a line without its envelope; None for a part, until the last part has come."""
         part = _part(line)
         if part is None:
             return line

@@ -94,7 +94,7 @@ class DeltaLedger(Ledger):
         return self.out.child(LEDGER)
 
     def snapshot(self) -> DeltaLedgerSnapshot:
-        """Return the ledger as it is now."""
+        """Return the current ledger."""
         return DeltaLedgerSnapshot(open_table(self.directory), self.directory)
 
     def _commit(self, old: DeltaLedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:

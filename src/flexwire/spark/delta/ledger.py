@@ -86,7 +86,7 @@ _FANOUT: Final = 16
 """This many files of about the same size become one file."""
 _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
-"""A file of at least this many rows or bytes stays as it is."""
+"""A file of at least this many rows or bytes stays unchanged."""
 _NEXT: Final = timedelta(microseconds=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)

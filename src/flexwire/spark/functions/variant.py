@@ -91,7 +91,7 @@ def variants(values: Iterable[Any]) -> pa.StructArray:
 
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
-    # The common types are looked up. For a subclass, its bases are checked.
+    # The common types are in a lookup table. For a subclass, its bases are checked.
     write = WRITERS.get(type(value))
     if write is not None:
         return write(value)

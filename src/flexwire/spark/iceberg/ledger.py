@@ -98,7 +98,7 @@ class IcebergLedger(Ledger):
         return self.out.child(LEDGER)
 
     def snapshot(self) -> IcebergLedgerSnapshot:
-        """Return the ledger as it is now."""
+        """Return the current ledger."""
         opened = self.opened or open_catalog(self.out, self.catalog)
         with iceberg_failures(self.directory, "open"):
             table = load(opened, self.catalog.place.database, LEDGER)

@@ -73,7 +73,7 @@ class LeftWork:
         packed = self.directory.read(self.name)
         if hashlib.sha256(packed).hexdigest() != self.digest:
             raise AnalysisError(f"{self.name} was written by something else")
-        # The task brought the digest of the file.
+        # The task sent the digest of the file.
         work = pickle.loads(packed)  # noqa: S301 - our own bytes
         del packed
         return work(number, task_output)

@@ -38,7 +38,7 @@ TASK_BYTES: Final = 1 << 30
 """A task joins parts of about this many bytes."""
 
 LEAST_PARTS: Final = 8
-"""A table with fewer files is left as it is: joining takes half as long as making the files."""
+"""A table with fewer files is not changed: joining takes half as long as making the files."""
 
 # At most one part in this many of all tables' bytes is written again.
 _REWRITTEN: Final = 3

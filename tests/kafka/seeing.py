@@ -17,7 +17,7 @@ SEEN: Final = Path(__file__).with_name("seen.json")
 LAST: Final = ROOT / ".build" / "seen"
 # They are sent at moments that a test cannot cause, so they may be seen or not.
 SOMETIMES: Final = {
-    "AssignReplicasToDirs": "a node sends it after it has moved a partition to another log directory",
+    "AssignReplicasToDirs": "a node sends it after a partition moves to another log directory",
     "UpdateRaftVoter": "a controller that starts may report its versions",
     "EndQuorumEpoch": "a leader that resigns before it is replaced sends it",
     "FetchSnapshot": "a node requests it if it is so far behind that the log was truncated since",

@@ -219,7 +219,7 @@ def test_a_case_twice_and_a_case_of_no_run_are_refused(journal: Path) -> None:
         journal.write_bytes(FIRST + lines)
         with (
             ConformanceJournal(journal, HEADER) as kept,
-            pytest.raises(ConformanceJournalError, match="twice, or no case of this run"),
+            pytest.raises(ConformanceJournalError, match="twice, or is not a case of this run"),
         ):
             kept.finished(0, PLAN)
     journal.write_bytes(FIRST + line * (len(PLAN.cases) + 1))

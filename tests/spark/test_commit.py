@@ -202,7 +202,9 @@ def test_work_that_runs_out_of_memory_is_told(spark: SparkSession, tmp_path: Pat
 
 def test_a_worker_that_is_killed_is_told(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "flags").mkdir()
-    with pytest.raises(AnalysisError, match=r"Writing: a Python worker was ended in the middle; "):
+    with pytest.raises(
+        AnalysisError, match=r"Writing: a Python worker was killed during its work; "
+    ):
         run(spark, tmp_path / "out", 2, partial(faulty.killed_after_put, tmp_path / "flags"))
     # A local master makes only one attempt.
     assert not (tmp_path / "out").exists()

@@ -238,7 +238,7 @@ def test_as_of_an_offset_no_other_log_is_at_that_moment(whole: Made, before: Mad
 def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
     for moment, match in (
         ({OFFSETS: 12}, "offset 12 is not known: the log ends at 11"),
-        ({"__consumer_offsets-1": 0}, "offset 0 is not known: the log is not among the logs"),
+        ({"__consumer_offsets-1": 0}, "offset 0 is not known: the paths do not include the log"),
     ):
         with whole.asked(AsOf.parse(moment)) as tables, pytest.raises(CaptureError, match=match):
             ask(GROUP_STATE, tables)

@@ -112,7 +112,7 @@ ANSWER: Final = Answer(
     meaning=(
         "Responses that throttle their client, by client, broker and API. The traffic does not "
         "show which quota applied. A client that sends early does not wait for the throttle "
-        "time, as it should."
+        "time, although it should."
     ),
     advice=(
         "Raise the client's quota, or make the client send less: in producers use larger batches "

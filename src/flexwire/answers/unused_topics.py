@@ -37,7 +37,7 @@ _NOT_READ: Final = "if no log of it was read, and as of an offset"
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partitions", pa.int64(),
-           "its partitions, or those whose log was read if the cluster's metadata was not",
+           "its partitions; if the cluster's metadata was not read, those whose log was read",
            heading="Partitions"),
     Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ, heading="Bytes"),
     Column("last_record_time", _TIME, "the latest timestamp of its records",

@@ -93,7 +93,9 @@ class ConformanceJournal(Closeable):
             if of_broker != broker:
                 continue
             if name not in names or name in found:
-                raise self._refusal(f"{shorten(name)!r} is in it twice, or no case of this run")
+                raise self._refusal(
+                    f"{shorten(name)!r} is in it twice, or is not a case of this run"
+                )
             found[name] = outcome
         return found
 

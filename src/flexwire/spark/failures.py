@@ -132,7 +132,7 @@ def analysis_error(
         )
     if _CRASHED in messages:
         return AnalysisError(
-            f"{stage}: a Python worker was ended in the middle; the system does so when it runs "
+            f"{stage}: a Python worker was killed during its work; the system does so when it runs "
             f"out of memory, and then {_worker_remedy(memory, None)}"
         )
     if causes:
@@ -195,14 +195,12 @@ def _java_exit_code() -> int | None:
 def _remedy(memory: str | None) -> str:
     if memory is None:
         return "start the Spark session with more spark.driver.memory"
-    return f"it had {memory}, so give it more: {_options('memory', memory)}"
+    return f"it had {memory}, so increase it: {_options('memory', memory)}"
 
 
 def _worker_remedy(memory: str | None, worker_memory: str | None) -> str:
     if worker_memory is not None:
-        return (
-            f"it had {worker_memory}, so give it more: {_options('worker_memory', worker_memory)}"
-        )
+        return f"it had {worker_memory}, so increase it: {_options('worker_memory', worker_memory)}"
     if memory is not None:
         return "fewer tasks at once help, or a machine with more"
     return (

@@ -233,8 +233,8 @@ def published(out: OutputDirectory) -> OutputDirectory:
         return out.child(f"{RUNS}/{run}")
     if out.path is None and not out.exists(f"{_TABLES}/{SUCCESS}"):
         raise FlexwireError(
-            f"there is no complete analysis in {out}, as there is no {CURRENT}: none was made, or "
-            "it was ended in the middle, or goes on"
+            f"there is no complete analysis in {out}, as there is no {CURRENT}: none was made, "
+            "or it was killed, or it is still running"
         )
     check_finished(out.child(_TABLES))
     return out
@@ -250,8 +250,8 @@ def check_finished(tables: OutputDirectory) -> None:
         )
     if not tables.exists(SUCCESS):
         raise FlexwireError(
-            f"{where} is unfinished, as it has no {SUCCESS}: its analysis was ended in the middle, "
-            "or goes on; run flexwire analyze again"
+            f"{where} is unfinished, as it has no {SUCCESS}: its analysis was killed, or is "
+            "still running; run flexwire analyze again"
         )
 
 

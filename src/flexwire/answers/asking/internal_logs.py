@@ -289,7 +289,7 @@ def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
         raise refuse("as_of", "a log of an internal topic among the paths", as_of.text)
     for partition, offset in as_of.offsets.items():
         if partition not in there:
-            reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
+            reason = f"{_UNKNOWN.format(offset)}: the paths do not include the log"
             raise CaptureError(reason, source=str(partition))
 
 

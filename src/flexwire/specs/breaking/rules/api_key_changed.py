@@ -33,7 +33,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
         before, after = same
         if old.valid_versions and before not in old.valid_versions:
             text = f"{old.name} was of record type {old.valid_versions}, its version, and is now"
-            yield FIRST, f"{text} of {before}, its api key; give it the number it had"
+            yield FIRST, f"{text} of {before}, its api key; give it its old number"
         elif after not in new.valid_versions:
             text = f"{old.name} was of record type {after}, its api key, and is now of"
             yield FIRST, f"{text} {new.valid_versions}, its version; give it that version"

@@ -276,7 +276,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
         assert "(not decoded)" in ran.out
     # Without the length nobody knows how many bytes are missing.
     bare = run(command, "--frame", whole.hex())
-    assert "its length is not there to say how many bytes are missing" in bare.err
+    assert "without its length the number of missing bytes is unknown" in bare.err
     assert "they end in MetadataRequest v12 at topics[1].name" in bare.err
 
 

@@ -36,7 +36,7 @@ DAMAGES = (
     "cut off within",
     "a byte follows the message",
     "a varint of 6 bytes",
-    "a varint with a byte more",
+    "a varint with one byte too many",
     "not UTF-8",
     " is 2",
     "the same tag twice",

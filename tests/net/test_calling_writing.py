@@ -117,7 +117,7 @@ DANGEROUS = [
     ("ConsumerGroupHeartbeat", 1, {"groupId": "g", "memberEpoch": 4}, ""),
     ("ShareGroupHeartbeat", 1, {"groupId": "g"}, "joins the group"),
     ("StreamsGroupHeartbeat", 0, {"groupId": "g"}, "joins the group"),
-    ("LeaveGroup", 5, {"groupId": "g"}, "members that other clients are"),
+    ("LeaveGroup", 5, {"groupId": "g"}, "members that belong to other clients"),
     ("DeleteGroups", 2, {"groupsNames": ["g"]}, "are lost"),
     ("WriteTxnMarkers", 1, {}, "ends the transactions"),
 ]

@@ -250,6 +250,6 @@ def test_where_nobody_listens_there_is_an_error(tmp_path: Path) -> None:
     open_files = Path("/proc/self/fd")
     before = len(list(open_files.iterdir()))
     for nobody in (path, tmp_path / "nothing"):
-        with pytest.raises(CaptureError, match="no tap gives its capture here"):
+        with pytest.raises(CaptureError, match="no tap serves its capture here"):
             LiveCaptures([nobody])
     assert len(list(open_files.iterdir())) == before

@@ -104,7 +104,7 @@ def _apart(rows: Sequence[Row]) -> str:
     none = [one.client for one in rows if None in one.happened[CAPTURED].values()]
     text = f"Not tried: create by {_listed(none)}, which have no admin client.\n" if none else ""
     if apart:
-        text += f"What did not work on {CAPTURED} either, and is left out:\n\n{''.join(apart)}"
+        text += f"These did not work on {CAPTURED} either, and are left out:\n\n{''.join(apart)}"
     return text
 
 

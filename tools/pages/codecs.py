@@ -14,8 +14,8 @@ PAGE = DOCS / "codecs.md"
 KEPT = ROOT / "tests" / "vectors" / "codecs.json"
 _HEAD = """# What six codecs do with the vectors
 
-This page shows what codecs of other projects do with the test vectors of Apache Kafka {kafka}
-([how they are asked](vectors.md)). `make codecs` brings each codec, runs its program of
+This page shows the results of other projects' codecs with the test vectors of Apache Kafka {kafka}
+([vectors.md](vectors.md) describes the test). `make codecs` brings each codec, runs its program of
 `examples/codecs`, and writes this page. The columns:
 
 - **right**: the codec did what Apache Kafka does. **No tags** is how many of these lost unknown

@@ -164,7 +164,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
     assert {tuple(row) for row in counts.collect()} == {(None, None, 28), (12, 1, 2)}
     with pytest.raises(CaptureError, match="offset 99 is not known; it is known from 0 to 29"):
         cluster_state(spark, there, offset=99)
-    with pytest.raises(ArgumentError, match="committed_to: expected no less than 12"):
+    with pytest.raises(ArgumentError, match="committed_to: expected at least 12"):
         cluster_state(spark, there, committed_to=3)
     with pytest.raises(ArgumentError, match="time: expected a datetime with a time zone"):
         cluster_state(spark, there, time=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point

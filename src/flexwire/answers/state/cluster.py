@@ -263,9 +263,7 @@ def cluster_state(
     base = covered.base(at, oldest=to_flag(oldest, "oldest"))
     proven = covered.committed()
     if watermark is not None and watermark < proven:
-        raise refuse(
-            "committed_to", f"no less than {proven}, because that much is committed", watermark
-        )
+        raise refuse("committed_to", f"at least {proven}, which is committed", watermark)
     parts = []
     if base.snapshot is not None:
         parts.append(snapshot_records(spark, log_extent.directory, [base.snapshot]))

@@ -310,7 +310,8 @@ def test_a_pipe_is_utf_8_where_it_would_have_a_code_page(
     if named:
         monkeypatch.setenv("PYTHONIOENCODING", named)
     raw = io.BytesIO()
-    stream = terminal._guard(io.TextIOWrapper(raw, encoding="cp1252"))
+    plain = io.TextIOWrapper(raw, encoding="cp1252")
+    stream = terminal._guard(plain)
     stream.write("é Ж")
     stream.flush()
     assert raw.getvalue() == (b"\xe9 \\u0416" if named else "é Ж".encode())

@@ -31,7 +31,7 @@ VERSIONS = [
     for name in catalog().names()
     for version in catalog().entry(name).versions
 ]
-VALID_AT_TIMES = ("has length", "a bit is flipped", "of version")
+VALID_AT_TIMES = ("has length", "a bit is flipped", "has version")
 DAMAGES = (
     "cut off within",
     "a byte follows the message",

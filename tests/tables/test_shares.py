@@ -80,7 +80,7 @@ def found_in(asked: AnalysisRequest, make: Make, before: bytes | None = None) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_shares_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
-    for seed in range(times(2)):
+    for seed in range(times(1)):
         source = random.Random(f"{name} {seed}")
         files = write_capture(tmp_path / str(seed), seed, SHAPES[name])
         for how in ({}, SMALL):
@@ -140,7 +140,7 @@ def test_appended_analyses_in_shares_go_on_as_those_of_one_task(
     name: str, tmp_path: Path, *, kernels: bool
 ) -> None:
     went_on = 0
-    for seed in range(times(2 if kernels else 1)):
+    for seed in range(times(1)):
         root, source = tmp_path / str(seed), random.Random(seed)
         shape = replace(SHAPES[name], compressed=0.0, files=3, unended=0.6)
         files = in_time(write_capture(root / "capture", seed, shape))

@@ -21,6 +21,7 @@ from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.connections import BrokerEnds, CapturedFrame
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.framing import Framer
+from flexwire.capture.reassembly.segments import ChunkTotals
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import framed, request, response
 from tests.reference.frames import Clocked, assembled
@@ -73,6 +74,7 @@ class Segments:
         self.payload_size = np.array([len(one.payload) for one in segments], np.int32)
         self.payload_at = np.cumsum(self.payload_size, dtype=np.int64) - self.payload_size
         self.data = np.frombuffer(b"".join(one.payload for one in segments), np.uint8)
+        self.totals = ChunkTotals(len(segments), len(self.data))
 
     def segment(self, row: int) -> Segment:
         return self._segments[row]

@@ -162,11 +162,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_there_are_answers_with_sums() -> None:
-    names = {"chargeback", "sizes", "errors", "batches", "headers"}
+    names = {"chargeback", "sizes", "errors", "batches", "headers", "topic_readers", "latency"}
     assert {answer.name for answer in SUMMED} >= names
 
 
-@pytest.mark.parametrize("form", ["delta", "iceberg"])
+@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.long)])
 def test_sums_say_what_the_rows_say_after_each_change(
     form: str, spark: SparkSession, tmp_path: Path, files: list[Path]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tools.package import windows
-from tools.package.cross import PLATFORMS
+from tools.package.cross import PLATFORMS, leave_out
 from tools.release import containers, installation, rehearsal
 from tools.release.listing import ABOUT, expected_kinds, findings, reviewed, source_names
 from tools.release.notes import declared_version, notes, notes_of_tag, version_of_tag
@@ -240,3 +240,17 @@ def test_each_recipe_of_an_image_is_built_and_run() -> None:
     page = (ROOT / "docs" / "containers.md").read_text(encoding="utf-8")
     assert all(f"`containers/{recipe}.Containerfile`" in page for recipe in recipes)
     assert "python -m tools.release.containers" in page
+
+
+def test_a_wheel_for_windows_has_no_library_of_its_linker(tmp_path: Path) -> None:
+    given, taken = tmp_path / "given.whl", tmp_path / "taken.whl"
+    with zipfile.ZipFile(given, "w") as archive:
+        for name in ("kernels/a.pyd", "kernels/python312.lib", "kernels/a.pdb"):
+            archive.writestr(name, "x")
+        record = "kernels/a.pyd,sha256=1,1\nkernels/python312.lib,sha256=2,1\nkernels/a.pdb,,\n"
+        archive.writestr("flexwire-1.dist-info/RECORD", record)
+    leave_out(given, taken)
+    with zipfile.ZipFile(taken) as archive:
+        assert archive.namelist() == ["kernels/a.pyd", "flexwire-1.dist-info/RECORD"]
+        found = archive.read("flexwire-1.dist-info/RECORD").decode()
+    assert found == "kernels/a.pyd,sha256=1,1\n"

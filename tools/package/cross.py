@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -117,7 +117,22 @@ def build(platform: Platform, out: Path, python: str = THIS_PYTHON) -> Path:
             sys.exit(f"error: {tag} cannot be built:\n{done.stdout}{done.stderr}")
         (wheel,) = (folder / "dist").glob("*.whl")
         out.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy(wheel, out))
+        return leave_out(wheel, out / wheel.name)
+
+
+def leave_out(wheel: Path, to: Path) -> Path:
+    """Write a wheel anew without what zig's linker puts beside a library for Windows."""
+    with zipfile.ZipFile(wheel) as given:
+        kept = [one for one in given.infolist() if not one.filename.endswith((".lib", ".pdb"))]
+        left = {*given.namelist()} - {one.filename for one in kept}
+        with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as taken:
+            for entry in kept:
+                data = given.read(entry)
+                if entry.filename.endswith(".dist-info/RECORD"):
+                    lines = data.decode().splitlines(keepends=True)
+                    data = "".join(x for x in lines if x.partition(",")[0] not in left).encode()
+                taken.writestr(entry, data)
+    return to
 
 
 def main() -> int:

@@ -21,6 +21,7 @@ from typing import Final
 from tools.maven import Jars
 from tools.package.cross import OUT, Platform, build
 from tools.release.installation import COMMANDS, DECODE, DECODED
+from tools.release.listing import findings
 from tools.release.sbom import pinned
 
 ROOT = Path(__file__).parents[2]
@@ -127,6 +128,8 @@ def main() -> int:
     for version in parser.parse_args().version:
         made = platform(unpacked(version), version)
         wheel = build(made, OUT, version.replace(".", ""))
+        if found := findings(wheel, ROOT):
+            sys.exit(f"error: {wheel.name}: {'; '.join(found)}")
         told = tried(wheel, version) if has_wine else "built, not run: there is no Wine"
         sys.stdout.write(f"{wheel.name}: {wheel.stat().st_size:,} bytes; {told}\n")
         sys.stdout.flush()

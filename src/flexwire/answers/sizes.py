@@ -50,8 +50,8 @@ _ENCODINGS: Final = {
 # The sizes with which a client's messages are compared, to see whether it gains.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
-    **{name: f"{meaning}, than as sent" for name, meaning in _ENCODINGS.items()},
-    ERROR_TAGS: "with error codes and messages as tagged fields than by KIP-482 without: what "
+    **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
+    ERROR_TAGS: "with error codes and messages as tagged fields than with KIP-482 alone: what "
     "KIP-636 itself saves",
 }
 _GROUP: Final = ("message", "body_version")

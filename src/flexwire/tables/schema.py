@@ -306,10 +306,10 @@ CONNECTIONS = (
         "captured_bytes", _LONG,
         "all bytes of its segments: in frames, repeated or late", _LOGGED,
     ),
-    Column("repeated_bytes", _LONG, "bytes that came again, which are in no frame", _LOGGED),
+    Column("repeated_bytes", _LONG, "duplicate bytes, which are in no frame", _LOGGED),
     Column(
-        "late_bytes", _LONG, "bytes that came after their place was given up as lost, which are "
-        "in no frame", _LOGGED,
+        "late_bytes", _LONG, "bytes that arrived after they had been counted as lost, and are in "
+        "no frame", _LOGGED,
     ),
     Column("early_bytes", _LONG, "bytes of frames from before the first segment of a direction",
            _LOGGED),

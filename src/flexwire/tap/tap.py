@@ -237,8 +237,8 @@ class Tap:
             raise TapError(f"cannot rehearse {plan.release}: {error}") from error
         missing = missing_apis(plan.release, offered)
         _LOG.info(
-            "rehearsing %s: clients meet its versions as far as %s has them. Features stay as the "
-            "cluster has finalized them. Not acted out: %s",
+            "rehearsing %s: clients see its versions as far as %s has them. Features stay as the "
+            "cluster has finalized them. Not rehearsed: %s",
             plan.release,
             upstream,
             ", ".join(missing) or "no API",

@@ -1,4 +1,4 @@
-"""The fields of an existing version have another order.
+"""The order of the fields of an existing version changed.
 
 Fields have no names on the wire. Only their order identifies them.
 

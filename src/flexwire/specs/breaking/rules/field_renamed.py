@@ -1,4 +1,4 @@
-"""A field has another name.
+"""A field was renamed.
 
 The bytes are the same. The JSON form changes, and so must code that names the field.
 

@@ -1,4 +1,4 @@
-"""A field has another type in an existing version.
+"""The type of a field changed in an existing version.
 
 The same bytes now mean another value, or the value has another size.
 

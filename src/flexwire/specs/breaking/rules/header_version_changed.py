@@ -1,4 +1,4 @@
-"""An existing version has another version of the header before it.
+"""The header version of an existing version changed.
 
 A peer reads the header version that it knows for the version of the message. It then looks for the
 body in the wrong place, or reads tagged fields as the body. A message whose spec has no

@@ -1,4 +1,4 @@
-"""A message has another name, with the same api key and type.
+"""A message was renamed, with the same api key and type.
 
 The bytes are the same. Code and JSON that name the message no longer find it.
 

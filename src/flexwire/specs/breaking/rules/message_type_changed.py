@@ -1,4 +1,4 @@
-"""A message is of another type: a request, a response, a header, a record, or data.
+"""The type of a message changed: request, response, header, record or data.
 
 The type decides what precedes the message on the wire, and who reads it.
 

@@ -1,4 +1,4 @@
-"""The response with api key 18 has another header than 0.
+"""The response with api key 18 has a header version other than 0.
 
 A client reads this response before it knows which versions the broker has, and older clients and
 brokers could not parse another header (KIP-511).

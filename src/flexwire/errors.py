@@ -236,7 +236,7 @@ class TapError(FlexwireError):
 
 
 class TlsError(FlexwireError):
-    """A certificate, a key or an authority's file that TLS cannot be begun with, and why."""
+    """A certificate, a key or an authority's file with which TLS cannot start, and why."""
 
 
 class CallError(FlexwireError):

@@ -105,7 +105,7 @@ def test_header_tags_go_out_once_each(run: Run, address: str, answers: Answers) 
     header: Any = answers.headers[-1].header
     assert header.unknown_tagged_fields == {10042: b"a1", 10043: b"\0\xff"}
     run("call", address, "ListGroups", *tags[:2], *tags[:2], "-V", "4")
-    assert (run.code, "tag 10042 stands twice" in run.err) == (1, True)
+    assert (run.code, "tag 10042 appears twice" in run.err) == (1, True)
 
 
 def test_both_frames_are_explained_beside_the_answer(

@@ -1,8 +1,8 @@
 """Reads record batches into columns; all buffers end at protected pages.
 
 ``python -m tests.columnar.record_guard ROUNDS [--lie input|output]``: with a lie the kernel is told
-that there is one byte more, or gets columns that are too small. The crash proves that the pages
-guard.
+that there is one byte more, or gets columns that are too small. The crash proves that the
+protected pages work.
 """
 
 from __future__ import annotations
@@ -139,6 +139,6 @@ def _skip(reader: RecordReader) -> None:
 
 
 if __name__ == "__main__":
-    # Only kernels are guarded; what they refuse is not read. The sums have little room.
+    # Only kernels are guarded; what they refuse is not read. The table of sums has room for only 8.
     with patch.object(RecordReader, "_read_one", _skip), patch.object(record_sums, "_MOST", 8):
         main(*asked(__doc__, "input", "output"))

@@ -73,7 +73,7 @@ def names(found: Any) -> list[str]:
 
 
 def sent(broker: KafkaLike) -> list[bytes]:
-    """What a broker received after the list of versions."""
+    """Return the payloads that a broker received after the list of versions."""
     return [payload for _, _, payload in broker.asked if b"\x4b\x61" in payload[4:6]]
 
 
@@ -285,7 +285,7 @@ def test_the_command_exits_for_the_first_broker_only(run: Run, tmp_path: Path) -
         plain.write_text("security.protocol=SSL\n", encoding="utf-8")
         told = run("conform", sound, "--against", sound, "--against-config", str(plain), *given)
         assert told.code == 1
-        assert "TLS cannot be begun" in told.err
+        assert "cannot start TLS" in told.err
 
 
 def test_silence_and_a_closed_connection_are_not_alike(ran: ConformanceRun) -> None:

@@ -513,7 +513,7 @@ def test_a_broker_that_ends_is_an_error_that_names_the_case_before() -> None:
 
         asking = Asking(RELEASE, frozenset((METADATA,)))
         run = conform(address, asking, timeout=SECONDS, watch=end)
-    # It still accepts connections, so all later requests are refused.
+    # The broker still accepts connections, but it closes each one at its first request.
     assert run.results[3].outcome.ending is Ending.CLOSED
     with pytest.raises(CallError, match="cannot be reached"):
         conform(address, asking, timeout=SECONDS)

@@ -44,7 +44,7 @@ def produced(topic: str, compression: str) -> Any:
 
 
 def write_capture(directory: Path) -> None:
-    """An old client, which breaks, and a producer."""
+    """Write a capture of an old client, which breaks with a new release, and of a producer."""
     directory.mkdir(parents=True)
     traffic = Traffic(directory)
     Client(traffic, "museum-piece", 40001).ask(offers()).send("ListOffsets", 0)

@@ -38,7 +38,7 @@ LACKING = {
     "select": ("epoll", "poll"),
     "time": ("CLOCK_MONOTONIC", "clock_gettime", "pthread_getcpuclockid"),
 }
-# What is promised there: the codec, records, columns, schemas and calls.
+# The modules that must work on Windows: the codec, records, columns, schemas and calls.
 ON_WINDOWS = (
     "flexwire",
     "flexwire.cli",

@@ -146,7 +146,7 @@ def test_a_delegation_token_logs_in(kafka: Secured, cluster: Cluster) -> None:
 
 def test_what_listens_otherwise_is_worded(kafka: Secured) -> None:
     trusts = read_client_config(kafka.config("PLAIN")).security.context
-    with pytest.raises(CallError, match="TLS cannot be begun"):
+    with pytest.raises(CallError, match="cannot start TLS"):
         Broker.connect(kafka.plain, Security(trusts))
     with pytest.raises(CallError, match="a TLS alert"), Broker.connect(kafka.secure) as broker:
         broker.call("Metadata")

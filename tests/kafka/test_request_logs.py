@@ -40,7 +40,7 @@ MOST_SECONDS = 60
 
 
 def drive(address: str) -> None:
-    """What clients of every kind send."""
+    """Send requests with clients of every kind."""
     admin = AdminClient({"bootstrap.servers": address, "client.id": "admin"})
     for one in admin.create_topics([NewTopic("orders", 2, 1)]).values():
         one.result(MOST_SECONDS)

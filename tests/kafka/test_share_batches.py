@@ -1,4 +1,4 @@
-"""Overlapping batches of share groups are combined as Kafka's own share coordinator does it."""
+"""Overlapping batches of share groups are combined as in Kafka's own share coordinator."""
 
 from __future__ import annotations
 

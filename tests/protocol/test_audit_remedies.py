@@ -112,7 +112,7 @@ def test_two_clients_with_one_library_are_told_apart_by_their_default_client_id(
     for client_id, library in (("Telegraf", "Telegraf"), ("beats", "Beats"), ("x", "Sarama")):
         found = find_library(Party(client_id, None, None, "sarama", "v1.46.0"))
         assert found is FIRST[library]
-    # A client id does not contradict what the client says of itself.
+    # The software name that a client sends outranks its client id.
     assert find_library(Party("rdkafka", None, None, "kgo", "v1")) is FIRST["franz-go"]
     assert find_library(Party("rdkafka", None, None, "unheard-of", "1")) is None
 

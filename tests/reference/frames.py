@@ -187,7 +187,7 @@ def paired_rows(
 def read_rows(
     frames: Iterable[tuple[str, CapturedFrame]], *, show_credentials: bool = False
 ) -> list[Row]:
-    """What `FrameReader` returns for each frame."""
+    """Return the rows that `FrameReader` returns for each frame."""
     readers: dict[str, FrameReader] = {}
     rows = []
     for file, frame in frames:

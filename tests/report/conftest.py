@@ -1,4 +1,4 @@
-"""What tests of the report share: each picture is drawn once."""
+"""Fixtures that the report's tests share. Each picture is drawn once."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def write(number: int, task_output: TaskOutput) -> int:
 
 
 def names(count: int) -> set[str]:
-    """What `write` writes in this many tasks."""
+    """Return the names of the files that `write` writes in this many tasks."""
     return {
         f"tables/{table}/{part_name(DIGEST, number, part)}"
         for table in TABLES

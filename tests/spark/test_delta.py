@@ -525,5 +525,5 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
         FlexwireError, match="format: expected 'parquet', 'delta' or 'iceberg', got"
     ):
         run(captures, out, format="orc")
-    with pytest.raises(FlexwireError, match="append: expected format delta or iceberg beside it"):
+    with pytest.raises(FlexwireError, match="append: expected format delta or iceberg with it"):
         run(captures, out, append=True)

@@ -261,7 +261,7 @@ HEADER = T.StructType(
 @pytest.mark.parametrize(
     ("name", "kind", "reason"),
     [
-        ("offsets", T.LongType(), "there is no column offsets; those there are: key, value, topic"),
+        ("offsets", T.LongType(), "there is no column offsets; choose one of: key, value, topic"),
         ("headers", T.ArrayType(HEADER), "column headers: expected the type array<struct<key:str"),
         ("timestamp", T.TimestampNTZType(), "column timestamp: expected the type timestamp, null"),
     ],

@@ -654,7 +654,7 @@ def test_no_catalog_of_a_caller_holds_a_secret(out: OutputDirectory) -> None:
     for wrong in ("lake", "lake.kafka.more", "la ke.kafka", "lake.", 7):
         with pytest.raises(ArgumentError, match="iceberg_catalog"):
             to_format("iceberg", append=False, catalog=wrong)
-    with pytest.raises(ArgumentError, match="iceberg_catalog: expected format iceberg beside it"):
+    with pytest.raises(ArgumentError, match="iceberg_catalog: expected format iceberg with it"):
         to_format("delta", append=False, catalog="lake.kafka")
     with pytest.raises(ArgumentError, match="register: expected no format iceberg"):
         to_format("iceberg", append=False, register="spark_catalog.kafka")

@@ -204,7 +204,7 @@ def test_every_option_says_what_it_says() -> None:
         ({"capturedRelease": "0.1"}, "0.1"),
         ({"brokers": "kafka:9092"}, "expected the address and port of a broker"),
         ({"ports": "70000"}, "a port is a number from 1 to 65535, got 70000"),
-        ({"opt": "1"}, "there is no option opt; those there are: acceptSampled, brokers"),
+        ({"opt": "1"}, "there is no option opt; choose one of: acceptSampled, brokers"),
     ],
 )
 def test_what_an_option_does_not_take_is_refused(given: dict[str, str], reason: str) -> None:

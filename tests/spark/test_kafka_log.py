@@ -130,7 +130,7 @@ def test_what_is_not_there_is_said_with_what_is(spark: SparkSession, tmp_path: P
     MadeSegment(0).write(tmp_path / "empty-0")
     assert read(spark, tmp_path).collect() == []
     told = refusal(lambda: read(spark, tmp_path, starting="1"))
-    assert "ArgumentError: there is no option starting; those there are: countBy, " in told
+    assert "ArgumentError: there is no option starting; choose one of: countBy, " in told
     told = refusal(lambda: read(spark, tmp_path / "nothing").count())
     assert f"CaptureError: {tmp_path}/nothing: no such file or directory" in told
     wrong = spark.read.format("kafka-log").schema("offset int").load(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Captures of several hosts that are surveyed in shares of their connections, as tasks do it."""
+"""Captures of several hosts, surveyed in shares of their connections like the tasks do."""
 
 from __future__ import annotations
 

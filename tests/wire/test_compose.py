@@ -186,7 +186,7 @@ def test_a_section_may_be_a_field_as_in_the_kip_s_table() -> None:
 
 
 def test_what_cannot_be_a_schema_is_refused_when_it_is_composed() -> None:
-    with pytest.raises(ValueError, match="field 'a' stands twice in structure"):
+    with pytest.raises(ValueError, match="field 'a' appears twice in structure"):
         Schema(Field("a", INT8), optional_fields={0: Field("a", INT8)})
     for tag in (-1, 2**31, "0"):
         with pytest.raises(ValueError, match="is not a tag"):

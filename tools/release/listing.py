@@ -1,4 +1,4 @@
-"""What files a wheel has, compared with a list that somebody reviewed.
+"""Compare the files of a wheel with a reviewed list.
 
 `wheel-files.txt` has a line for each folder and suffix, because a new module of a room needs no
 review and a new kind of file does. ``python -m tools.release.listing`` writes it anew, from the

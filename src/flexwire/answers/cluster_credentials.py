@@ -94,7 +94,7 @@ COLUMNS = (
     Column(
         "iterations",
         pa.int32(),
-        "how often the password was hashed",
+        "how many times the password was hashed",
         "for a token",
         heading="Iterations",
     ),

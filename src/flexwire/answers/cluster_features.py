@@ -87,7 +87,7 @@ COLUMNS = (
     Column("can_rise", pa.bool_(), "whether all of them support a higher level",
            "if ``supported_level`` is null",
            heading="Can rise"),
-    Column("changed_time", _TIME, "the time since which it has this level",
+    Column("changed_time", _TIME, "when it got this level",
            "if the snapshot that the state begins with already had this level, and if the "
            "feature is off",
            heading="Since"),

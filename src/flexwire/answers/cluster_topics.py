@@ -40,8 +40,8 @@ COLUMNS = (
     Column("under_min_isr", pa.int64(),
            "partitions with fewer brokers in the ISR than min.insync.replicas, as far as that is "
            "known", heading="Under min ISR"),
-    Column("at_min_isr", pa.int64(), "partitions with exactly as many brokers in the ISR",
-           heading="At min ISR"),
+    Column("at_min_isr", pa.int64(),
+           "partitions with exactly min.insync.replicas brokers in the ISR", heading="At min ISR"),
     Column("min_isr_unknown", pa.int64(),
            "partitions for which it is unknown, because only the files of brokers may set it",
            heading="Min ISR not known"),

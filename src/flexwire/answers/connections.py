@@ -38,7 +38,8 @@ COLUMNS: Final = (
     Column("brokers", pa.int64(), "how many brokers it was connected to"),
     Column("connections", pa.int64(), "its connections", heading="Connections"),
     Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
-    Column("opened_per_minute", pa.float64(), "the same per minute of the whole capture"),
+    Column("opened_per_minute", pa.float64(),
+           "``opened`` divided by the minutes of the whole capture"),
     Column("most_opened_per_minute", pa.int64(), (
         "the most connections that were opened in one minute of the clock"
     ),

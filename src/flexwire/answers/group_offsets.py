@@ -67,7 +67,8 @@ COLUMNS = (
            "seconds old", "if ``high_watermark`` is null"),
     Column("stable_offset", pa.int64(),
            "the partition's last stable offset, by the open transactions of its log: consumers "
-           "that read committed stop there", "if ``end_offset`` is null, and as of an offset"),
+           "that read committed stop there",
+           "if ``end_offset`` is null, and if the answer is as of an offset"),
     Column("stable_lag", pa.int64(),
            "from the committed offset to the last stable one; 0 for a consumer beyond it, such "
            "as one that reads uncommitted",

@@ -55,7 +55,7 @@ COLUMNS = (
            "earlier moment"),
     Column("stable_lag", pa.int64(),
            "the sum of the lags from the commits to the last stable offsets, where consumers "
-           "that read committed stop", "if ``lag`` is null, and as of an offset",
+           "that read committed stop", "if ``lag`` is null, and if the answer is as of an offset",
            heading="To the stable offsets"),
 )  # fmt: skip
 

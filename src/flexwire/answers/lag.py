@@ -51,7 +51,8 @@ COLUMNS: Final = (
     Column("commits", pa.int64(),
            "how often the client committed an offset for it; in transactions, only commits whose "
            "transaction was seen to be committed", heading="Commits"),
-    Column("last_time", MOMENT, "when it did so last", "if ``committed_offset`` is null"),
+    Column("last_time", MOMENT, "when the client last committed an offset for it",
+           "if ``committed_offset`` is null"),
     Column("committed_offset", pa.int64(), "the offset of its last commit",
            "if it has only commits in transactions that were not seen to be committed",
            heading="Committed"),

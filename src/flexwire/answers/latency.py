@@ -108,7 +108,8 @@ _SLOWEST: Final = pa.struct(
     ]
 )
 _KEPT: Final = "kept"
-# What is kept of a day beside its sums. A request has no frame index, and a pause has throttle_us.
+# The rows that are kept for a day in addition to its sums. A request has no frame index, and a
+# pause has throttle_us.
 _OF_KEPT: Final = pa.schema(
     [
         (ANALYSIS, pa.string()),
@@ -301,7 +302,7 @@ def _responses_of_days(tables: AnalysisTables) -> DataFrame:
         parts.append(joined.withColumn("is_asked_before", is_asked_before))
     every = _every(parts)
     is_counted = F.expr(_IS_KNOWN) & ~F.col("is_affected") & ~F.col("is_asked_before")
-    # What has no request or no API only says when its connection had its first response.
+    # A row without a request or an API only shows when its connection had its first response.
     asked = F.when(F.col("frame_index").isNull() | F.expr(_IS_KNOWN), F.col("asked"))
     kept = _kept(every.withColumn("asked", asked))
     return every.withColumn(_KEPT, F.when(~F.coalesce(is_counted, F.lit(False)), kept))

@@ -53,7 +53,7 @@ COLUMNS: Final = (
            heading="Released"),
     Column("rejected", pa.int64(), "how many it rejected, which are not delivered again",
            heading="Rejected"),
-    Column("renewed", pa.int64(), "how often it asked for more time for an offset"),
+    Column("renewed", pa.int64(), "how many times it asked for more time for an offset"),
     Column("gaps", pa.int64(), "how many it reported as offsets without a record"),
     Column("first_time", MOMENT, "when it first acquired or acknowledged any"),
     Column("last_time", MOMENT, "when it last acquired or acknowledged any"),

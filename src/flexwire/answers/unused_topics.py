@@ -33,7 +33,7 @@ RECENT: Final = timedelta(days=7)
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NOT_READ: Final = "if no log of it was read, and as of an offset"
+_NOT_READ: Final = "if no log of it was read, or if the answer is as of an offset"
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partitions", pa.int64(),

@@ -377,7 +377,7 @@ def _tags(of_line: Any, option_texts: tuple[str, ...]) -> dict[int, bytes]:
     tags: dict[int, bytes] = {}
     for tag, value in map(parse_header_tag, texts):
         if tag in tags:
-            raise InputError(f"--header-tag: tag {tag} stands twice")
+            raise InputError(f"--header-tag: tag {tag} appears twice")
         tags[tag] = value
     return tags
 

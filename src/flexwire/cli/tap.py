@@ -236,7 +236,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--fault-seed",
             type=click.IntRange(min=0),
-            help="The random seed for faults that have a share.  [default: a new one]",
+            help="The random seed for faults with a percentage, such as 5%.  [default: a new one]",
         ),
     ),
     "stamping": (

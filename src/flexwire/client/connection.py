@@ -113,7 +113,7 @@ class Connection:
         except (OSError, ValueError) as error:  # a ValueError: no name for a certificate
             plain.close()
             reason = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)
-            raise CallError(f"{self.address}: TLS cannot be begun: {reason}") from None
+            raise CallError(f"{self.address}: cannot start TLS: {reason}") from None
 
     def _send(self, data: bytes) -> None:
         view = memoryview(data)

@@ -206,7 +206,7 @@ def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
         if type(tag) is not int:
             raise _error(f"a tag is an integer, not {short(tag)}", here)
         if tag in values:
-            raise _error(f"tag {tag} stands twice", here)
+            raise _error(f"tag {tag} appears twice", here)
         values[tag] = _base64(item["data"], here)
     return values
 

@@ -180,7 +180,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
                 "components": [{"entityType": "client-id", "matchType": 0, "match": NAME}],
                 "strict": True,
             },
-            one_only="an empty list is all quotas, and a type may stand once",
+            one_only="an empty list means all quotas, and each type may appear only once",
             is_filter=True,
         ),
     ),

@@ -38,7 +38,7 @@ CORRELATION_ID: Final = ConformanceRule(
 )
 RESPONSE_HEADER: Final = ConformanceRule(
     "RESPONSE_HEADER",
-    "A response header has tagged fields if its version is flexible, and never for ApiVersions.",
+    "A response header has tagged fields if its version is flexible, except for ApiVersions.",
     "KIP-482 and KIP-511",
 )
 BODY: Final = ConformanceRule(

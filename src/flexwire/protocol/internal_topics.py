@@ -160,7 +160,7 @@ def decode_key(
     if not topic.has_keys:
         return None
     if key is None:
-        raise DecodeError("the record has no key, and its type stands there")
+        raise DecodeError("the record has no key, so its type is unknown")
     record_type = _read_int16(key, "record type")
     key_message = record_keys(topic.module, release).get(record_type)
     if key_message is None:

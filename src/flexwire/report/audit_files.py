@@ -142,7 +142,10 @@ COLUMNS = (
 
 
 def audit_row(finding: AuditFinding) -> dict[str, Any]:
-    """Return a finding by `COLUMNS`: times as moments, groups and topics as lists, unknown None."""
+    """Return a finding as a row of `COLUMNS`.
+
+    Times are datetimes, groups and topics are lists, and unknown values are None.
+    """
     row: dict[str, Any] = {
         name: getattr(finding, name, None) for name in COLUMNS if name not in _RENAMED
     }

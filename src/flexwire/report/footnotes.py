@@ -59,8 +59,8 @@ def about_connections(facts: Facts) -> str:
         return ""
     of = units.plural(facts.totals.connections, "connection")
     return (
-        f"{units.count(silent)} of {of} count for no client, because no request on them shows "
-        "whose they are."
+        f"{units.count(silent)} of {of} are assigned to no client, because no request on them "
+        "names a client."
     )
 
 

@@ -24,6 +24,6 @@ def choose_columns(schema: pa.Schema, columns: Iterable[str] | None) -> pa.Schem
     for name in names:
         if name not in schema.names:
             raise ArgumentError(
-                f"there is no column {name}; those there are: {', '.join(schema.names)}"
+                f"there is no column {name}; choose one of: {', '.join(schema.names)}"
             )
     return pa.schema([schema.field(name) for name in names])

@@ -1,4 +1,4 @@
-"""What the bodies of frames say about the whole capture: the clients' software, topics' names."""
+"""Collect the facts that bodies give about the whole capture: client software and topic names."""
 
 from __future__ import annotations
 

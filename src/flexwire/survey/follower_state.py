@@ -62,8 +62,8 @@ class FollowStep:
 
     For each row, ``is_proven`` says whether its connection had been recognized as Kafka.
     ``is_introduced`` says whether its client had named its software by then. It covers only clients
-    that do so in this step. ``is_identified`` says the same about the client instance id.
-    ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
+    that name their software in this step. ``is_identified`` says the same about the client instance
+    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
     incomplete requests about complete responses, by connection and the response's index.
     """
 

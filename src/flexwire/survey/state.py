@@ -79,7 +79,7 @@ class OpenRange:
 
 @dataclass(slots=True)
 class SurveyPart:
-    """What the survey of a share of the connections knows at the end of the capture.
+    """The state of the survey of a share of the connections at the end of the capture.
 
     ``ranks`` order the keys of all shares as they appeared. ``forgotten`` and ``early`` are those
     of the pairing. ``connections`` are those that have ended.

@@ -2,7 +2,8 @@
 
 A broker writes a body in the form of Kafka's JSON converters, with the names of its release. It
 replaces records with their size, and leaves some fields out. A field that is left out becomes null,
-or an empty array, and is counted. A body that does not fit its spec is dropped with the reason.
+or an empty array, and is counted. A body that does not fit its spec is dropped, and the reason is
+kept.
 
 Arrow's reader is given the fields of one version. It refuses unknown names, wrong types, numbers
 out of range, and missing fields. In these cases all bodies that were read together are read again

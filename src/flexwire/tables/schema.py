@@ -186,7 +186,7 @@ _NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
     "The bytes of record batches are left out, because the table ``records`` has their records. "
-    "In their place stands their size, a bigint. It is null if the bytes are null or withheld, and "
+    "Their size, a bigint, replaces them. It is null if the bytes are null or withheld, and "
     "if a request log does not give it: {}. With "
     "``record_bytes=True`` the fields hold the bytes, under their own names."
 ).format(

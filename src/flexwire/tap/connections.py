@@ -143,7 +143,7 @@ class ConnectionRunner(Protocol):
     def rehearse(self, plan: RehearsalPlan) -> None:
         """Rehearse a release, with the known facts about the brokers.
 
-        Several processes can do so only from their start on.
+        A tap with several processes can rehearse only from its start.
         """
 
     def end_rehearsal(self, reason: str) -> None:

@@ -123,7 +123,7 @@ def parse_api(text: str) -> str:
 
 
 class FilterCounts(Protocol):
-    """What a filter has left out so far."""
+    """Counts of the frames and bytes that a filter has left out so far."""
 
     filtered_frames: int
     filtered_bytes: int

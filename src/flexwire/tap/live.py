@@ -145,7 +145,7 @@ class LiveReaders:
         self._send_to(number, self._writer.header)
 
     def _hear(self, number: int) -> None:
-        """Take in bytes from a reader, which are ignored, or its end."""
+        """Read and ignore what a reader sends; drop the reader if its connection has ended."""
         connection = self._readers[number].connection
         with suppress(BlockingIOError):
             try:

@@ -25,8 +25,8 @@ class LogLimiter:
     """Logs a line of each kind at most every `SECONDS`, and how many it left out.
 
     There are few kinds, because the connection or the reason is in the text. The next line of the
-    same kind counts the omitted lines. If none comes, a separate line does so after a second if an
-    event loop runs, and otherwise `close` does.
+    same kind counts the omitted lines. If no such line comes, a separate line reports the count
+    after a second. Without an event loop, `close` reports it.
     """
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:

@@ -405,7 +405,7 @@ def narrow(payload: bytes, version: int, sent_version: int, release: str) -> byt
     start, answered = frame.body_offset, frame.body_version
     body, end = message(frame.message_name).decode_prefix(payload, answered, start)
     if body.encode(answered) != payload[start:end]:
-        raise FrameError("it is not written as Kafka writes it")
+        raise FrameError("its encoding differs from Kafka's")
     fields: Any = body
     fields.api_keys = [kept for offer in fields.api_keys if (kept := _narrowed(offer, release))]
     written = version if answered == sent_version else answered

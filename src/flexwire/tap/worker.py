@@ -196,7 +196,7 @@ class Worker:
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
             # The system closes a socket if this process has no more files to open.
-            line = "a client was closed: a process of the tap has too many open files"
+            line = "closed a client's connection: a process of the tap has too many open files"
             self._saying.say(logging.ERROR, line, line)
             self._carrier.stats.failures += 1
             self._note_end(number)

@@ -119,7 +119,7 @@ class Schema(Type):
         for field in fields + tagged:
             to_kind(field, "fields", Field)
             if field.name in names:
-                raise ArgumentError(f"field {field.name!r} stands twice in {name}")
+                raise ArgumentError(f"field {field.name!r} appears twice in {name}")
             names.add(field.name)
         vars(self).update(
             name=name,

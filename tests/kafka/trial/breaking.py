@@ -100,7 +100,7 @@ def _tried(programs: dict[Client, Program], fault: TriedFault) -> list[FaultRow]
 
 
 def _values(address: str, topic: str) -> list[str]:
-    """What is in a topic, read past the tap."""
+    """Return the values in a topic, read directly from the broker."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "flexwire-faults"})
     partition = TopicPartition(topic, 0, 0)
     _, end = consumer.get_watermark_offsets(partition, MOST_SECONDS)

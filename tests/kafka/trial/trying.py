@@ -83,7 +83,7 @@ def _tried(
 
 
 def run(program: Program, address: str, client: Client, seconds: int = STEP_SECONDS) -> Outcome:
-    """What a client's program says; where it says nothing, how it ended."""
+    """Return what a client's program printed, or how it ended if it printed nothing."""
     given = [address, client.client_id, topic_of(client), group_of(client), str(COUNT)]
     given += [str(seconds), *([client.setting] if client.setting else [])]
     own = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}

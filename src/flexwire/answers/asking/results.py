@@ -81,7 +81,7 @@ def choose_answers(
     names = [answer.name for answer in selected]
     for name in names:
         if not _NAME.fullmatch(name):
-            raise refuse("answers", "a name of small letters, digits and underscores", name)
+            raise refuse("answers", "a name of lowercase letters, digits and underscores", name)
         if names.count(name) > 1:
             raise ArgumentError(
                 f"answers: expected each once, got {name!r} {names.count(name)} times"

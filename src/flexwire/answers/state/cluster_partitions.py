@@ -73,8 +73,8 @@ COLUMNS: Final = (
         heading="Leader",
         kind="id",
     ),
-    Column("leader_epoch", pa.int32(), "how often a leader was chosen"),
-    Column("partition_epoch", pa.int32(), "how often the partition was changed"),
+    Column("leader_epoch", pa.int32(), "how many times a leader was chosen"),
+    Column("partition_epoch", pa.int32(), "how many times the partition was changed"),
     Column(
         "is_recovering",
         pa.bool_(),

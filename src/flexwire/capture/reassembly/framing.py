@@ -12,9 +12,9 @@ these ways:
 - Other bytes are taken for a request if they have its api key, version and client id by chance
   (about one segment of random bytes in 10¹¹), for an awaited response if they have a length and
   that very correlation id (one in 10¹⁰ for each response awaited), and for another response if a
-  second one follows where their length says (one in 10¹²). Bytes that are not random, above all
-  arrays of small integers, do it more often. Then the frames up to the end of that length are
-  lost, and something that is not a frame is returned in their place.
+  second one follows where their length says (one in 10¹²). Bytes that are not random are
+  mistaken for frames more often, especially arrays of small integers. Then the frames up to the end
+  of that length are lost, and something that is not a frame is returned in their place.
 - A response to a request from before the capture is not found if it is longer than 16 MiB, if
   the capture ends within it, or if the client does not count its correlation ids.
 

@@ -112,7 +112,7 @@ def _take_rows(sections: list[dict[str, Any]], asked: PagedArguments) -> None:
 
 
 def decode(root: ServedRoot, asked: BytesArguments) -> dict[str, Any]:
-    """Decode a message or frames; a row is an element of the outermost list, a frame."""
+    """Decode a message or frames. A row is an element of the outermost list, or a frame."""
     from flexwire.cli.decode import frame_form, named_form
     from flexwire.cli.frames import body_and_version
     from flexwire.protocol import withhold

@@ -202,7 +202,7 @@ def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLog
 
 
 def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
-    """Return the non-empty lines of a piece, without envelopes, and then those that follow.
+    """Return the non-empty lines of a piece without envelopes, then the lines that complete them.
 
     Raises `StorageError` if the file cannot be read. A damaged gzip'd file ends with a cut line.
     """

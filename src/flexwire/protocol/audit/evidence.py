@@ -273,15 +273,19 @@ _CONTROLLERS = {
 }
 # Requests that brokers send to each other on the clients' listener.
 _BROKERS = {
-    83: "InitializeShareGroupState: a group coordinator asks a share coordinator (KIP-932)",
-    84: "ReadShareGroupState: a share partition's leader asks a share coordinator (KIP-932)",
-    85: "WriteShareGroupState: a share partition's leader tells a share coordinator (KIP-932)",
-    86: "DeleteShareGroupState: a group coordinator tells a share coordinator (KIP-932)",
-    87: "ReadShareGroupStateSummary: a group coordinator asks a share coordinator (KIP-932)",
+    83: "InitializeShareGroupState: a group coordinator sends it to a share coordinator (KIP-932)",
+    84: "ReadShareGroupState: a share partition's leader sends it to a share coordinator (KIP-932)",
+    85: "WriteShareGroupState: a share partition's leader sends it to a share coordinator "
+    "(KIP-932)",
+    86: "DeleteShareGroupState: a group coordinator sends it to a share coordinator (KIP-932)",
+    87: "ReadShareGroupStateSummary: a group coordinator sends it to a share coordinator (KIP-932)",
 }
 # Requests that clients send in lower versions, and only brokers from these versions on.
 _BROKERS_FROM = {
-    24: (4, "AddPartitionsToTxn: a partition's leader asks a transaction coordinator (KIP-890)"),
+    24: (
+        4,
+        "AddPartitionsToTxn: a partition's leader sends it to a transaction coordinator (KIP-890)",
+    ),
 }
 # Tools abort transactions with it too (KIP-664), after other requests. A transaction coordinator
 # sends nothing else.

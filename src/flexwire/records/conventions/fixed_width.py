@@ -94,7 +94,7 @@ class FixedWidth(Convention):
         types = _BY_WIDTH.get(len(data), ())
         if not types:
             return HeaderEvidence(
-                key, -1, f"{len(data)} bytes are not the width of a type, nor text"
+                key, -1, f"{len(data)} bytes are neither as wide as a type nor text"
             )
         values = [f"{type_} {_LAYOUTS[type_].unpack(data)[0]!r}" for type_ in types]
         return HeaderEvidence(key, 1, " or ".join(values))

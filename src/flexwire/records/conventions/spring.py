@@ -94,7 +94,7 @@ class SpringJson(Convention):
 
     name = "spring-json"
     rank = 10
-    in_bulk = BulkCondition("true", "where Spring's header of types stands beside them")
+    in_bulk = BulkCondition("true", "if the record also has Spring's header of types")
     marker = TYPES_KEY
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:

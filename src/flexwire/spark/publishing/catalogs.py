@@ -83,7 +83,7 @@ class IcebergCatalog:
             to_database(self.name, "iceberg_catalog")
         object.__setattr__(self, "properties", _properties(self.properties))
         if self.name is None and self.properties:
-            raise refuse("catalog properties", "a catalog beside them", dict(self.properties))
+            raise refuse("catalog properties", "a catalog name with them", dict(self.properties))
 
     @property
     def place(self) -> DatabaseName:

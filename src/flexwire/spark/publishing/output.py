@@ -63,11 +63,11 @@ def to_format(
     if added and named == PARQUET:
         raise refuse(
             "append",
-            "format delta or iceberg beside it, as an output of format parquet is replaced",
+            "format delta or iceberg with it, because an output of format parquet is replaced",
             append,
         )
     if catalog is not None and named != ICEBERG:
-        raise refuse("iceberg_catalog", "format iceberg beside it", catalog)
+        raise refuse("iceberg_catalog", "format iceberg with it", catalog)
     if register is not None and named == ICEBERG:
         raise refuse("register", "no format iceberg, whose catalog has the tables", register)
     database = None if register is None else to_database(register, "register")

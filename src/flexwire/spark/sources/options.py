@@ -46,7 +46,7 @@ class SourceOptions:
         for key in self._texts:
             if key not in {*self._names, "path", "paths"}:
                 names = ", ".join(sorted(accepted))
-                raise ArgumentError(f"there is no option {key}; those there are: {names}")
+                raise ArgumentError(f"there is no option {key}; choose one of: {names}")
 
     def paths(self) -> list[str]:
         """Return every path that `load` was given."""

@@ -268,7 +268,7 @@ def user_schema(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Sc
     for field in schema:
         if field.name not in columns:
             names = ", ".join(columns)
-            raise ArgumentError(f"there is no column {field.name}; those there are: {names}")
+            raise ArgumentError(f"there is no column {field.name}; choose one of: {names}")
         expected = spark_types[field.name].dataType
         if field.dataType != expected:
             got = field.dataType.simpleString()

@@ -23,5 +23,5 @@ from __future__ import annotations
 
 from flexwire.specs.lint.rule import Category, Rule
 
-# The parser finds it.
+# The parser reports this fault, so the rule has no check of its own.
 RULE = Rule(__name__, __doc__, Category.SYNTAX)

@@ -31,12 +31,12 @@ VERSIONS = [
     for name in catalog().names()
     for version in catalog().entry(name).versions
 ]
-VALID_AT_TIMES = ("has length", "a bit is flipped", "has version")
+VALID_AT_TIMES = ("has length", "a bit is flipped", "of version")
 DAMAGES = (
     "cut off within",
     "a byte follows the message",
     "a varint of 6 bytes",
-    "a varint with one byte too many",
+    "a varint with a byte more",
     "not UTF-8",
     " is 2",
     "the same tag twice",

@@ -28,7 +28,7 @@ DAMAGES = (
     "the header names version",
     "the header names api key",
 )
-VALID_AT_TIMES = ("has length", "a bit is flipped", "the message has version")
+VALID_AT_TIMES = ("has length", "a bit is flipped", "the message is one of version")
 
 
 def test_every_version_of_a_request_or_response_is_read_from_its_frame() -> None:

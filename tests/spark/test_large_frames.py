@@ -37,7 +37,7 @@ def _broken_plan(spark: SparkSession, *_: object) -> Any:
     return spark.range(1).select("absent")
 
 
-def _broken_task(spark: SparkSession, _: object, task_output: TaskOutput, __: int) -> Any:
+def _broken_task(spark: SparkSession, _: object, task_output: TaskOutput, *__: int) -> Any:
     return run_tasks(spark, 1, _raise, task_output)
 
 

@@ -161,7 +161,7 @@ def _varint(data: bytes, annotations: list[Annotation], source: random.Random) -
         last = bytes([data[stop - 1] | 0x80, 0])
         yield (
             data[: stop - 1] + last + data[stop:],
-            f"a varint with one byte too many at {annotation.path}",
+            f"a varint with a byte more than it needs at {annotation.path}",
         )
 
 
@@ -206,7 +206,7 @@ def _version(
     source.shuffle(others)
     for other in others:
         data = _encoded(message, other, source.getrandbits(32))
-        yield data, f"the message has version {other}"
+        yield data, f"the message is one of version {other}"
 
 
 TAG_COUNT: Final = "tagged field count"

@@ -91,8 +91,10 @@ class InternalLogs:
         for number, offset in offsets.items():
             end = ends.get(number)
             if end is None or offset > end:
-                has = "is not among the logs" if end is None else f"ends at {end}"
-                reason = f"{_UNKNOWN.format(offset)}: the log {has}"
+                known = "the paths do not include the log"
+                if end is not None:
+                    known = f"the log ends at {end}"
+                reason = f"{_UNKNOWN.format(offset)}: {known}"
                 raise CaptureError(reason, source=str(Partition(of.topic, number)))
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:

@@ -154,6 +154,7 @@ def test_json_has_what_markdown_has(sides: tuple[str, str]) -> None:
     assert "Request header: 1 → 3" in change["lines"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_release_beside_the_next_one_names_every_version_that_is_new() -> None:
     for old, new in pairwise(catalog().final_releases):

@@ -83,6 +83,7 @@ def test_each_mutant_is_found_in_its_case_and_none_without() -> None:
     assert planted >= COUNT - 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_mutant_of_a_request_that_changes_something_is_found_too() -> None:
     planted = 0

@@ -166,7 +166,8 @@ def test_there_are_answers_with_sums() -> None:
     assert {answer.name for answer in SUMMED} >= names
 
 
-@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_sums_say_what_the_rows_say_after_each_change(
     form: str, spark: SparkSession, tmp_path: Path, files: list[Path]
 ) -> None:
@@ -254,6 +255,7 @@ def test_a_part_reads_only_the_tables_that_its_sums_follow_from(
         growing.check()
 
 
+@pytest.mark.long
 def test_whoever_may_only_read_gets_the_same_answers(
     spark: SparkSession, tmp_path: Path, files: list[Path]
 ) -> None:
@@ -265,6 +267,7 @@ def test_whoever_may_only_read_gets_the_same_answers(
     assert all(growing.check().values())
 
 
+@pytest.mark.long
 def test_too_many_sums_are_not_kept(
     spark: SparkSession, tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

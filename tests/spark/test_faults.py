@@ -90,6 +90,7 @@ def assert_counted_once(driver: Driver, tmp_path: Path, flags: Path, fault: str)
     assert not list(out.glob(f"{PREFIX}*"))
 
 
+@pytest.mark.long
 def test_files_are_joined_once_where_a_task_that_joins_them_is_ended(
     alone: Driver, tmp_path: Path, flags: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_worker_has_the_memory_that_it_was_given_and_no_more(
     assert bounded.ask(FAULTY, str(out), str(flags), 2, "raises") == [0, 1]
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     bounded: Driver, tmp_path: Path, flags: Path
 ) -> None:

@@ -317,6 +317,7 @@ def test_what_is_not_used_is_not_joined(continued: Grown) -> None:
     assert "Join" in plan.partition("Optimized Logical Plan")[2]
 
 
+@pytest.mark.long
 def test_tables_that_an_older_release_began_go_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +407,7 @@ def test_what_a_boundary_cost_is_counted(cut: Asked, tables: Grown) -> None:
     assert (answered, unpaired) == (9 * 3 - 2, 2)
 
 
+@pytest.mark.long
 def test_an_answer_says_what_was_cut(
     cut: Asked, tables: Grown, monkeypatch: pytest.MonkeyPatch
 ) -> None:

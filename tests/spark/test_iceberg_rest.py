@@ -71,6 +71,7 @@ def test_an_address_without_a_server_is_told(tmp_path: Path) -> None:
         analyze(OutputDirectory(str(tmp_path / "out")), "one", where=lake)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")

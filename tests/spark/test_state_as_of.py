@@ -197,6 +197,7 @@ def same(whole: Made, before: Made, *names: str) -> None:
         assert told(then[name]) == told(expected[name]), name
 
 
+@pytest.mark.long
 def test_as_of_a_time_it_is_what_the_logs_said_then(whole: Made, before: Made) -> None:
     same(whole, before, *SOME)
     rows = whole.rows(AsOf(AT), "group_offsets")["group_offsets"]

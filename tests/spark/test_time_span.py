@@ -74,6 +74,7 @@ def charged(tables: AnalysisTables) -> int:
     return sum(row.bytes for row in CHARGEBACK.ask(tables).collect())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["delta", "iceberg", "parquet"])
 def test_spans_that_follow_one_another_have_everything_once(
     form: str, spark: SparkSession, outputs: Path

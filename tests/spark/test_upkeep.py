@@ -98,6 +98,7 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(out: OutputDirectory) 
     assert [client for _, client in rows(out)] == ["new"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_store_is_kept_small_too() -> None:
     with s3() as bucket:

@@ -118,6 +118,7 @@ def whole_of(found: Found) -> dict[str, Any]:
     return {"survey": replace(survey, ranges=0, notes=[]), "notes": notes, **tables}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_files_that_overlap_are_surveyed_in_shares(tmp_path: Path) -> None:
     talk = Talk(exchanges=60)

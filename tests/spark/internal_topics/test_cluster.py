@@ -76,6 +76,7 @@ def shown(rows: DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in rows.select(*names).collect()), key=str)
 
 
+@pytest.mark.long
 def test_partitions_and_configs(spark: SparkSession, tmp_path: Path) -> None:
     from flexwire.answers.cluster_configs import configs  # noqa: PLC0415
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark

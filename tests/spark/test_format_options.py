@@ -148,7 +148,7 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
 
 
 def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None:
-    told = "there is no option subscribepattern; those there are"
+    told = "there is no option subscribepattern; choose one of: "
     with pytest.raises(ArgumentError, match=told) as no:
         KafkaLogOptions.parse({**PATH, "subscribePattern": "a"})
     assert all(one in str(no.value) for one in ACCEPTED)

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Final
 
 from tools.maven import Jars
-from tools.package.cross import OUT, Platform, build
+from tools.package.cross import OUT, ROOT, Platform, build
 from tools.release.installation import COMMANDS, DECODE, DECODED
 from tools.release.listing import findings
 from tools.release.sbom import pinned
 
-ROOT = Path(__file__).parents[2]
 KEPT: Final = ROOT / ".build" / "windows"
 PYTHONS: Final = {
     "3.11": "org.bytedeco:cpython:3.11.3-1.5.9:windows-x86_64",

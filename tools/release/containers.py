@@ -20,12 +20,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tools.environment import ROOT
 from tools.release.installation import DECODE, DECODED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ROOT = Path(__file__).parents[2]
 KEPT: Final = ROOT / ".build" / "images"
 RECIPES: Final = ROOT / "containers"
 CAPTURE: Final = ROOT / "tests" / "vectors" / "captures" / "hosts"

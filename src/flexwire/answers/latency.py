@@ -16,6 +16,7 @@ from flexwire.answers.asking.messages import record_bytes_of
 from flexwire.answers.asking.percentiles import at_rank, ranked, rounded
 from flexwire.answers.asking.throttled import (
     earlier_waits,
+    paused_responses,
     pauses_for_later,
     throttled_waits,
     throttles,
@@ -186,11 +187,11 @@ def _part(tables: AnalysisTables) -> DataFrame:
     request for records without a response on its day, and a throttled response after which the
     broker may have read nothing until the next day.
     """
-    rows = _responses_of_days(tables)
     throttled = throttles(tables)
-    if throttled is not None:
-        pauses = pauses_for_later(tables, throttled)
-        pauses = pauses.withColumn("place", F.col("frame_index"))
+    paused = None if throttled is None else paused_responses(tables, throttled)
+    rows = _responses_of_days(tables, paused)
+    if paused is not None:
+        pauses = pauses_for_later(paused).withColumn("place", F.col("frame_index"))
         kept = pauses.select(DAY, _kept(pauses).alias(_KEPT))
         rows = rows.unionByName(kept, allowMissingColumns=True)
     by = (DAY, *_BY, _KEPT)
@@ -277,16 +278,17 @@ def _responses(tables: AnalysisTables) -> DataFrame:
     return _every([others, *parts])
 
 
-def _responses_of_days(tables: AnalysisTables) -> DataFrame:
+def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> DataFrame:
     """Return the same responses with their day, as far as they follow from the rows of that day.
+
+    ``paused`` are the rows of `paused_responses`, None if nothing was throttled.
 
     Other responses have `_KEPT`, and so have requests for records without a response on their day,
     and the first response of a connection on a day, unless the connection begins with it.
     """
     responses = _with_first(_of_frames(tables).withColumn(DAY, day_of_time()))
     responses = responses.where(f"({_IS_KNOWN}) or is_first")
-    throttled = throttles(tables)
-    waits = None if throttled is None else waits_of_days(tables, throttled)
+    waits = None if paused is None else waits_of_days(paused)
     responses = _without_throttling(responses, waits)
     waiting, others = _by_message(responses, tables)
     parts = [others.withColumn("is_asked_before", F.lit(col=False))]

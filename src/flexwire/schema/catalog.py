@@ -466,9 +466,9 @@ class Catalog:
             self._packed = (self.place, self._pack())
         return self._packed
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """A digest of the files of an own catalog, in hex; empty for the bundled catalog."""
+        """A digest of the files of a custom catalog, in hex; empty for the bundled catalog."""
         return "" if self.packed is None else hashlib.sha256(self.packed[1]).hexdigest()
 
     def _pack(self) -> bytes:

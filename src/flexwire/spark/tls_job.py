@@ -92,7 +92,7 @@ class SealedKeys:
 
 
 def count_shares(total: int, tasks_at_once: int) -> int:
-    """Return how many tasks open captures of ``total`` bytes."""
+    """Return how many tasks should divide the connections of captures of ``total`` bytes."""
     return max(1, min(total // LEAST_SHARE_BYTES, tasks_at_once, MOST_SHARES))
 
 

@@ -82,20 +82,28 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     return _waits(rows, connection, frame_key(columns))
 
 
-def waits_of_days(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+def paused_responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+    """Return the responses of connections with a throttled one, and how long each day's pauses are.
+
+    ``throttled`` are the rows of `throttles`. The result is for `waits_of_days` and
+    `pauses_for_later`.
+    """
+    rows = _responses(tables, throttled).withColumn(DAY, day_of_time())
+    midnight = (F.floor(F.col("at") / DAY_US) + 1) * DAY_US
+    return _with_pauses(rows, (*connection_key(rows.columns), DAY), midnight)
+
+
+def waits_of_days(rows: DataFrame) -> DataFrame:
     """Return what `throttled_waits` does, if the pauses of other days do not count."""
-    columns = tables.frames.columns
-    by_day = (*connection_key(columns), DAY)
-    return _waits(_days(tables, throttled), by_day, frame_key(columns))
+    return _waits(rows, (*connection_key(rows.columns), DAY), frame_key(rows.columns))
 
 
-def pauses_for_later(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+def pauses_for_later(rows: DataFrame) -> DataFrame:
     """Return the pauses of each day that a response of a later day may have waited for.
 
     A row has the key of its frame, `DAY`, ``time``, ``throttle_us`` and ``muted_us``: for how long
     the broker read nothing, null if only the next response decides that.
     """
-    rows = _days(tables, throttled)
     by_day = Window.partitionBy(*connection_key(rows.columns), DAY)
     # A request that is answered later was sent later than those that are answered by then.
     is_needed = F.col("at") + F.col("muted_us") > F.coalesce("last_asked", F.lit(0))
@@ -126,12 +134,6 @@ def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
         }
     )
     return _waits(_with_pauses(some, connection), connection, (*connection, "frame_index"))
-
-
-def _days(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    rows = _responses(tables, throttled).withColumn(DAY, day_of_time())
-    midnight = (F.floor(F.col("at") / DAY_US) + 1) * DAY_US
-    return _with_pauses(rows, (*connection_key(rows.columns), DAY), midnight)
 
 
 def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
@@ -165,7 +167,7 @@ def _with_pauses(
 ) -> DataFrame:
     """Fill in ``muted_us``: for how long the broker read nothing after a response.
 
-    Of the last response it is null if the pause goes on after ``known_until``.
+    It is null for the last response if the pause goes on after ``known_until``.
     """
     end = F.col("at") + F.col("throttle_us")
     following = F.lead("at").over(_in_order(by))

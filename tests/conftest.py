@@ -71,7 +71,7 @@ def is_spark(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process whole files, and Spark tests only to a few processes."""
+    """Give whole files to each process, and files with Spark to a few processes."""
     if config.getvalue("dist") != "loadfile":
         return None
     # It is here only if tests run in parallel.

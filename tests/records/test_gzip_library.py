@@ -160,7 +160,7 @@ def complete(source: random.Random, count: int) -> list[int]:
 
 
 def placed(source: random.Random, lengths: list[int], count: int) -> list[int]:
-    """Give some symbols lengths, and the others none."""
+    """Give lengths to some of the symbols only."""
     found = [0] * count
     for at, length in zip(source.sample(range(count), len(lengths)), lengths, strict=True):
         found[at] = length

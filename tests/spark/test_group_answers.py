@@ -98,7 +98,7 @@ def _classic(told: Told) -> None:
     group.beat("a", 6, after=5 * SECOND)
     group.beat("a", 6, REBALANCE_IN_PROGRESS, after=6 * SECOND)
     group.join("a", 7, "a")
-    # 8: "a" is told to join again, without a visible reason.
+    # 8: the broker tells "a" to join again, and nothing shows why.
     group.beat("a", 7, REBALANCE_IN_PROGRESS)
     group.join("a", 8, "a")
     # Another group, whose "z" leaves in the old way, though it was gone too soon to have expired.

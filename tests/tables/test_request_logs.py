@@ -556,7 +556,7 @@ def test_names_that_no_release_has_and_versions_of_none() -> None:
 def test_what_is_counted_is_in_the_rows(release: str) -> None:
     found, told = rows_of(PLACE / f"{release}.log")
     assert sum(told.listeners.requests.values()) == told.requests
-    # Of what clients produced, the text has only the number of partitions.
+    # For Produce requests, the text has only the number of partitions.
     produced = [one for one in found["frames"] if one["outcome"] == "header"]
     assert told.text == len(produced)
     assert {one["message"] for one in produced} <= {"ProduceRequest", "ApiVersionsRequest"}

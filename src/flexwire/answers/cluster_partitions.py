@@ -48,8 +48,8 @@ COLUMNS = (
            "whether the ISR has fewer brokers, so that producers with acks=all are refused",
            _NOT_SET, heading="Under min ISR"),
     Column("is_at_min_isr", pa.bool_(),
-           "whether the ISR has exactly as many: with one broker fewer, brokers refuse such "
-           "producers", _NOT_SET, heading="At min ISR"),
+           "whether the ISR has exactly ``min_isr`` brokers: with one fewer, producers with "
+           "acks=all are refused", _NOT_SET, heading="At min ISR"),
 )  # fmt: skip
 
 

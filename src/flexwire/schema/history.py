@@ -32,7 +32,7 @@ class CatalogSpec:
 
     @property
     def is_of_previews(self) -> bool:
-        """Whether it serves previews alone, as far as releases were added."""
+        """Whether all releases that it serves so far are previews."""
         return all(map(is_preview, self.serves))
 
     def laid_out(self, version: int) -> tuple[object, Schema]:
@@ -87,11 +87,11 @@ class History:
         if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
             raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]
+        previews = is_preview(release)
         for spec, versions in served:
             new = self._same(spec)
             for version in versions:
                 layout, schema = new.laid_out(version)
-                previews = is_preview(release)
                 serving = self._serving(version, layout, previews=previews) or new
                 if serving not in self.kept:
                     self.kept.append(serving)
@@ -107,7 +107,7 @@ class History:
     def _serving(self, version: int, layout: object, *, previews: bool) -> CatalogSpec | None:
         """Return the newest kept spec that gives the version this layout.
 
-        Only with ``previews`` it may be a spec of previews alone.
+        A spec that serves only previews counts only with ``previews``.
         """
         for candidate in self.kept:
             if (

@@ -138,7 +138,7 @@ class FrameFilter:
         self._statistics = statistics
         # Pairs of requests that were left out, whose responses have not come yet.
         self._left_out: OrderedDict[int, None] = OrderedDict()
-        # Whether a captured request of an API named topics; some later requests name none.
+        # By API, whether a captured request named topics. Some later requests do not name them.
         self._has_taken: dict[int, bool] = {}
 
     def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:

@@ -278,7 +278,7 @@ def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[in
     fates: dict[int, tuple[int, int]] = {}
     for first, last, fate, count in batches:
         for offset in range(max(first, start), last + 1):
-            # Of several batches the one with the highest count wins, then the one with the highest
+            # If batches overlap, the one with the highest count wins, then the one with the highest
             # state.
             had = fates.get(offset, (0, 0))
             fates[offset] = max(had, (fate, count), key=lambda one: one[::-1])

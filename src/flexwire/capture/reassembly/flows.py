@@ -147,7 +147,7 @@ class Flows:
         the rows of each connection do, and kernels may return one connection after the other. With
         small messages such rows make files a quarter smaller, and nothing has to be sorted.
         """
-        # Of any share it is the same, so each connection is lent when it would be with all.
+        # The same for each share, so that a connection is lent exactly when it is without shares.
         self._chunk_bytes = segments.totals.payload_bytes
         chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 TIMES = int(os.environ.get("FLEXWIRE_SEARCH", "1"))
@@ -24,3 +25,11 @@ settings.load_profile("flexwire")
 def times(few: int) -> int:
     """Return how many examples a search tries: ``few``, times the requested factor."""
     return few * TIMES
+
+
+def in_make_long(*values: Any) -> list[Any]:
+    """Return values of a parameter that only `make long` tries.
+
+    They are further forms of what `make test` tries once.
+    """
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]

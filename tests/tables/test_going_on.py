@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 IN_ORDER = sorted(name for name in SHAPES if name not in {"HOSTS", "UNORDERED"})
 INTRODUCED = ("client_software_name", "client_software_version", "client_instance_id")
 CONNECTIONS = "connections"
+SLOW = ("EVERYTHING", "ONE_CONNECTION", "STRANGE")
+"""The shapes whose analyses take longest."""
 
 
 def in_turn(asked: AnalysisRequest, kept: Kept, before: bytes | None) -> Survey:
@@ -181,14 +183,21 @@ def cut_at_random(source: random.Random, files: list[InputFile]) -> list[list[In
     return [files[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(files)], strict=True)]
 
 
+# In pieces and in turn, each shape in one of these ways by `make test`.
+FORMS = [
+    pytest.param(make, name, marks=[pytest.mark.long] if (number + way) % 2 else [])
+    for number, name in enumerate(IN_ORDER)
+    for way, make in enumerate((in_turn, in_pieces))
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [in_turn, in_pieces])
-@pytest.mark.parametrize("name", IN_ORDER)
+@pytest.mark.parametrize(("make", "name"), FORMS)
 def test_parts_say_what_the_whole_says(name: str, make: Make, tmp_path: Path) -> None:
     if make is in_pieces and not has_kernels():
         pytest.skip("pieces are surveyed with kernels alone")
     went_on = 0
-    for seed in range(times(2)):
+    for seed in range(times(1 if name in SLOW else 2)):
         root = tmp_path / str(seed)
         shape = replace(SHAPES[name], files=8, compressed=0.0, torn=0.0)
         files = in_time(write_capture(root / "capture", seed, shape))

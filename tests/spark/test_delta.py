@@ -39,6 +39,7 @@ from flexwire.tables.output import output as read_output
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, GROWN_TABLES
 from tests.capture.interleaved import CLEAN, write_capture
+from tests.searching import in_make_long
 from tests.spark.grown import MESSAGE, NOON, Killed, analyze, delta_staging, sources, write
 from tests.storage.servers import s3
 
@@ -74,7 +75,7 @@ def out(tmp_path: Path) -> OutputDirectory:
     return OutputDirectory(str(tmp_path / "out"))
 
 
-@pytest.fixture(params=["path", "s3"])
+@pytest.fixture(params=["path", *in_make_long("s3")])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputDirectory]:
     if request.param == "path":
         yield OutputDirectory(str(tmp_path / "out"))

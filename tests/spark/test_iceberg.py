@@ -51,6 +51,7 @@ from flexwire.tables.output import output as read_output
 from flexwire.tables.parquet import ORIGIN
 from flexwire.tables.schema import FRAMES_TABLE, GROWN_TABLES, TABLES, schema_of
 from tests.capture.interleaved import CLEAN, write_capture
+from tests.searching import in_make_long
 from tests.spark.grown import MESSAGE, NOON, Killed, delta_staging, sources, write
 from tests.storage.servers import s3
 
@@ -247,11 +248,13 @@ def ended(
 
 COMMITS = len(GROWN) + 1
 """The commits of a second analysis: the ledger, and tables with new rows."""
+KILLED_AFTER = [0, *in_make_long(*range(1, COMMITS - 1)), COMMITS - 1]
+"""How many commits come before one that fails: `make test` tries the first and the last."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("after", range(COMMITS))
+@pytest.mark.parametrize("after", KILLED_AFTER)
 def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int, *, is_done: bool
 ) -> None:
@@ -289,7 +292,7 @@ def test_the_first_one_that_is_killed_leaves_no_output(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", range(COMMITS))
+@pytest.mark.parametrize("after", KILLED_AFTER)
 def test_a_commit_whose_answer_is_lost_is_not_made_twice(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
@@ -301,7 +304,7 @@ def test_a_commit_whose_answer_is_lost_is_not_made_twice(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", range(COMMITS))
+@pytest.mark.parametrize("after", KILLED_AFTER)
 def test_a_commit_after_that_of_another_is_made_again(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:

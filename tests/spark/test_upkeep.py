@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -31,7 +32,10 @@ from tests.spark.grown import MESSAGE, NOON, analyze, delta_staging, put, source
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    Hours = Callable[[OutputDirectory, int], None]
 
 KEYS = ("analysis", "client_id")
 HOUR = timedelta(hours=1)
@@ -74,14 +78,36 @@ def append_hours(out: OutputDirectory, count: int, first: datetime = NOON) -> No
         assert analyze(out, f"{first + number * HOUR:%m-%dT%H}", first + number * HOUR)
 
 
+@pytest.fixture(scope="module")
+def first_hours(tmp_path_factory: pytest.TempPathFactory) -> Hours:
+    """Make tables of the hours from noon on, of which each hour is analyzed once for all tests."""
+    root = tmp_path_factory.mktemp("hours")
+    made: dict[int, Path] = {}
+
+    def make(out: OutputDirectory, count: int) -> None:
+        known = max((number for number in made if number <= count), default=0)
+        if known < count:
+            made[count] = root / f"{count}"
+            if known:
+                shutil.copytree(made[known], made[count])
+            grown = OutputDirectory(str(made[count]))
+            append_hours(grown, count - known, NOON + known * HOUR)
+        assert out.path is not None
+        shutil.copytree(made[count], out.path)
+
+    return make
+
+
 def compact(out: OutputDirectory) -> None:
     for group in [*to_join(out)]:
         join(out, group)
 
 
 @pytest.mark.slow
-def test_joining_keeps_every_row_and_makes_one_file_a_day(out: OutputDirectory) -> None:
-    append_hours(out, 21)  # 12 of them before midnight
+def test_joining_keeps_every_row_and_makes_one_file_a_day(
+    out: OutputDirectory, first_hours: Hours
+) -> None:
+    first_hours(out, 21)  # 12 of them before midnight
     before = rows(out), rows(out, MESSAGE)
     compact(out)
     assert (rows(out), rows(out, MESSAGE)) == before
@@ -170,9 +196,9 @@ def ledger_files(out: OutputDirectory) -> list[Path]:
 
 @pytest.mark.slow
 def test_an_analysis_looks_only_where_its_files_may_be(
-    out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
+    out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append_hours(out, 40)
+    first_hours(out, 40)
     snapshot = DeltaLedger(out).snapshot()
     read: list[int] = []
     real = DeltaLedgerSnapshot._read
@@ -193,9 +219,9 @@ def test_an_analysis_looks_only_where_its_files_may_be(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["put", "commit"])
 def test_joining_that_is_killed_loses_nothing(
-    out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, name: str
+    out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    append_hours(out, 20)
+    first_hours(out, 20)
     before = rows(out)
 
     def killed(*_: Any, **__: Any) -> None:
@@ -223,9 +249,9 @@ def test_joining_that_is_killed_loses_nothing(
 
 @pytest.mark.slow
 def test_what_is_not_in_is_not_joined_and_can_be_taken_out(
-    out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
+    out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append_hours(out, 12)
+    first_hours(out, 12)
     with monkeypatch.context() as patch:
 
         def killed(*_: Any, **__: Any) -> None:
@@ -251,8 +277,10 @@ def plain_clients(out: OutputDirectory) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_commit_that_takes_a_file_out_meanwhile_wins(out: OutputDirectory) -> None:
-    append_hours(out, 12)
+def test_a_commit_that_takes_a_file_out_meanwhile_wins(
+    out: OutputDirectory, first_hours: Hours
+) -> None:
+    first_hours(out, 12)
     groups = [*to_join(out)]
     analyze(out, "new", append=False)
     for group in groups:
@@ -262,9 +290,9 @@ def test_a_commit_that_takes_a_file_out_meanwhile_wins(out: OutputDirectory) -> 
 
 @pytest.mark.slow
 def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
-    out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
+    out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append_hours(out, 12)
+    first_hours(out, 12)
     compact(out)
 
     def killed(*_: Any, **__: Any) -> None:
@@ -283,8 +311,10 @@ def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
 
 
 @pytest.mark.slow
-def test_old_days_go_and_what_was_seen_since_stays(out: OutputDirectory) -> None:
-    append_hours(out, 30)
+def test_old_days_go_and_what_was_seen_since_stays(
+    out: OutputDirectory, first_hours: Hours
+) -> None:
+    first_hours(out, 30)
     with delta_staging(out, sources("long"), lambda _: "long", append=True) as writing:
         write(writing, "long", NOON + 20 * HOUR)
         writing.publish()
@@ -348,12 +378,12 @@ def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) ->
         write(writing, "old")
         # For the others it names their owner.
         writing.publish()
-    append_hours(out, 19)
-    assert len(rows(out)) == 20
+    append_hours(out, 12)
+    assert len(rows(out)) == 13
     assert None not in dict(rows(out))
     assert "frames" not in {group.table for group in to_join(out)}
     compact(out)
-    assert len(rows(out)) == 20
+    assert len(rows(out)) == 13
     analyze(out, "new", append=False)
     assert [client for _, client in rows(out)] == ["new"]
 

@@ -130,6 +130,7 @@ def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others() -> No
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_release_and_its_edition_in_the_catalog_do_not_differ_by_these_rules() -> None:
     seen = set()

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import pytest
 
+from tests.searching import in_make_long
 from tools.pages.files import ROOT, between, page_files, page_modules, replace_between, write_files
 
 MODULES = page_modules()
+# It runs every command that prints JSON.
+LONG = ("json_output",)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    "module", [*(one for one in MODULES if one not in LONG), *in_make_long(*LONG)]
+)
 def test_the_files_are_what_the_code_says(module: str) -> None:
     for path, text in page_files(module).items():
         # The texts themselves are not compared: for a page of a thousand lines pytest would need a

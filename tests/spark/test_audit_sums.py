@@ -26,6 +26,7 @@ from flexwire.tables.spec_places import entity_paths
 from flexwire.versions import Versions
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, LOSSY, MID_STREAM, STRANGE, Shape, write_capture
+from tests.searching import in_make_long
 from tests.spark.test_audit import Client
 from tests.spark.test_audit import _write as write_clients
 from tests.spark.traffic import Traffic
@@ -74,7 +75,11 @@ class Captured:
         return sorted(one.removeprefix(f"{MESSAGES}/") for one in found)
 
 
-@pytest.fixture(scope="module", params=sorted(SHAPES))
+# Their answers on Spark take longest.
+LARGE = ("MANY", "STRANGE")
+
+
+@pytest.fixture(scope="module", params=[*sorted({*SHAPES} - {*LARGE}), *in_make_long(*LARGE)])
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     return read(write_capture(tmp_path_factory.mktemp("capture"), 5, SHAPES[request.param]))
 

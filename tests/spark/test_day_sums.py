@@ -119,9 +119,9 @@ class Growing:
     def __init__(self, spark: SparkSession, out: Path, form: str = "delta") -> None:
         self.spark, self.out, self.form = spark, out, form
 
-    def append(self, file: Path) -> str:
+    def append(self, *files: Path) -> str:
         how: dict[str, Any] = {"format": self.form, "append": True, "answers": []}
-        return analyze([file], self.out, spark=self.spark, **how).report.parent.name
+        return analyze([*files], self.out, spark=self.spark, **how).report.parent.name
 
     def check(self, span: TimeSpan = ALWAYS) -> dict[str, list[str]]:
         """Compare each answer from sums with the answer from rows; return the answers."""
@@ -224,8 +224,8 @@ def test_the_sum_of_a_chargeback_is_that_of_the_frames(
     spark: SparkSession, tmp_path: Path, files: list[Path]
 ) -> None:
     growing = Growing(spark, tmp_path / "out")
-    for file in files:
-        growing.append(file)
+    growing.append(*files[:3])
+    growing.append(*files[3:])
     frames = output_of(growing.out).table("frames", ["size"])
     for _ in range(2):
         [result] = stored_answers(growing.out, ["chargeback"])

@@ -29,7 +29,7 @@ from flexwire.survey.saved_stream import SavedStream, StreamStates
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, TLS, write_capture
 from tests.schema.trunk import trunk_catalog
-from tests.searching import times
+from tests.searching import in_make_long, times
 from tests.spark.traffic import Traffic, made, request
 from tests.tables.growing import Query, grown
 from tests.tables.test_following import ASKED, at_once
@@ -106,7 +106,7 @@ def test_killed_at_any_step_a_stream_gives_the_same_rows(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["EVERYTHING", "LOSSY", "TLS"])
+@pytest.mark.parametrize("name", ["TLS", *in_make_long("EVERYTHING", "LOSSY")])
 def test_bytes_that_may_be_credentials_are_read_again_where_their_files_are(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -358,7 +358,7 @@ def test_a_frame_whose_bytes_were_withheld_says_that_it_lacks_them(
     assert [one["error"] for one in others] == [None, None]
 
 
-@pytest.mark.parametrize("name", ["EVERYTHING", "STRANGE", "MID_STREAM"])
+@pytest.mark.parametrize("name", ["EVERYTHING", *in_make_long("STRANGE", "MID_STREAM")])
 def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_path: Path) -> None:
     files = write(tmp_path / "made", name, 1, torn=0.0)
     query = Query(tmp_path / "made", SHOWN, states=tmp_path / "states")

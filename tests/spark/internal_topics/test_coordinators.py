@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark p
 
 from flexwire.answers.state import last_commits, open_log, share_state
 from flexwire.answers.state.share_state import _BATCHES, combined_batches
+from tests.searching import in_make_long
 from tests.spark.internal_topics.made import MadeTopic, commit, keyed, legacy_commit
 from tests.spark.internal_topics.replays import (
     ABORT,
@@ -110,7 +111,7 @@ def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
     return known, len(rows) - known
 
 
-@pytest.mark.parametrize("version", [NEW, OLD])
+@pytest.mark.parametrize("version", [OLD, *in_make_long(NEW)])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
 def test_commits_at_any_moment_are_those_of_coordinators(
     seed: int, version: int, spark: SparkSession, tmp_path: Path

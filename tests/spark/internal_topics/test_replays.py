@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tests.spark.internal_topics.group_logs import Written
 
 spark_only = pytest.mark.spark
-LOGS, RECORDS = times(16), 120
+LOGS, RECORDS = times(8), 120
 
 
 @pytest.fixture

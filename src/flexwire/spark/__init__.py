@@ -2,12 +2,12 @@
 
 `register` gives a session the formats (`formats`) and the functions in SQL (`functions`).
 
-The analysis: a capture may be larger than memory, and its connections cross its files. So
-`surveying` first finds the state of all connections at each cut. Then each range between cuts is a
-task that writes its part of every table (`capture_job`) and adds to the facts. All of it is
-published at once (`outputs`). The rooms below do the reading itself; this room has only the parts
-that need Spark. PySpark is imported here, in the modules where Spark looks for formats
-(``pyspark_flexwire_…``), and nowhere else.
+A capture may be larger than memory, and a connection may continue from one of its files to the
+next. So `surveying` first finds the state of all connections at each cut. Then each range between
+cuts is a task that writes its part of every table (`capture_job`) and adds to the facts. At the end
+everything is published in one step (`outputs`). The packages named above read the bytes; this
+package has only the parts that need Spark. PySpark is imported only here, and in the modules where
+Spark looks for formats (``pyspark_flexwire_…``).
 
 The laws of this room (tests below `tests/`):
 
@@ -15,10 +15,10 @@ The laws of this room (tests below `tests/`):
   (`spark/test_tasks.py`).
 - A task writes files only through `run_tasks` and `Drop.put`, because Spark may run it twice
   (`spark/test_faults.py`).
-- One step publishes an analysis: a rename on this machine, one PUT in a store, an entry in the
+- One step publishes an analysis: a rename on this machine, one PUT in a store, or an entry in the
   ledger for Delta and Iceberg (`spark/test_staging.py`, `spark/test_stored.py`,
   `spark/test_delta.py`, `spark/test_iceberg.py`).
-- Tasks get the secrets of key logs sealed, and no file has them in plain
+- Tasks get the secrets of key logs in encrypted form, and no file contains them in plain text
   (`spark/test_key_logs.py`).
 - Facts are sums that tasks add and the driver merges (`spark/test_frame_sums.py`,
   `spark/test_driver.py`).

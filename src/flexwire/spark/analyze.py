@@ -1,12 +1,12 @@
-"""`flexwire analyze`: captures and logs in, tables and a report out, on Spark.
+"""Implements `flexwire analyze`: reads captures and logs, and writes tables and a report, on Spark.
 
 ```
 capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
                                         └─▶ answers ─┘
 ```
-Each task writes the tables of its part of a range (`flexwire.spark.capture_job`), and sums up the
-figures for the report. Answers are computed from the tables. Everything is written below a staging
-directory and published at the end.
+Each task writes its part of each table for one range (`flexwire.spark.capture_job`), and sums up
+the figures for the report. Answers are computed from the tables. Everything is written below a
+staging directory and published at the end.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ if TYPE_CHECKING:
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 _NO_OBJECTS = "by_objects no longer has an effect; leave it out"
-# The audit's table is one file, which the driver writes.
+# The audit's table is a single file, which the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that stay empty in an analysis without a capture.
 _TRAFFIC = {
@@ -154,9 +154,9 @@ _TRAFFIC = {
 class Analysis:
     """The result of an analysis: its files, its facts, and the seconds of each stage.
 
-    ``output`` reads it, wherever it is. An analysis on this machine has paths too. ``is_new`` is
-    false if the tables already had the input, so that nothing was done. ``notes`` are messages for
-    the user about the run.
+    ``output`` reads the result, on this machine or in a store. An analysis on this machine also has
+    paths. ``is_new`` is false if the tables already had the input, in which case nothing was done.
+    ``notes`` are messages for the user about the run.
     """
 
     output: Output
@@ -167,7 +167,7 @@ class Analysis:
 
     @property
     def tables(self) -> Tables:
-        """The tables, by path; raises `FlexwireError` if they are in a store."""
+        """The path of the tables; raises `FlexwireError` if they are in a store."""
         return Tables(self._path("tables"))
 
     @property
@@ -206,7 +206,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     record_bytes: bool = False,
     by_objects: bool = False,
     skip_unreadable: bool = False,
-    format: str = PARQUET,  # noqa: A002 - the option's own name
+    format: str = PARQUET,  # noqa: A002 - the option has this name
     append: bool = False,
     iceberg_catalog: str | IcebergCatalog | None = None,
     register: str | None = None,
@@ -223,17 +223,18 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``paths`` are files, directories and patterns; ``out`` is a local directory or one in a store.
     Logs become tables named "log_…", request logs (local times in ``timezone``) those of captures.
-    Other files are errors, or left out with ``skip_unreadable``. ``show_credentials`` shows them.
-    An analysis in ``out`` is replaced, or grows (``append``). ``iceberg_catalog`` finds Iceberg
-    tables by name, and ``register`` ("spark_catalog.kafka") other tables in Spark's catalog. The
-    session is ``spark``, or one started on ``master`` (default: as `spark-submit` says) with
-    ``memory``, and ``worker_memory`` for a worker. All machines see files by the same names. Only
-    connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without both,
-    those whose content decodes as Kafka. The audit is for ``releases``, by default every major from
-    the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages, ``keys`` open
-    TLS, ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture. ``answers``
-    are "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: of logs only.
-    ``labels`` name teams. State is the state at the end, or ``as_of`` a time or offsets
+    Other files are errors, or left out with ``skip_unreadable``. Credentials are hidden unless
+    ``show_credentials`` is true. The analysis replaces an earlier one in ``out``, or adds to it
+    with ``append``. ``iceberg_catalog`` finds Iceberg tables by name, and ``register``
+    ("spark_catalog.kafka") other tables in Spark's catalog. The session is ``spark``, or one
+    started on ``master`` (default: as `spark-submit` says) with ``memory``, and ``worker_memory``
+    for a worker. All machines must see the files under the same names. Only connections with an end
+    in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka. Without both, a connection is Kafka if
+    its content decodes as Kafka. The audit is for ``releases``, by default every major from the
+    brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages, ``keys`` open TLS,
+    ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture. ``answers`` are
+    "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: of logs only. ``labels``
+    name teams. State is the state at the end, or ``as_of`` a time or offsets
     ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md. Raises
     `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError` for an
     ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` if Spark fails.
@@ -272,7 +273,7 @@ def _run(
     start: SessionStart,
     options: AnalysisOptions,
 ) -> Analysis:
-    require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
+    require("an analysis", "spark", "jinja2", "vl_convert")  # the report, which is written last
     to, (files, logs, request_logs) = output_directory(out), _inputs(paths, options)
     check_moment(options.answering.as_of, logs)
     traffic = [*files, *(log.source for log in request_logs)]
@@ -306,7 +307,7 @@ def _run(
             else:
                 facts, notes, marks = job.of_captures(captures)
                 if opened is not None:
-                    # A new result says nothing about the captures.
+                    # An analysis of new logs says nothing about the captures.
                     marks = CaptureMarks.of(read_marks(files))
                     facts = marks.add_to(with_tls(facts, opened, files))
                     notes += (*marks.notes(), *opened.counts.lines())
@@ -327,7 +328,7 @@ def _run(
 
 
 def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
-    """Captures, files of logs, and request logs."""
+    """Return the captures, the files of logs, and the request logs of these paths."""
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
     if inputs.request_logs and options.output.format != PARQUET:
         raise CaptureError(
@@ -369,9 +370,9 @@ class _AnalysisJob:
     def opened(
         self, out: OutputDirectory, files: list[InputFile]
     ) -> Iterator[tuple[_AnalysisJob, list[InputFile], OpenedCaptures | None]]:
-        """Return the captures to read: with key logs, those that were opened until the block ends.
+        """Return the job, the captures to read, and the opened connections, until the block ends.
 
-        It also returns the job, and the results of the connections.
+        With key logs, the captures to read are the decrypted copies.
         """
         keys = self.options.reading.keys
         if not keys:
@@ -387,7 +388,7 @@ class _AnalysisJob:
             yield self, captures, opened
 
     def publish(self, facts: Facts, files: list[InputFile]) -> None:
-        """Write the report and the files beside it, and publish all."""
+        """Write the report and the files next to it, and publish everything."""
         with self.clock.stage("Writing the report"):
             _write_report(self.staging, facts, files)
             self.staging.publish()
@@ -395,9 +396,10 @@ class _AnalysisJob:
     def publish_and_register(
         self, facts: Facts, files: list[InputFile], caller: SparkSession
     ) -> tuple[str, ...]:
-        """Publish all while Spark is running, if tables are to be registered; return a note.
+        """Publish everything while Spark still runs, if tables are to be registered; return notes.
 
-        The ``caller``'s own session registers them: it may have listed files that are gone now.
+        The ``caller``'s own session registers them, because it may have listed files that no longer
+        exist.
         """
         if (place := self.options.output.register) is None:
             return ()
@@ -411,7 +413,7 @@ class _AnalysisJob:
     ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks, tuple[str, ...]]:
         """Write all tables except the audit's; return sums of their rows, and the files left out.
 
-        It also returns the marks that files carry, and notes for the user on connections that
+        The result also includes the marks in the files, and notes for the user on connections that
         continue.
         """
         if not files:
@@ -425,7 +427,8 @@ class _AnalysisJob:
         total = sum(map(weight, files))
         at_once = self._tasks_at_once(total)
         size = self._range_bytes(total, at_once)
-        # Connections that key logs open are not continued: their keys come with their beginning.
+        # Connections that were decrypted with key logs are not continued, because their keys come
+        # with their first bytes.
         continuation = None if self.options.reading.keys else self.staging.continuation
         request = replace(
             self.options.asked, files=tuple(files), range_bytes=size, continuation=continuation
@@ -450,8 +453,8 @@ class _AnalysisJob:
         return range_bytes_for(total, at_once, most)
 
     def _tasks_at_once(self, total: int) -> int:
-        # Asking costs a job on Spark Connect and on a cluster, and changes nothing for small
-        # inputs.
+        # On Spark Connect and on a cluster, asking costs a job, and for small inputs the answer
+        # changes nothing.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
     @contextmanager
@@ -460,7 +463,7 @@ class _AnalysisJob:
             yield
 
     def measure(self, sums: AnalysisSums) -> Facts:
-        """Do the audit, and put the facts together."""
+        """Run the audit, and combine the facts."""
         brokers = (self.options.asked.release,) if self.options.asked.release else ()
         made_at_us = time.time_ns() // 1000
         with self._stage("Measuring"):
@@ -472,7 +475,7 @@ class _AnalysisJob:
         return facts
 
     def write_logs(self, files: list[InputFile]) -> LogFacts:
-        """Write the tables of logs, beside the tables of traffic that exist."""
+        """Write the tables of logs next to the existing tables of traffic."""
         with self._stage("Reading logs"):
             total = sum(file.size for file in files)
             plan = plan_logs(files, self._tasks_at_once(total), self.staging.next_offsets)
@@ -486,7 +489,7 @@ class _AnalysisJob:
     def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...], CaptureMarks]:
         """Write the tables of captures and measure them.
 
-        Returns the facts, notes for the user, and the marks that files carry.
+        Return the facts, notes for the user, and the marks in the files.
         """
         sums, unreadable, marks, continued = self.write_tables(files)
         notes = (*continued, *gzip_note(files), *marks.notes())
@@ -495,7 +498,7 @@ class _AnalysisJob:
     def rehearse(
         self, facts: Facts, files: list[InputFile], rehearsed: Iterable[tuple[str, str]]
     ) -> tuple[Facts, tuple[str, ...]]:
-        """Add the actions of taps that rehearsed a release, by their captures; and a note."""
+        """Add the actions of taps that rehearsed a release, found by captures; return a note."""
         release_of = dict(rehearsed)
         captures = [file for file in files if file.name in release_of]
         if not captures:
@@ -511,7 +514,7 @@ class _AnalysisJob:
         return replace(facts, rehearsal=rehearsal), (rehearsal.sentence,)
 
     def of_request_logs(self, files: list[RequestLogFile]) -> tuple[Facts, tuple[str, ...]]:
-        """Return the facts and notes of the tables of traffic that request logs show."""
+        """Return the facts and notes of the traffic tables that come from request logs."""
         logs, sums, notes = self._write_request_logs(files)
         return replace(self.measure(sums), request_logs=logs), (*undivided_note(files), *notes)
 
@@ -531,7 +534,7 @@ class _AnalysisJob:
         self._write_table(audit_rows(audit), _AUDIT_DIRECTORY)
 
     def _write_table(self, rows: pa.RecordBatch, directory: str) -> None:
-        """Write a table that is one file."""
+        """Write a table that consists of one file."""
         name = f"{directory.rpartition('/')[2]}.parquet"
         constants = self.staging.task_output.constants
         write_one_file(self.staging.files, f"{directory}/{name}", rows.schema, [rows], constants)

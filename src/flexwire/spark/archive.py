@@ -1,9 +1,10 @@
-"""An archive of Spark's classes, loaded and verified by Java, for all later starts of Spark.
+"""An archive of Spark's loaded and verified Java classes, which makes later starts of Spark faster.
 
-Half of the processor time of a start of Spark is Java loading some ten thousand classes. Java can
-write such an archive when it ends. Another Java process maps it, if it is the same Java with the
-same jars, with the same times and in the order in which their directory lists them. Otherwise it
-ignores the archive. `flexwire warmup` makes the archive, in the user's cache directory.
+Java loads about ten thousand classes when Spark starts, which takes half of the CPU time of the
+start. A Java process can write its classes to an archive when it ends. A later Java process maps
+the archive into memory if it is the same Java with the same jars: their times and their order in
+the directory must be the same too. Otherwise Java ignores the archive. `flexwire warmup` makes the
+archive, in the user's cache directory.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
 _ROOT, _OTHERS_WRITE = 0, 0o022
-# The operations of answers. The query only makes Java load their classes; its result is unused.
+# The query uses the operations of answers. The query only makes Java load their classes; its result
+# is unused.
 _QUERY: Final = """
     select *, rank() over (order by bytes desc) from (
       select name, sum(size) as bytes, percentile_approx(size, 0.5), count(one.n), max_by(time, 1)
@@ -40,7 +42,8 @@ _QUERY: Final = """
       group by name, date_trunc('day', time)
     ) join flexwire_rows using (name) order by bytes
 """
-# Dumping takes ten seconds. The limit allows for a busy machine, but not for a hang.
+# Writing the archive takes ten seconds. The limit leaves time for a busy machine, and still ends a
+# process that hangs.
 _TIMEOUT_S = 300
 
 
@@ -65,9 +68,10 @@ def find_archive() -> Path | None:
 
 
 def make_archive(settings: Mapping[str, str]) -> Path | None:
-    """Keep an archive, unless there is one; None if Java makes none or no directory can keep it.
+    """Make an archive unless one exists; return None if Java makes none or no directory is safe.
 
-    ``settings`` are those of the sessions that will use it. It costs a start of Spark, and 120 MB.
+    ``settings`` are those of the sessions that will use it. Making an archive takes a start of
+    Spark and 120 MB of disk space.
     """
     archive = find_archive()
     if archive is not None:
@@ -92,11 +96,11 @@ def _forget_others(current: Path) -> None:
 
 
 def _dumped(draft: Path, settings: Mapping[str, str]) -> bool:
-    """Start Spark in a separate Java process, run a task and leave an archive."""
+    """Start Spark in a separate Java process, run a task, and let Java write an archive."""
     options = f'{settings.get(JAVA_OPTIONS, "")} -XX:ArchiveClassesAtExit="{draft}" -Xlog:disable'
     command = [sys.executable, "-m", __name__, options.strip()]
     with suppress(subprocess.SubprocessError):
-        subprocess.run(  # noqa: S603 - it runs this very module
+        subprocess.run(  # noqa: S603 - it runs this module itself
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=True
         )
     return draft.is_file()
@@ -112,7 +116,8 @@ def _name() -> str:
     digest = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
     for _, java in candidates([]):
         digest.update(_release(java))
-    # Java takes the jars in the directory's own order, and checks the time and size of each.
+    # Java takes the jars in the order in which the directory lists them, and checks the time and
+    # size of each.
     with suppress(OSError), os.scandir(_spark() / "jars") as jars:
         for jar in jars:
             status = jar.stat()
@@ -121,7 +126,7 @@ def _name() -> str:
 
 
 def _place() -> str:
-    """Return a name for the places of Spark and the Javas; an upgrade in place keeps the name."""
+    """Return a name for the places of Spark and Java, which an upgrade in place does not change."""
     digest = hashlib.sha256(f"{_spark()} ".encode())
     for _, java in candidates([]):
         digest.update(f"{java} ".encode())
@@ -134,7 +139,7 @@ def _spark() -> Path:
 
 
 def _release(java: Path) -> bytes:
-    """Return a Java's own release file, with size and time of the files below an archive."""
+    """Return the release file of a Java, with the size and time of its base archive file."""
     description = b""
     with suppress(OSError):
         home = java.resolve().parents[1]
@@ -145,7 +150,10 @@ def _release(java: Path) -> bytes:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether only this user and root can write to it, because Java runs the code in it."""
+    """Return whether only this user and root can write to a path.
+
+    Java runs the code in the archive.
+    """
     status = path.lstat()
     return status.st_uid in {os.getuid(), _ROOT} and not status.st_mode & _OTHERS_WRITE
 
@@ -165,13 +173,13 @@ def _start_once(options: str) -> None:
     spark.stop()
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to Java's process
     gateway.shutdown()
-    # Java ends when its connection closes, and dumps before that.
+    # Java ends when its connection closes, and writes the archive before it ends.
     gateway.proc.stdin.close()
     gateway.proc.wait(_TIMEOUT_S)
 
 
 def _query(spark: SparkSession) -> None:
-    """Make Java load the classes of a query: reading Parquet, a join, sums, an order."""
+    """Make Java load the classes that a query needs: to read Parquet, join, add up and sort."""
     import pyarrow as pa  # noqa: PLC0415 - only the process that dumps needs it
     import pyarrow.parquet as pq  # noqa: PLC0415 - only the process that dumps needs it
 

@@ -1,11 +1,11 @@
-"""The tables of a capture: its survey, its ranges and their sums, as tasks of Spark.
+"""Writes the tables of a capture with Spark: tasks for its survey, its ranges and their sums.
 
 ```
 files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or
   by some tasks             one task              a task each             read again; one task
 ```
-If there are few files, the task that cuts looks at them itself. One task surveys a small capture
-from start to end. It does the same for a capture whose pieces cannot be verified
+If there are few files, the task that plans the pieces examines them itself. One task surveys a
+small capture from start to end. One task also surveys a capture whose pieces cannot be verified
 (`flexwire.survey.fold`). If files must be merged, tasks divide the connections
 (`flexwire.spark.share_job`).
 
@@ -14,10 +14,10 @@ capture files ─▶ survey ─▶ ranges ─▶ frames, messages/<Message>, rec
                    └─────────────────▶ connections, packets
 small files of a table ─▶ joined                                                `compaction`
 ```
-A task goes from the bytes of its range to columns, and writes its part of each table itself
-(`flexwire.tables`). Only range numbers and file names pass through Spark.
+A task reads the bytes of its range, converts them to columns, and writes its part of each table
+itself (`flexwire.tables`). Only range numbers and file names pass through Spark.
 
-The driver merges the sums of all tasks, in some ten milliseconds each.
+The driver merges the sums of all tasks, which takes about ten milliseconds for each task.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ if TYPE_CHECKING:
 
 
 LEAST_BYTES: Final = 1 << 30
-"""A smaller capture is surveyed by one task, in two seconds: cutting it up would save no time."""
+"""One task surveys a smaller capture, in two seconds: cutting it into pieces would save no time."""
 
 LOOKED_BY_TASK: Final = 1000
-"""A task examines this many files: in a store it waits for them for twenty seconds."""
+"""A task examines this many files. In a store it waits about twenty seconds for them."""
 MOST_LOOKING: Final = 256
 """At most this many tasks examine files, because the driver writes a list of files for each."""
 
@@ -103,10 +103,11 @@ class SurveySummary:
     """The summary of a survey for the driver.
 
     ``packets`` counts all packets in the files. ``reason`` says why the first file without usable
-    packets has none, and ``source`` names it. ``unreadable`` files have no packets either.
-    ``marks`` are the marks that files carry. ``went_on`` is how many connections continue from an
-    earlier analysis, and ``begins_anew`` says why none does. ``held_bytes`` of frames continue in a
-    later one. ``overlaps``: nothing is surveyed yet, because files must be merged.
+    packets has none, and ``source`` is its name. ``unreadable`` lists files without packets.
+    ``marks`` are the marks in the files. ``went_on`` is the number of connections that continue
+    from an earlier analysis, and ``begins_anew`` is the reason if no connection does.
+    ``held_bytes`` is the number of bytes in frames that continue in a later capture. If
+    ``overlaps`` is true, nothing is surveyed yet, because files must be merged.
     """
 
     ranges: int
@@ -132,7 +133,7 @@ def survey_capture(
 ) -> CommittedTask[SurveySummary]:
     """Survey a capture of ``total`` bytes. If it fits in a range, the same task decodes it.
 
-    Files that must be merged are surveyed in at most so many ``shares`` of the connections.
+    If files must be merged, the connections are divided into at most so many ``shares``.
     """
     is_whole = total <= request.range_bytes
     summary: CommittedTask[SurveySummary]
@@ -143,7 +144,8 @@ def survey_capture(
         )
         return summary
     pieces: CommittedTask[int]
-    # Half of a range; the fold joins two of them. Smaller pieces keep all processors busy longer.
+    # A piece is half of a range, and the fold joins two of them. Smaller pieces keep all processors
+    # busy longer.
     size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
     (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
     run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)
@@ -163,7 +165,7 @@ def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: T
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
     if len(files) <= size:
         return 0
-    # Each task gets its own list. With one list for all, every task would read it whole.
+    # Each task gets its own list. With one list for all, every task would read the whole list.
     starts = range(0, len(files), size)
     for number, start in enumerate(starts):
         put_entry(task_output.directory, entry_name("files", number), files[start : start + size])
@@ -228,7 +230,7 @@ def _plan(
 ) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and return their number.
 
-    The number is 0 if files are likely to overlap.
+    The number is 0 if files seem to overlap.
     """
     survey = Survey()
     looks = look_at_readable_files(request, survey, _read_looks(task_output.directory, look_tasks))
@@ -343,14 +345,14 @@ def _summary_of(survey: Survey) -> SurveySummary:
         begins_anew=survey.begins_anew,
     )
     if not packets:
-        # The first by name among those with the most packets. In this case no file has any.
+        # The first file by name among those with the most packets. In this case no file has any.
         for capture in sorted(survey.notes, key=lambda capture: capture.file):
             for reason in capture.unused().packets:
                 return replace(summary, reason=reason, source=capture.file)
     return summary
 
 
-# The sums of tasks: those of ranges and of the survey.
+# The sums of tasks: those of ranges, and those of the survey.
 _SUMS: Final = "_sums/0"
 
 
@@ -361,7 +363,10 @@ def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> No
 
 
 def sums_number(number: int) -> int:
-    """Return the number of the sums of a task's files. The survey's files have the number -1."""
+    """Return the number of the sums that belong to a task's files.
+
+    The survey's files have the number -1.
+    """
     return number + 1
 
 
@@ -371,33 +376,34 @@ def merged_sums(
     """Merge the sums of ``count`` tasks, in the order of their numbers, and remove them.
 
     Sums with a number below ``first`` are those of an earlier job, and are left. Raises
-    `StorageError` if fewer are listed, because a missing part would make the sums wrong.
+    `StorageError` if fewer than ``count`` are listed, because without one part the sums would be
+    wrong.
     """
     files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
     files = [file for file in files if file[0] >= f"{_SUMS}/{first:06d}"]
     check_listed(directory, _SUMS, len(files), count)
     sums = AnalysisSums(span_us, spills=True)
     for data in fetch_files(directory, files):
-        # The tasks of this analysis wrote it, in a directory of its own.
-        sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - our own bytes
+        # The tasks of this analysis wrote these bytes, in the analysis's own directory.
+        sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - we wrote these bytes ourselves
     directory.remove(name for name, _ in files)
     return sums
 
 
-# A compressed file holds about this many times its size.
+# A compressed file holds about this many times its own size.
 _INFLATION: Final = 10
 
-# With fewer bytes, it makes no difference that one task reads them.
+# With fewer bytes, reading them in one task costs no time.
 _NOTED_BYTES: Final = LEAST_BYTES
 
 
 def weight(file: InputFile) -> int:
-    """Return about how many bytes a file holds."""
+    """Return approximately how many bytes a file holds after decompression."""
     return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
 
 
 def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
-    """Say which files are large and gzip'd, if any: each is one task, as it cannot be split."""
+    """Return a note about large gzip'd files, which cannot be split: one task reads each."""
     large = [
         file for file in files if file.name.endswith(COMPRESSED) and weight(file) >= _NOTED_BYTES
     ]
@@ -413,7 +419,7 @@ def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
 
 
 def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
-    """Say which connections continue from the previous analysis, or why none does."""
+    """Return notes on the connections that continue from the last analysis, or why none does."""
     notes = []
     if summary.begins_anew is not None:
         notes.append(f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.")
@@ -427,7 +433,7 @@ def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
-    """Say what the audit left out, and for answers their moment, failures and omitted rows."""
+    """Return notes on omissions of the audit, and on the time, failures and cuts of answers."""
     failed = (f"Not answered: {question.reason}" for question in facts.unanswered)
     cut = (
         f"The answer {answer.name} has {answer.rows:,} rows; its table and CSV have the first "
@@ -442,15 +448,15 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
 LEAST_RANGE_BYTES: Final = 64 << 20
 """One task decodes any smaller part: starting another task would take longer."""
 MOST_RANGE_BYTES: Final = 4 << 30
-"""A task needs a minute for this many bytes. If it fails, it should not repeat more work."""
+"""A task needs a minute for this many bytes. If the task fails, no more than this is repeated."""
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
-"""The most on a cluster, where executors come and go.
+"""The limit on a cluster, where executors come and go.
 
-The number that run at one moment is not enough information there, and a range that is lost with an
-executor is decoded again.
+The number of executors running at one moment says too little there, and a range that is lost with
+an executor is decoded again.
 """
 
-# The survey writes before all ranges.
+# The survey writes its files before all ranges.
 _OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever its input.
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
@@ -459,9 +465,8 @@ ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 def range_bytes_for(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES) -> int:
     """Return how many bytes of a capture of ``total`` bytes one task decodes.
 
-    There are two rounds of tasks if ranges stay large enough for large files, and otherwise one, if
-    that does not make ranges too small. The result is at most ``most``, unless that would give too
-    many tasks.
+    There are two rounds of tasks if files stay large with smaller ranges, and otherwise one round.
+    The result is at most ``most``, unless this would give too many tasks.
     """
     processors = max(1, tasks_at_once)
     target = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
@@ -477,7 +482,7 @@ def write_tables(
 ) -> tuple[SurveySummary, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
-    There are none if files are unreadable and must not be skipped. See `survey_capture`.
+    No tables are written if files are unreadable and must not be skipped. See `survey_capture`.
     """
     directory = task_output.directory
     write_survey = partial(_write_survey, min(total, request.range_bytes))

@@ -1,13 +1,14 @@
 """A table of an analysis as a DataFrame, by path or URL.
 
-On this machine, Spark's own Parquet reader reads the files, and only the columns that a query uses.
-Spark reads ``s3://`` only with Hadoop's connectors, which are jars with their own settings. So
-tasks read the files there through the store that they wrote them with, as a Python data source. A
-task reads some small files, or about 128 MB of a large one.
+On this machine Spark's own Parquet reader reads the files, and it reads only the columns that a
+query uses. Spark reads ``s3://`` only with Hadoop's connectors, which are additional jars with
+their own settings. For ``s3://`` a Python data source is therefore used: tasks read the files
+through the same store that wrote them. A task reads several small files, or about 128 MB of a large
+one.
 
-A billion partitions in Metadata responses, or fifty million record headers, are columns in a file,
-and pyarrow reads them as columns. A task reduces them to a few rows, and Spark continues with
-these.
+Metadata responses with a billion partitions, or fifty million record headers, are stored as
+columns, and pyarrow reads them as columns. A task reduces them to a few rows, with which Spark
+continues.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 
 PART_BYTES: Final = 128 << 20
-"""Several tasks share a larger file; each reads some of its row groups."""
+"""A file larger than this is shared by several tasks; each reads some of its row groups."""
 # Opening a file takes as long as reading this many bytes.
 _OPEN_BYTES: Final = 4 << 20
 _TASKS: Final = 64
@@ -63,8 +64,9 @@ def table(
 ) -> DataFrame:
     """Return the table ``name`` ("frames", "messages/FetchRequest") of the analysis in ``out``.
 
-    ``columns`` limits the table to these columns, and so reads less: Spark does not tell which
-    columns it needs. Raises `FlexwireError` if there is no complete analysis, or no such table.
+    ``columns`` limits the table to these columns, so that less is read. Spark does not tell a data
+    source which columns a query needs. Raises `FlexwireError` if there is no complete analysis, or
+    no such table.
     """
     output = output_of(out)
     schema = output.schema(to_text(name, "name"))
@@ -102,7 +104,7 @@ def read(
 ) -> DataFrame:
     """Return a table with these columns, by default all; columns that its files lack are null.
 
-    ``narrow`` has only the needed columns with their needed fields. It is only a hint.
+    ``narrow`` is a hint: a schema with only the needed columns and their needed fields.
     """
     files = output.files(name)
     if schema is None:
@@ -124,7 +126,7 @@ def read_by_tasks(spark: SparkSession, output: Output, name: str, schema: pa.Sch
     return reader.option(_PLACE, output.root.url).option(_FILES, sizes).load()
 
 
-# A caller's session may have other values for these options.
+# The caller's session may have other values for these options.
 _STRICT: Final = {
     "ignoreMissingFiles": "false", "ignoreCorruptFiles": "false", "mergeSchema": "false",
     "recursiveFileLookup": "true",
@@ -134,7 +136,7 @@ _STRICT: Final = {
 def _read_here(
     spark: SparkSession, paths: Sequence[str], keys: set[str], schema: StructType
 ) -> DataFrame:
-    """Return the table of files on this machine; their names may hold the columns ``keys``."""
+    """Return the table of files on this machine; ``keys`` are columns stored in the file names."""
     rows = spark.read.options(**_STRICT).schema(schema).parquet(*map(literal_path, paths))
     file = F.col("_metadata.file_path")
     told = {
@@ -162,7 +164,7 @@ def _keys(file: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ParquetFilePart:
-    """Every ``of``-th row group of a file, from the ``number``-th on."""
+    """Every ``of``-th row group of a file, starting with row group ``number``."""
 
     file: str
     number: int
@@ -177,8 +179,8 @@ class ParquetFilePart:
     ) -> Iterator[pa.RecordBatch]:
         """Yield its rows with these columns; columns that the file lacks are null.
 
-        Batches have limited rows, and about `BATCH_BYTES`. Row groups without any row in the ranges
-        of ``only`` are not read. The other row groups are read whole.
+        Batches have a limited number of rows, and about `BATCH_BYTES`. Row groups without any row
+        in the ranges of ``only`` are not read. The other row groups are read whole.
         """
         system, root = OutputDirectory(place).arrow()
         with (
@@ -207,8 +209,8 @@ class ParquetFilePart:
 def task_parts(files: Iterable[tuple[str, int]]) -> list[tuple[ParquetFilePart, ...]]:
     """Divide files, given by name and size, among tasks; return the parts for each task.
 
-    A task reads about `PART_BYTES` of a large file, or some small files. If there are fewer bytes
-    in total, each task reads less, so that there are still about `_TASKS` tasks.
+    A task reads about `PART_BYTES` of a large file, or several small files. If there are fewer
+    bytes in total, each task reads less, and there are still about `_TASKS` tasks.
     """
     parts = []
     for file, size in files:
@@ -231,7 +233,7 @@ def task_parts(files: Iterable[tuple[str, int]]) -> list[tuple[ParquetFilePart, 
 
 @dataclass(frozen=True, slots=True)
 class _FilePartition(InputPartition):
-    """The files of one task."""
+    """The files that one task reads."""
 
     parts: tuple[ParquetFilePart, ...]
 
@@ -260,14 +262,14 @@ class _TablesReader(DataSourceReader):
         return [*map(_FilePartition, task_parts(self._files))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Without files, Spark makes a partition of its own class.
+        # Without files, Spark would use a partition of its own class.
         if isinstance(partition, _FilePartition):
             for part in partition.parts:
                 yield from part.batches(self._place, arrow_schema(self._schema))
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
-    """Return the number of rows of a file that make a batch of bounded size, on average."""
+    """Return the number of rows of a file that make a batch of about the wanted size."""
     values = size = 1
     for group in map(footer.row_group, range(footer.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
@@ -279,7 +281,7 @@ def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
 
 
 def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:
-    """Return a column that the file lacks: the value of its partition's directory, or null."""
+    """Return a column that the file lacks: filled with the value of its directory, or with null."""
     return pa.repeat(
         pa.scalar(value, pa.string()).cast(kind) if value else pa.scalar(None, kind), count
     )
@@ -317,7 +319,7 @@ def of_files(
     for name in names:
         schema_read = output.schema(name)
         if lacks_origin(schema_read):
-            # An older release wrote all files of the table.
+            # An older release wrote all files of this table.
             schema_read = schema_read.append(ORIGIN)
         parts = task_parts((file.name, file.size) for file in output.files(name))
         table_columns = pa.schema([schema_read.field(column) for column in columns])

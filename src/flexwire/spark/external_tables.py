@@ -1,8 +1,8 @@
-"""Register the tables of an output in a catalog of Spark as external tables.
+"""Registers the tables of an output in a Spark catalog as external tables.
 
-The catalog holds a name, a location and columns; the files stay where the analysis wrote them.
-Dropping such a table removes no file. Only tables of the same output are changed: their comment
-names the output, or their location is inside it.
+The catalog has a name, a location and columns for each table; the files stay where the analysis
+wrote them. Dropping such a table removes no files. Only tables of the same output are changed. A
+table belongs to the output if its comment names the output, or if its location is inside it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def register_tables(spark: SparkSession, out: str | Path, database: str) -> list
     """Register the tables of the analysis in ``out``; return their names in the catalog.
 
     ``database`` is "CATALOG.DATABASE", and is made if it is missing. `catalog_table` returns the
-    name of each table. If a table's location and columns are unchanged, it stays, and Spark lists
-    its files again. A table that the output no longer has is dropped.
+    name of each table. If a table's location and columns are unchanged, the table stays, and Spark
+    lists its files again. A table that the output no longer has is dropped.
 
     Delta tables need a session with Delta's connector. Raises `FlexwireError` for Iceberg tables,
     which are already in a catalog, and if another table has the name. Raises `AnalysisError` if
@@ -74,9 +74,9 @@ def register_tables(spark: SparkSession, out: str | Path, database: str) -> list
 def check_session(
     spark: SparkSession, place: DatabaseName, kind: str, *, is_ours: bool = False
 ) -> None:
-    """Raise `FlexwireError` if tables that a session registers cannot be found by others.
+    """Raise `FlexwireError` if other sessions cannot find the tables that a session registers.
 
-    If the session ``is_ours``, it ends with the analysis, and so does its catalog in memory.
+    If the session ``is_ours``, it ends with the analysis, and its catalog in memory ends with it.
     """
     if is_ours and is_in_memory(spark, place):
         raise FlexwireError(
@@ -91,7 +91,7 @@ def check_session(
 
 
 def is_in_memory(spark: SparkSession, place: DatabaseName) -> bool:
-    """Return whether a catalog certainly ends with its session."""
+    """Return whether a catalog is known to end with its session."""
     if place.catalog != _SESSION or is_connect(spark):
         return False
     return spark.conf.get(_IMPLEMENTATION, "in-memory") == "in-memory"
@@ -138,7 +138,7 @@ def _register(
 
 
 def _is_own(told: dict[str, str], out: OutputDirectory) -> bool:
-    """Return whether a table belongs to this output. Delta tables keep no comment."""
+    """Return whether a table belongs to this output. Delta tables have no comment."""
     return told.get(_COMMENT) == f"{_OWN}{out}" or _location(told).startswith(f"{out}/")
 
 
@@ -151,9 +151,10 @@ def _full(place: DatabaseName, name: str) -> str:
 
 
 def _describe(spark: SparkSession, full: str) -> dict[str, str]:
-    """Return the catalog's description of a table itself, without its columns.
+    """Return the catalog's description of a table, without the table's columns.
 
-    `spark.catalog.listTables` fails in sessions that do not compile queries.
+    `spark.catalog.listTables` fails in sessions that do not compile queries (code generation is
+    off).
     """
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
     return {row["col_name"]: row["data_type"] for row in rows if row["col_name"] in _TOLD}

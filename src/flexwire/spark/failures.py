@@ -1,8 +1,8 @@
-"""Explanations of failures of Spark, in a sentence or two.
+"""Explains failures of Spark in one or two sentences.
 
 Java's stack traces and those of Spark's Python workers have hundreds of lines, and the innermost
-error says what happened. If memory runs out, Java itself ends, and there is no trace: only the exit
-code of its process is left.
+error says what happened. If memory runs out, Java itself ends without a trace. Only the exit code
+of its process is left.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
     Filter = Callable[[logging.LogRecord], bool]
 
-# Once Java is gone, the next call to it finds no listener.
+# Once Java has ended, nothing listens for the next call to it.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-# A line of a Python traceback. numpy and pyarrow have error classes of their own.
+# A line of a Python traceback. The error classes of numpy and pyarrow have dotted names.
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
 # Its message is already written for users.
 _OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
-# The operating system's words, which Java, Python and Arrow repeat.
+# The operating system's words for this error, which Java, Python and Arrow repeat.
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _CRASHED = "Python worker exited unexpectedly"
-_EXIT_OUT_OF_MEMORY = 52  # the exit code of Spark's own handler of unhandled errors
-# Java first stops Spark, on a machine that may be busy.
+_EXIT_OUT_OF_MEMORY = 52  # the exit code of Spark's own handler of uncaught errors
+# Java stops Spark first, which takes time on a busy machine.
 _EXIT_SECONDS = 60
 _LONGEST = 600
 _PYSPARK_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
@@ -57,9 +57,9 @@ def explain_failures(
 ) -> Iterator[None]:
     """Raise Spark's errors as `AnalysisError`, in words for users.
 
-    ``stage`` returns the current stage. ``memory`` is the heap that the analysis started Java with,
-    None if another process started it. ``worker_memory`` is the limit of each Python worker, if it
-    has one.
+    ``stage`` returns the current stage. ``memory`` is the heap size of the Java that this analysis
+    started. It is None if another process started Java. ``worker_memory`` is the memory limit of
+    each Python worker, if there is a limit.
     """
     with _logged_once():
         try:
@@ -70,17 +70,17 @@ def explain_failures(
 
 @contextmanager
 def stop_at_end(spark: SparkSession) -> Iterator[None]:
-    """Stop ``spark`` at the end, silently if Java has ended by itself, since all is stopped then.
+    """Stop ``spark`` at the end, without messages if Java has ended and everything is stopped.
 
-    One of our errors is being raised at that moment. Py4J would log its own errors with the whole
-    traceback of ours, and PySpark would warn about it. A thread of Py4J keeps telling Java which
-    objects to release, so its log messages are hidden afterwards too.
+    One of our own errors is raised at that moment. Py4J would log its errors with the whole
+    traceback of our error, and PySpark would warn about it. A thread of Py4J keeps telling Java
+    which objects to release, so its log messages are hidden afterwards too.
     """
     log_filter = _log_once()
     try:
         yield
     finally:
-        # Once Java has ended, Py4J logs nothing but that.
+        # Once Java has ended, Py4J logs only this.
         with suppress(*SPARK_ERRORS):
             with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
                 spark.stop()
@@ -97,7 +97,7 @@ def _logged_once() -> Iterator[None]:
 
 
 def _log_once() -> Filter:
-    # Py4J logs to the root. Each call has a filter of its own, because calls may be nested.
+    # Py4J logs to the root logger. Each call has a filter of its own, because calls may be nested.
     log_filter = partial(_is_not_raised_too)
     for logger in _loggers():
         logger.addFilter(log_filter)
@@ -114,7 +114,7 @@ def _loggers() -> list[logging.Logger]:
 
 
 def _is_not_raised_too(record: logging.LogRecord) -> bool:
-    # Py4J and PySpark also log, with Java's stack trace, the errors that they raise.
+    # Py4J and PySpark also log the errors that they raise, with Java's stack trace.
     return record.name not in _PYSPARK_LOGGERS and record.module not in _PY4J_MODULES
 
 
@@ -152,11 +152,11 @@ def analysis_error(
 
 
 def _java_causes(error: Exception) -> list[tuple[str, str]]:
-    """Return class and message of the Java exception that caused an error, and of its causes."""
+    """Return the class and message of the Java exception behind an error, and of its causes."""
     if isinstance(error, Py4JJavaError):
         java: Any = error.java_exception
     else:
-        # PySpark's own exceptions keep the Java exception that they were made from only here.
+        # PySpark's exceptions keep the original Java exception only in this attribute.
         java = getattr(error, "_origin", None)
     causes: list[tuple[str, str]] = []
     try:
@@ -164,7 +164,7 @@ def _java_causes(error: Exception) -> list[tuple[str, str]]:
             causes.append((java.getClass().getName(), java.getMessage() or ""))
             java = java.getCause()
     except (Py4JError, ConnectionError):
-        # Java has ended in the meantime, so use the causes found so far.
+        # Java has ended in the meantime, so the causes found so far are used.
         return causes
     return causes
 
@@ -176,14 +176,14 @@ def _is_out_of_memory(error: Exception, causes: list[tuple[str, str]]) -> bool:
 
 
 def _java_exit_code() -> int | None:
-    """Return how Java ended; None while it runs, or if another process started it."""
-    context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no other way to it
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way
+    """Return Java's exit code, or None if it is running or another process started it."""
+    context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no public name for this
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for this
     process = getattr(gateway, "proc", None)
     if process is None:
         return None
     try:
-        is_ending = context is not None and context._jsc.sc().isStopped()  # noqa: SLF001 - PySpark has no other way
+        is_ending = context is not None and context._jsc.sc().isStopped()  # noqa: SLF001 - PySpark has no public name for this
     except (Py4JError, ConnectionError):
         is_ending = True
     with suppress(subprocess.TimeoutExpired):
@@ -215,7 +215,7 @@ def _options(name: str, value: str) -> str:
 
 
 def _describe(name: str, message: str) -> str:
-    """Return a cause's class and message in one line; for a Python traceback, its last lines."""
+    """Return the class and message of a cause in one line; for a traceback, its last lines."""
     message = re.sub(r"\s*SQLSTATE: \w+\s*$", "", message)
     lines = [line for line in message.splitlines() if line.strip()]
     indented = [number for number, line in enumerate(lines) if line[0].isspace()]

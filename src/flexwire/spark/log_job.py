@@ -1,12 +1,13 @@
-"""Logs as input of an analysis: their batches, record sizes, keys and samples, as tables.
+"""Reads logs for an analysis, and writes tables of their batches, record sizes, keys and samples.
 
 ```
 segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_sizes, log_rewrites, log_keys
                                 └─▶ runs of keys ─▶ parts of hashes, some a task ─▶ log_keys
 ```
-A task reads its pieces once, and keeps only the necessary data in memory. Keys that do not fit lie
-in runs beside the output until other tasks have merged them. For each sample, the task that read
-its batches also writes it in other batch sizes and codecs (`flexwire.tables.log_samples`).
+A task reads its pieces of the logs once, and keeps only the necessary data in memory. Keys that do
+not fit in memory are written to sorted runs next to the output, until other tasks have merged them.
+The task that read the batches of a sample also writes the sample in other batch sizes and codecs
+(`flexwire.tables.log_samples`).
 """
 
 from __future__ import annotations
@@ -70,18 +71,18 @@ if TYPE_CHECKING:
 
 
 LEAST_SAMPLE: Final = 256 << 10
-"""A topic's sample has at least this many decompressed bytes, if the topic has as many."""
+"""A topic's sample has at least this many decompressed bytes, if the topic has so many."""
 MOST_SAMPLE: Final = 16 << 20
 """A topic's sample has at most this many decompressed bytes."""
 MOST_SAMPLED: Final = 256
-"""This many topics, the largest ones, have a sample."""
-# All samples together have this many bytes, or one part in this many of the logs.
+"""Only this many topics, the largest ones, have a sample."""
+# All samples together have at most this many bytes, or at most this fraction of the logs.
 _SAMPLED, _SAMPLED_PART = 8 << 20, 512
 _WINDOW: Final = 2 << 20
 # Opening a file takes as long as reading this many bytes (`capture.logs.planning`).
 _OPENING: Final = 1 << 20
 _LEAST_TASK, _MOST_TASK = 64 << 20, 1 << 30
-# Finding where a log ends is mostly waiting for the store.
+# Finding the end of a log takes mostly time for waiting for the store.
 _AT_ONCE: Final = 16
 
 
@@ -115,12 +116,12 @@ def plan_logs(
     tasks_at_once: int,
     known_offsets: Mapping[Partition, int] | None = None,
 ) -> LogPlan:
-    """Plan the reading of logs, whose segments and indexes ``files`` are.
+    """Plan the reading of logs; ``files`` are their segments and indexes.
 
-    If several directories have the same partition, the one is read that Kafka would continue with
-    (`flexwire.logs.discovery`). If tables grow, ``known`` are the offsets at which reading
+    If several directories have the same partition, the directory is read with which Kafka would
+    continue (`flexwire.logs.discovery`). If tables grow, ``known`` has the offsets at which reading
     continues, and each log is read up to its last whole batch. Raises `CaptureError` if there is no
-    log among them.
+    log among ``files``.
     """
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())
@@ -149,7 +150,7 @@ def plan_logs(
 def _walks(
     logs: Sequence[Replica], numbers: Mapping[Partition, int], size: int
 ) -> tuple[Walk, ...]:
-    """Return logs for tasks, each of which reads the headers of about ``size`` bytes."""
+    """Group logs for tasks, each of which reads the headers of about ``size`` bytes."""
     walks: list[list[tuple[int, Replica]]] = []
     weight = size
     for log in logs:
@@ -207,7 +208,7 @@ def _works(
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
-    """Yield where samples begin, evenly over each topic: the task, its piece, and windows."""
+    """Yield the starts of samples, spread evenly over each topic: task, piece, and windows."""
     topics: dict[str, list[_PlacedPiece]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
         for position, piece in enumerate(pieces):
@@ -238,7 +239,7 @@ def _of_topic(
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     total = sum(placed.size for placed in pieces)
     if total <= sample_bytes:
-        # The sample covers everything.
+        # The sample is the whole topic.
         for placed in pieces:
             yield placed.task, placed.position, (SampleWindow(placed.piece.start, sample_bytes),)
         return
@@ -258,15 +259,15 @@ _KEPT: Final = "_logs"
 _RUNS: Final = f"{_KEPT}/runs"
 # A task merges about this many keys, in several rounds.
 _KEYS_OF_TASK: Final = 8 * MOST_HELD
-# The facts name this many directories.
+# The facts name at most this many directories.
 _DIRECTORIES: Final = 200
-# For each partition, also its number of runs.
+# The number of runs of each partition is counted too.
 _Merging = list[tuple["Partition", KeyWork, int]]
 
 
 @dataclass(slots=True)
 class _LogCounts:
-    """A task's counts of its rows."""
+    """The numbers that a task counts in its rows."""
 
     bytes: int = 0
     batches: int = 0
@@ -280,7 +281,7 @@ class _LogCounts:
     spilled: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in rows of the table of batches."""
+        """Count the rows of a batch of the table of batches."""
         self.bytes += pc.sum(rows.column("size")).as_py() or 0
         is_damage = rows.column("error").is_valid()
         damage = rows.filter(is_damage) if is_damage.true_count else rows.slice(0, 0)
@@ -292,7 +293,7 @@ class _LogCounts:
         self._see(_least(rows.column("oldest_time")), _most(rows.column("newest_time")))
 
     def merge(self, other: _LogCounts) -> None:
-        """Add the counts of another task, but not its keys."""
+        """Add the counts of another task, except its keys."""
         self.bytes += other.bytes
         self.batches += other.batches
         self.records += other.records
@@ -321,9 +322,9 @@ def _most(times: pa.Array) -> int | None:
 def write_log_tables(
     spark: SparkSession, plan: LogPlan, task_output: TaskOutput, inflation: Inflation = INFLATION
 ) -> LogFacts:
-    """Write the tables of logs to ``task_output``, beside existing tables, and sum them up.
+    """Write the tables of logs to ``task_output``, next to existing tables, and sum them up.
 
-    ``inflation`` bounds the decompressed size of each record batch, and of all batches in a task.
+    ``inflation`` bounds the decompressed size of each record batch, and of all batches of a task.
     """
     directory = task_output.directory
     other_tables = {
@@ -333,7 +334,7 @@ def write_log_tables(
         _keep(directory, f"work-{number:06d}", work)
     _find_transactions(spark, plan, task_output)
     digest = partial(_digest, plan.digest, inflation, len(plan.works) > 1)
-    # A log without a byte has no piece, but its analysis has its tables.
+    # An empty log has no piece, but the analysis still has its tables.
     tasks = run_tasks(spark, max(1, len(plan.works)), digest, task_output)
     committed: list[CommittedTask[Any]] = [*tasks]
     counts = _LogCounts()
@@ -356,7 +357,7 @@ def write_log_tables(
 
 
 def _find_transactions(spark: SparkSession, plan: LogPlan, task_output: TaskOutput) -> None:
-    """Find the transactions of each log that is read, in tasks if that is much to read."""
+    """Find the transactions of each log, in Spark tasks if there is much to read."""
     for number, walk in enumerate(plan.walks):
         _keep(task_output.directory, f"walk-{number:06d}", walk)
     if len(plan.walks) > 1:
@@ -426,7 +427,10 @@ def _digest(
 
 
 class _RunWriter:
-    """Writes the runs of keys of one task. After a restart, a task's runs have other names."""
+    """Writes the runs of keys of one task.
+
+    The runs of a task that was restarted have other names.
+    """
 
     def __init__(self, directory: OutputDirectory, number: int, *, is_held: bool) -> None:
         self._place = directory
@@ -444,19 +448,19 @@ def _run_name(number: int, *, is_held: bool) -> str:
 
 
 def _is_of_last(name: str, held_tasks: frozenset[int]) -> bool:
-    """Return whether a run of keys is from its task's last start, not from before a restart."""
+    """Return whether a run of keys is from the last start of its task."""
     run = name.rpartition("/")[2]
     number = int(run.partition("-")[0])
     return run.startswith(_run_name(number, is_held=True)) == (number in held_tasks)
 
 
 def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
-    """Return the work of merging tasks: the partitions that have several runs, or parts of them."""
+    """Return the work of the tasks that merge: partitions with several runs, or parts of these."""
     tasks: list[_Merging] = []
     keys_in_task = _KEYS_OF_TASK
     for partition, keys in sorted(spilled.items()):
         if len(keys) == 1:
-            # All its keys are different.
+            # All keys of this partition are different.
             continue
         for work in KeyWork.of(partition, sum(keys), _KEYS_OF_TASK):
             share = sum(keys) * (work.last - work.first)
@@ -524,5 +528,5 @@ def _keep(directory: OutputDirectory, name: str, value: object) -> None:
 
 
 def _read_kept(directory: OutputDirectory, name: str) -> Any:
-    # The driver of this analysis wrote it, in a directory of its own.
-    return pickle.loads(decompress(directory.read(f"{_KEPT}/{name}")))  # noqa: S301 - our own bytes
+    # The driver of this analysis wrote these bytes, in the analysis's own directory.
+    return pickle.loads(decompress(directory.read(f"{_KEPT}/{name}")))  # noqa: S301 - we wrote these bytes ourselves

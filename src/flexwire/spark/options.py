@@ -1,6 +1,6 @@
-"""The options of an analysis, each checked once, in groups for its parts.
+"""The options of an analysis, each checked once, and grouped by the parts that use them.
 
-`flexwire.spark.analyze.analyze` declares them: their names, types and defaults, and their meaning.
+`flexwire.spark.analyze.analyze` declares them, with their names, types, defaults and meaning.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class ReadingOptions(NamedTuple):
-    """Options for reading inputs that tasks do not need.
+    """Options for reading inputs that are not sent to tasks.
 
-    One task decodes ``range_bytes`` of a capture. None leaves the number to the session.
+    One task decodes ``range_bytes`` of a capture. With None, the session decides.
     """
 
     zone: Zone
@@ -48,7 +48,7 @@ class ReportOptions(NamedTuple):
 
 
 class AnswerOptions(NamedTuple):
-    """The answers to compute, None for those about logs, and the moment that they are about."""
+    """The answers to compute (None means those about logs), and the time that they are about."""
 
     asked: tuple[Answer, ...] | None
     are_named: bool
@@ -56,7 +56,7 @@ class AnswerOptions(NamedTuple):
 
 
 class AnalysisOptions(NamedTuple):
-    """The checked arguments of `analyze`; ``asked`` is the tasks' request, without files yet."""
+    """The checked arguments of `analyze`; ``asked`` is the request for the tasks, without files."""
 
     asked: AnalysisRequest
     reading: ReadingOptions
@@ -101,12 +101,12 @@ LEAST_GIVEN_RANGE: Final = CHUNK_BYTES
 
 
 def to_range_bytes(size: object) -> int | None:
-    """Return how many bytes of a capture one task decodes; None leaves that to the session."""
+    """Return how many bytes of a capture one task decodes; with None the session decides."""
     return None if size is None else to_int(size, "range_bytes", least=LEAST_GIVEN_RANGE)
 
 
 def to_releases(releases: object) -> tuple[str, ...]:
-    """Return the releases of the audit by their full numbers. Previews are refused."""
+    """Return the full version numbers of the releases for the audit. Previews are refused."""
     names = to_list(releases, "releases", "a list of releases")
     return to_audited_releases([to_text(name, "a release") for name in names])
 
@@ -119,7 +119,7 @@ def to_answers(
         return None
     labelled = [answer for answer in in_order(ANSWERS_BY_NAME) if answer.labelled is not None]
     selected = labelled if answers is None else answers
-    # The audit takes labels too.
+    # The audit takes the labels too.
     return choose_answers(selected, ANSWERS_BY_NAME, labels, needs_taker=False)
 
 

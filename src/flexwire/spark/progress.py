@@ -18,21 +18,21 @@ _DESCRIPTION = "spark.job.description"
 
 
 class Progress(Protocol):
-    """Gets the current stage of the analysis, and how much of it is done.
+    """Is told the current stage of the analysis, and how much of it is done.
 
     ``total`` is 0 while it is unknown. Calls come from several threads, one at a time.
     """
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Take note of ``done`` of ``total`` steps of ``stage``."""
+        """Report that ``done`` of ``total`` steps of ``stage`` are done."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Ignore all progress."""
+    """Ignore a report of progress."""
 
 
 class StageClock:
-    """A clock of the stages: the seconds of each, and the latest stage."""
+    """Measures the seconds of each stage, and knows the latest stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -40,7 +40,7 @@ class StageClock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage."""
+        """Measure the time of a stage."""
         self.current = name
         start = time.perf_counter()
         yield
@@ -48,7 +48,7 @@ class StageClock:
 
 
 class _Stages:
-    """The tasks of all stages seen so far: done, and in total."""
+    """The tasks of all stages that were seen so far: those done, and all."""
 
     def __init__(self, progress: Progress, stage: str) -> None:
         self._progress = progress
@@ -79,7 +79,7 @@ def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator
 def _described_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
     """Describe the jobs of this thread for Spark's user interface and its event log."""
     # The demo imports this module on machines without Spark.
-    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - there may be no Spark
+    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - Spark may be missing
 
     context = spark.sparkContext
     before = context.getLocalProperty(_DESCRIPTION)
@@ -99,16 +99,16 @@ def _handle_progress(spark: SparkSession, stages_seen: _Stages) -> Iterator[None
 
     def handle(
         stages: Iterable[StageInfo] | None,
-        inflight_tasks: int,  # noqa: ARG001 - it is called with all four by name
-        operation_id: str | None,  # noqa: ARG001 - called by name
-        done: bool,  # noqa: ARG001, FBT001 - called by name
+        inflight_tasks: int,  # noqa: ARG001 - PySpark passes all four arguments by name
+        operation_id: str | None,  # noqa: ARG001 - PySpark passes this argument by name
+        done: bool,  # noqa: ARG001, FBT001 - PySpark passes this argument by name
     ) -> None:
         with lock:
             for stage in stages or ():
                 stages_seen.seen[stage.stage_id] = (stage.num_completed_tasks, stage.num_tasks)
             stages_seen.tell()
 
-    # PySpark's type is an abstract class, and a function is not an instance of it.
+    # PySpark declares the type as an abstract class, of which a function is not an instance.
     handler = cast("ProgressHandler", handle)
     spark.registerProgressHandler(handler)
     try:
@@ -131,9 +131,10 @@ def _poll_progress(spark: SparkSession, stages: _Stages) -> Iterator[None]:
 
 def _watch(spark: SparkSession, stages: _Stages, over: threading.Event) -> None:
     # The demo imports this module on machines without Spark.
-    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - there may be no Spark
+    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - Spark may be missing
 
-    # When Java ends, the thread that runs the job gets the error, and nothing is left to watch.
+    # When Java ends, the thread that runs the job gets the error, and nothing remains to be
+    # watched.
     with suppress(*SPARK_ERRORS):
         _tell_tasks(spark, stages, over)
 

@@ -20,19 +20,19 @@ def register(
 ) -> None:
     """Register the formats of flexwire, "kafka-log" and "kafka-capture", and functions for SQL.
 
-    The functions are registered if ``messages`` names some, on PySpark 4.1 and later: see
+    The functions are registered if ``messages`` lists message names, on PySpark 4.1 and later: see
     `flexwire.spark.functions.register_functions`.
 
-    Spark finds a format without this too, unless another module whose name begins with
-    ``pyspark_`` cannot be imported there.
+    Spark finds a format without this call too, unless another module whose name begins with
+    ``pyspark_`` fails to import.
 
     With ``push_filters`` Spark passes the filters of a query to "kafka-log", on PySpark 4.1 and
-    later, so that less is read. It sets ``spark.sql.python.filterPushdown.enabled``; if that
-    becomes false again, every query fails. The default is false because Spark loses rows with it: a
-    DataFrame that was filtered once is read as filtered in later queries, and in both parts of a
-    join or union with itself. Use it only if each loaded DataFrame is used in one query, once.
-    Options narrow the read without this. Raises `ArgumentError` before PySpark
-    4.1.
+    later, so that less is read. This sets ``spark.sql.python.filterPushdown.enabled``. If that
+    setting becomes false again, every query fails. The default is false because Spark loses rows
+    with this setting: a DataFrame that was filtered once is read as filtered in later queries, and
+    in both parts of a join or union with itself. Use it only if each loaded DataFrame is used in
+    one query, once. Options of the format narrow the read without this setting. Raises
+    `ArgumentError` before PySpark 4.1.
     """
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - it takes a second
     from pyspark.sql import SparkSession  # noqa: PLC0415 - it takes a second
@@ -54,14 +54,14 @@ def register(
             )
         spark.conf.set(_PUSHDOWN, "true")
     before = SparkSession.getActiveSession()
-    # Spark refuses names that the active session has, even if they are free in this session.
+    # Spark refuses names that the active session uses, even if they are free in this session.
     activate(spark)
     for source in (FilteredKafkaLog if push_filters else KafkaLog, KafkaCapture):
         try:
             spark.dataSource.register(source)
         except AnalysisException as error:
-            # PySpark 4.0 refuses the name of a format that it found by itself, which is the same
-            # format.
+            # PySpark 4.0 refuses the name of a format that it has already found by itself. It is
+            # the same format.
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
     if before is not None:

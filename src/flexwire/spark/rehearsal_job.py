@@ -1,4 +1,4 @@
-"""The facts of rehearsals: tasks read the comments, and the frames show which clients came back."""
+"""The facts of rehearsals, from the comments in captures and from the frames of clients."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def rehearsal_facts(
     frames: Callable[[], DataFrame],
     task_output: TaskOutput,
 ) -> RehearsalFacts:
-    """Return the actions of the taps of these files, and which refused clients came back.
+    """Return the actions that taps noted in these files, and which refused clients came back.
 
-    ``frames`` returns the table of that name, with the frames of all captures. It is called only if
+    ``frames`` is a function that returns the table of frames of all captures. It is called only if
     a client was refused.
     """
     done = run_tasks(spark, len(files), partial(_read, list(files)), task_output)
@@ -65,7 +65,7 @@ def _read(files: list[InputFile], number: int, _: TaskOutput) -> RehearsedTraffi
 def with_returns(
     spark: SparkSession, frames: DataFrame, refused: Sequence[RefusedClient]
 ) -> list[RefusedClient]:
-    """Return the same clients with their requests after the last time they were refused."""
+    """Return the same clients with the requests that they sent after their last refusal."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - it takes a while
 
     rows = [

@@ -1,15 +1,15 @@
-"""Brokers' request logs as input of an analysis: the tables of traffic, from lines.
+"""Reads brokers' request logs for an analysis, and writes the tables of traffic from their lines.
 
 ```
 files ─▶ what they are ─▶ pieces, some a task ─▶ frames, messages/<Message>, forwarded_requests
                              └─▶ sums, and what lines say of connections ─▶ connections, packets
 ```
 A task reads its pieces line by line (`flexwire.logs.request_log`) and writes its part of each table
-(`flexwire.tables.request_logs`). A line needs other lines only for its connection. The driver
-combines the facts about connections from all tasks.
+(`flexwire.tables.request_logs`). To read a line, a task needs no other lines, except for facts
+about the line's connection. The driver combines the facts about connections from all tasks.
 
-If a line lacks an id of the client that another line of its connection has, no task knows the id
-before all have read. So all tasks then read again, with these ids.
+A line may lack a client id that another line of its connection has, and no task knows such an id
+before all tasks have read their lines. In this case all tasks read again, with these ids.
 """
 
 from __future__ import annotations
@@ -55,14 +55,16 @@ if TYPE_CHECKING:
 
 
 LEAST_TASK: Final = 16 << 20
-"""A task reads at least this many bytes of lines, if there are as many: some seconds."""
+"""A task reads at least this many bytes of lines, if there are so many, which takes some seconds.
+"""
 MOST_TASK: Final = 512 << 20
 MOST_CONNECTIONS: Final = 200_000
-"""At most this many connections have ids that their lines lack: each task holds all, at 300 bytes.
+"""At most this many connections get ids that their lines lack: each task holds them all, at 300
+bytes each.
 """
-# How much of a file's end is read.
+# This many bytes are read at the end of a file.
 _END: Final = 1 << 18
-# Only reading all of a gzip'd file shows its end.
+# To find the end of a gzip'd file, the whole file must be read.
 _LEAST_SPAN_US: Final = 600_000_000
 
 
@@ -70,7 +72,7 @@ _LEAST_SPAN_US: Final = 600_000_000
 class RequestLogPlan:
     """The plan of the tasks of an analysis of request logs.
 
-    ``span_us`` is about how long it is from the first line to the last.
+    ``span_us`` is approximately the time from the first line to the last.
     """
 
     files: tuple[RequestLogFile, ...]
@@ -100,7 +102,7 @@ def plan_request_logs(
 
 
 def undivided_note(files: Sequence[RequestLogFile]) -> tuple[str, ...]:
-    """Say which files are large but read by one task each, if any, and why."""
+    """Return a note on large files that are read by one task each, if any, with the reason."""
     large = [
         file
         for file in files
@@ -157,18 +159,18 @@ def _times(piece: RequestLogPiece, zone: Zone, *, is_last: bool = False) -> list
     return times[-1:] if is_last else times
 
 
-# Lines are held up to this many, or up to this weight of their bodies.
+# Lines are held until there are this many, or until their bodies reach this weight.
 _LINES: Final = 20_000
 _HEAVIEST: Final = 32 << 20
-# The approximate size of a structure in columns: an empty one is three bytes of the line.
+# The approximate size of a structure in columns. An empty one takes three bytes in the line.
 _STRUCTURE: Final = 64
-# At most this many reasons are counted apart, and this many listeners are named.
+# At most this many reasons are counted separately, and at most this many listeners are named.
 _SHOWN: Final = 50
 
 
 @dataclass(slots=True)
 class _LineCounts:
-    """A task's counts of the lines of each file, and of the lines that it did not use."""
+    """The numbers of lines in each file that a task read, and of lines that it did not use."""
 
     requests: RequestLogCounts = field(default_factory=RequestLogCounts)
     lines: Counter[str] = field(default_factory=Counter)
@@ -201,7 +203,8 @@ def write_request_log_tables(
     written_files = compact(spark, committed, task_output)
     remove_parts(task_output.directory)
     settle(task_output.directory, task_output.count_files(written_files))
-    # This is small, and known only now: the facts from several tasks about each connection.
+    # This file is small, and can be written only now: it has the facts of several tasks about each
+    # connection.
     _write(task_output.directory, CONNECTIONS, CONNECTIONS_TABLE, sums.audit.logged())
     packets = _packets(counts)
     sums.add(PACKETS, packets)
@@ -212,7 +215,7 @@ def write_request_log_tables(
 def _run(
     spark: SparkSession, reading: _Reading, task_output: TaskOutput
 ) -> tuple[list[CommittedTask[_LineCounts]], AnalysisSums]:
-    """Read all lines by tasks; return the committed tasks, and the sums of their rows."""
+    """Read all lines in tasks; return the committed tasks, and the sums of their rows."""
     plan = reading.plan
     committed = run_tasks(spark, max(1, len(plan.works)), reading.read, task_output)
     count, first = len(committed), sums_number(reading.first)
@@ -220,13 +223,13 @@ def _run(
 
 
 def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tuple[str, ...]]:
-    """Return the ids that lines lack, by connection; and a note if they are too many."""
+    """Return the ids that lines lack, by connection, and a note if there are too many."""
     ids: dict[str, LoggedIds] = {}
     beyond = 0
     for some in sums.audit.ids_of_lines_without():
         ids |= some
         if len(ids) > MOST_CONNECTIONS:
-            # The choice does not depend on the order.
+            # This choice does not depend on the order of the lines.
             last = sorted(ids)[MOST_CONNECTIONS:]
             beyond += len(last)
             for name in last:
@@ -246,10 +249,11 @@ def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The work of the tasks: their input, and the ids of connections whose lines lack them.
+    """The work of the tasks: their input, and the ids of connections whose lines lack ids.
 
-    ``first`` is the number of the first task's files. Two readings write different bytes, so their
-    files have different names: a late attempt of the first reading must not replace any.
+    ``first`` is the number of the first task's files. The first and the second reading write
+    different bytes, so their files have different names: a late attempt of the first reading must
+    not replace a file of the second.
     """
 
     plan: RequestLogPlan
@@ -319,7 +323,7 @@ def _batches(lines: Iterator[FileItem]) -> Iterator[list[FileItem]]:
 
 
 def _weight(line: FileItem) -> int:
-    """Return about how many bytes the parts of a line take whose length a client can choose."""
+    """Return about how many bytes those parts of a line take whose length a client can choose."""
     item = line.item
     if not isinstance(item, LoggedRequest):
         return 0
@@ -331,7 +335,7 @@ def _weight(line: FileItem) -> int:
 
 
 def _count_replicas(rows: RequestLogRows, logged: pa.RecordBatch, replicas: Counter[str]) -> None:
-    """Count fetches of replicas by the listener of their connection."""
+    """Count the fetches of replicas by the listeners of their connections."""
     if not replicas:
         return
     of = pc.index_in(
@@ -347,7 +351,7 @@ _OF_LISTENER: Final = ["connection", "listener", "security_protocol"]
 
 
 def _packets(counts: _LineCounts) -> pa.RecordBatch:
-    import pyarrow as pa  # noqa: PLC0415 - its types alone are needed above
+    import pyarrow as pa  # noqa: PLC0415 - only its types are needed above
 
     rows = []
     for name, lines in sorted(counts.lines.items()):

@@ -1,9 +1,9 @@
 """Spark's working directory on this machine, which only its owner can read.
 
-Spark's shuffle files contain the content of tables: names of groups, topics and clients. Spark
-creates them below the temporary directory, readable for everybody. So a process that starts Spark
-makes a directory that only its user may enter. Java and Python write all files of the analysis
-below that directory. A process that is killed leaves the directory, and the next process removes
+Spark's shuffle files contain values from tables: names of groups, topics and clients. Spark creates
+them below the temporary directory, readable for everybody. A process that starts Spark therefore
+makes a directory that only its user can enter. Java and Python write all files of the analysis
+below that directory. A process that is killed leaves its directory, and the next process removes
 it.
 """
 
@@ -22,17 +22,17 @@ from typing import Final
 
 PREFIX: Final = "flexwire-spark-"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
-"""The directory for Spark's own directories. It overrides ``spark.local.dir``, in Python workers
-too."""
+"""The directory for Spark's own directories. It overrides ``spark.local.dir``, and also applies in
+Python workers."""
 _LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
 _LOCK: Final = "in-use"
-# Java's counters for `jps` are a file in the temporary directory.
+# Java stores the counters for `jps` in a file in the temporary directory.
 _NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
 
 
 @cache
 def scratch_directory() -> Path:
-    """Return the directory of this process, made when it is first needed.
+    """Return the directory of this process, which is made when it is first needed.
 
     It is in the first directory of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise in the
     directory of Python's temporary files (``TMPDIR``). It is removed when the process ends.
@@ -40,7 +40,8 @@ def scratch_directory() -> Path:
     base = local_directory()
     sweep(base)
     directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    # It stays open as long as the process lives. Other processes see by the lock that it lives.
+    # The lock file stays open as long as the process is alive. The lock tells other processes that
+    # it is alive.
     lock = os.open(directory / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -48,22 +49,22 @@ def scratch_directory() -> Path:
 
 
 def local_directory() -> Path:
-    """Return the first of Spark's working directories, in a driver and in a worker."""
+    """Return the first of Spark's working directories; works in a driver and in a worker."""
     return Path(os.environ.get(LOCAL_DIRS, "").split(",")[0] or tempfile.gettempdir())
 
 
 def keep_in(directory: Path) -> list[str]:
-    """Make the Java that is started next write below a directory; return its options."""
+    """Make the next Java write below a directory; return the options for it."""
     for name in ("blocks", "java"):
         (directory / name).mkdir(mode=0o700, exist_ok=True)
     os.environ[LOCAL_DIRS] = str(directory / "blocks")
-    # Spark starts one Java to build the command line of the other.
+    # Spark first starts one Java to build the command line of the other.
     os.environ.setdefault(_LAUNCHER, _NO_COUNTERS)
     return [_NO_COUNTERS, f"-Djava.io.tmpdir={directory / 'java'}"]
 
 
 def sweep(base: Path) -> None:
-    """Remove the directories of processes that are gone; those of other users stay."""
+    """Remove the directories of processes that have ended, except those of other users."""
     with suppress(OSError):
         for directory in base.glob(f"{PREFIX}*"):
             if _is_ours(directory) and _is_left(directory):
@@ -79,7 +80,10 @@ def _is_ours(directory: Path) -> bool:
 
 
 def _is_left(directory: Path) -> bool:
-    """Return whether no process holds the lock. A directory without one is just being made."""
+    """Return whether no process holds the lock of a directory.
+
+    A directory without a lock is just being made.
+    """
     try:
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:

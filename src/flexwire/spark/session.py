@@ -1,6 +1,6 @@
-"""The Spark session of flexwire's jobs: here, on a cluster, or on a server of Spark Connect.
+"""The Spark session for flexwire's jobs: on this machine, on a cluster, or on Spark Connect.
 
-flexwire finds Java, keeps the terminal quiet, and lets nothing listen except on loopback.
+flexwire finds Java, keeps the terminal quiet, and opens no port except on loopback.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# Set by spark-submit to tell a program where its Java listens, or a Connect client its server.
+# spark-submit sets this variable to tell a program where its Java listens; a Connect client finds
+# its server in it.
 _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
-# More rows than any cluster's tasks that run at once.
+# This is more rows than any cluster runs tasks at once.
 _MANY = 1_000_000
 _HERE = "local[*]"
 _BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
-# PySpark has one active session for all threads, which may belong to another thread's job.
+# PySpark has one active session for all threads. It may belong to the job of another thread.
 _CALLERS: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The master and the memory with which an analysis starts Spark if no session is running."""
+    """The master and the memory for starting Spark, if no session is running."""
 
     master: str | None
     memory: str
@@ -72,19 +73,19 @@ def session(
 ) -> SparkSession:
     """Return the running Spark session, or start one on the Java that `find_java` finds.
 
-    A running session is returned with the settings that can still change. ``master`` is where Spark
-    runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…") or on a server of
-    Spark Connect ("sc://host:15002"). The default is the setting of `spark-submit` or
-    ``SPARK_REMOTE``, and otherwise this machine with all processors.
+    A running session is returned after those settings are changed that can still change. ``master``
+    says where Spark runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…")
+    or on a server of Spark Connect ("sc://host:15002"). The default is the setting of
+    `spark-submit` or ``SPARK_REMOTE``, and without these this machine with all its processors.
 
     ``memory`` is the heap of the driver, which in local mode does all the work. ``worker_memory``
     ("2g") is the limit of the address space of each Python worker. A worker needs 0.7 GB before it
-    holds anything, and there is one for each task that runs at once, beside Java. ``conf``
-    overrides everything set here, and the arguments of `spark-submit` override both. The memory of
-    a Spark Connect server is set by its owner.
+    holds any data. There is one worker for each task that runs at the same time, in addition to
+    Java. ``conf`` overrides every other setting here, and the arguments of `spark-submit` override
+    both. The owner of a Spark Connect server sets the server's memory.
 
-    Raises `ArgumentError` for a ``master`` if it is already set elsewhere, `JavaError` if there is
-    no Java to start on.
+    Raises `ArgumentError` if ``master`` is given but already set elsewhere, and `JavaError` if no
+    Java is found.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -105,23 +106,24 @@ def session(
     settings = {**at_start(memory), "spark.master": where}
     threads = local_threads(where)
     if threads:
-        # Otherwise workers run the first `python3` on the path, which may lack pyarrow.
+        # Without this setting, workers run the first `python3` on the path, which may lack pyarrow.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= on_this_machine(threads)
     else:
-        # If the machines of a cluster have another Python, the user has set it.
+        # If the machines of a cluster use another Python, the user has configured that.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return _started(app_name, {**settings, **(conf or {})}, bound)
 
 
 @contextmanager
 def session_for_job(running: SparkSession, *, is_ours: bool) -> Iterator[SparkSession]:
-    """Yield a session whose settings apply to the job alone: ``running`` if we have started it.
+    """Yield a session whose settings apply only to the job: ``running`` if we started it.
 
-    If the caller started it, a new session is yielded with the caller's settings, but without the
-    caller's temporary views and functions. On Spark Connect a new session lacks the files that the
-    caller has sent to the server, so the caller's own is yielded, and its settings are restored.
+    If the caller started it, a new session is yielded. It has the caller's settings, but not the
+    caller's temporary views and functions. On Spark Connect a new session would lack the files that
+    the caller has sent to the server. The caller's session is then yielded, and its settings are
+    restored at the end.
     """
     if is_ours:
         with stop_at_end(running):
@@ -147,7 +149,7 @@ def session_for_job(running: SparkSession, *, is_ours: bool) -> Iterator[SparkSe
 
 
 def is_submitted() -> bool:
-    """Return whether `spark-submit` has started this process, and Java before it."""
+    """Return whether `spark-submit` started this process, and Java before it."""
     return _GATEWAY in os.environ
 
 
@@ -168,15 +170,15 @@ def is_local(spark: SparkSession) -> bool:
 
 
 def tasks_at_once(spark: SparkSession) -> int:
-    """Return how many tasks Spark runs at the same time, or is set to plan for."""
+    """Return how many tasks Spark runs at the same time, or how many its settings plan for."""
     if is_connect(spark):
-        # Spark Connect does not report it, but by default it cuts a range into this many
+        # Spark Connect does not report this number, but by default it divides a range into as many
         # partitions.
         numbers = spark.range(_MANY).select(spark_partition_id())
         return max(1, numbers.distinct().count())
     context = spark.sparkContext
     if not is_local(spark):
-        # Executors register while the first job waits for one.
+        # Executors register while the first job waits for an executor.
         spark.range(1).count()
     return int(context.defaultParallelism)
 
@@ -184,7 +186,7 @@ def tasks_at_once(spark: SparkSession) -> int:
 def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSession:
     started = SparkSession.builder.appName(app_name).remote(remote).getOrCreate()
     for key, value in {**ALWAYS, **conf}.items():
-        # Options of Java do not apply to the server, whose Java is already running.
+        # Java options have no effect on the server, whose Java is already running.
         if started.conf.isModifiable(key):
             started.conf.set(key, value)
     return started
@@ -193,12 +195,12 @@ def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSess
 def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str]) -> SparkSession:
     all_settings = {**ALWAYS, **settings}
     ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
-    # This starts Java unless it is running. Before that, a SparkConf has no defaults.
-    SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
-    # The settings given to spark-submit or in Spark's own files.
+    # This starts Java unless Java is running. Before that, a SparkConf has no defaults.
+    SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to do this
+    # These settings come from spark-submit or from Spark's own files.
     defaults = SparkConf()
     if is_submitted():
-        # Java is already running, with its own memory.
+        # Java is already running, and its memory is set.
         all_settings = {
             key: value
             for key, value in all_settings.items()
@@ -211,15 +213,15 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     for key, value in all_settings.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
-    # With this all jobs share Python workers.
+    # With this setting all jobs share Python workers.
     started.sparkContext.environment.update(KEEPS_MEMORY)
-    # It prints a traceback when Java ends, although the caller gets that error anyway.
+    # It prints a traceback when Java ends, although the caller gets the same error anyway.
     started.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no option for it
     return started
 
 
 def times(memory: str, cores: int) -> str:
-    """Return the memory of all workers of an executor, which Spark divides by its cores.
+    """Return the memory of all workers of an executor; Spark divides it by the number of cores.
 
     >>> times("2g", 4)
     '8g'
@@ -236,7 +238,7 @@ def _quiet_java() -> Path:
     try:
         return without_vector(home)
     except JavaError:
-        # No directory is writable. Java still runs from its home, with a warning.
+        # No directory can be written to. Java still runs from its home, but prints a warning.
         return home
 
 

@@ -23,32 +23,36 @@ SMALL_VALUES: Final = 10_000_000
 Size alone misleads, because repeated values compress to almost nothing.
 """
 ONE_COMPILER_BYTES: Final = 1 << 30
-"""Below this table size, Java's second compiler costs more time than its code saves."""
+"""For tables below this size, Java's second compiler costs more time than its code saves."""
 
 SMALL_CAPTURE_BYTES: Final = 4 << 30
-"""Below this size of captures, compiling takes longer than running the compiled code."""
+"""For captures below this size, compiling takes longer than running the compiled code."""
 BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Spark can pass on a batch of a gigabyte, but several at once do not fit in its default heap."""
+"""Spark can transfer a batch of a gigabyte, but several such batches do not fit in its default
+heap."""
 BATCH_ROWS: Final = 10_000
 
-# Times in captures are UTC, and so are our Arrow batches.
+# Times in captures are in UTC, and so are our Arrow batches.
 _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
-# Without it, and on PySpark 4.0, mapInArrow assigns fields by position and ignores their names.
+# Without this setting, and on PySpark 4.0, mapInArrow assigns fields by position and ignores their
+# names.
 _BY_NAME: Final = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
 ALWAYS: Final = _UTC | _BY_NAME | {"spark.sql.execution.arrow.pyspark.enabled": "true"}
-"""Settings that may change while a session runs, and that every job of ours relies on."""
+"""Settings that may change while a session runs, and that all our jobs rely on."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 SMALL_JAVA: Final = {
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 }
-"""One compiler, and a collector without threads of its own: half the processor time of a start.
+"""Use one compiler, and a garbage collector without its own threads, which halves the CPU time of a
+start.
 
-With one compiler Java would keep 48 MB for code, which the queries of a few analyses fill.
+With one compiler, Java would keep 48 MB for code. The queries of a few analyses fill them.
 """
 
 _BOTH: Final = _UTC | {
-    # Rows alone do not bound a batch: a frame may have 100 MiB, and a body many MB.
+    # A limit of rows does not bound the bytes of a batch: a frame may have 100 MiB, and a body many
+    # MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
 }
@@ -58,7 +62,7 @@ SMALL_CONF: Final = {
 }
 """Below these limits, compiling takes longer than running the compiled code."""
 
-# Settings that our tasks rely on, whatever the session's owner has set.
+# Our tasks rely on these settings, whatever the session's owner has set.
 _TASKS: Final = (
     _BOTH
     | _BY_NAME
@@ -68,16 +72,16 @@ _TASKS: Final = (
     }
 )
 _ANSWERS: Final = _BOTH | {
-    # Read by columns, but not 4,096 payloads at once.
+    # These columns are read as vectors, but not 4,096 payloads at once.
     "spark.sql.parquet.enableVectorizedReader": "true",
     "spark.sql.parquet.columnarReaderBatchSize": "512",
 }
 _SMALL_ANSWERS: Final = SMALL_CONF | {
-    # Looking at each stage before planning the next one pays off only for large tables.
+    # Examining each stage before planning the next one pays off only for large tables.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # Each table is one partition, so that an answer is one task. Broadcasting a table would need a
-    # job of its own.
+    # Each table is one partition, so an answer is one task. Broadcasting a table would need a job
+    # of its own.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
 }
@@ -89,7 +93,7 @@ _LARGE_ANSWERS: Final = {
 
 
 def at_start(memory: str) -> dict[str, str]:
-    """Return the start settings of Java, wherever tasks run; this makes the scratch directory."""
+    """Return Java's start settings, wherever tasks run, and make the scratch directory."""
     scratch = scratch_directory()
     log = Path(__file__).with_name("log4j2.properties").as_uri()
     options = [f"-Dlog4j2.configurationFile={log}", *keep_in(scratch)]
@@ -107,13 +111,14 @@ def _quoted(option: str) -> str:
 
 
 def on_this_machine(threads: int) -> dict[str, str]:
-    """Return further start settings of Java for running all tasks itself."""
+    """Return the additional start settings of a Java that runs all tasks itself."""
     return {
         # The owner of a cluster decides about its web pages.
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        # Spark's 200 are for a cluster; twice the threads evens out partitions of unequal size.
+        # Spark's default of 200 is meant for a cluster. Twice the number of threads evens out
+        # partitions of unequal size.
         "spark.sql.shuffle.partitions": str(2 * threads),
     }
 
@@ -136,14 +141,14 @@ def temporary_settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator
 
 @contextmanager
 def set_for_analysis(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Apply the settings of an analysis, for a small or large capture, while a block runs."""
+    """Apply the settings for an analysis of a small or large capture during a block."""
     with temporary_settings(spark, _TASKS | (SMALL_CONF if is_small else {})):
         yield
 
 
 @contextmanager
 def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Apply the settings for queries of tables while a block runs.
+    """Apply the settings for queries of tables during a block.
 
     `are_small` defines ``is_small``.
     """
@@ -152,7 +157,7 @@ def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
 
 
 def java_for(output: Output) -> dict[str, str]:
-    """Return the settings of Java for computing answers from these tables."""
+    """Return Java's settings for computing answers from these tables."""
     return SMALL_JAVA if _bytes(output) < ONE_COMPILER_BYTES else {}
 
 
@@ -168,7 +173,7 @@ def _bytes(output: Output) -> int:
 
 
 def _values(table: ds.Dataset) -> int:
-    """Return how many values a table has, with those in lists."""
+    """Return how many values a table has, including the values in lists."""
     footers = (part.metadata for part in table.get_fragments())
     return sum(
         footer.row_group(group).column(column).num_values

@@ -1,11 +1,11 @@
-"""The survey of captures that must be merged, as tasks that divide the connections.
+"""Surveys captures that must be merged: several tasks divide the connections.
 
 ```
 all files ─▶ merged; a share of the connections is surveyed ─▶ the shares are joined
                           a task each                                one task
 ```
-Each task reads all packets (`flexwire.survey.shares`), so more tasks take more processor time in
-all, and less time until the end.
+Each task reads all packets (`flexwire.survey.shares`). More tasks therefore take more CPU time in
+total, and less time until the end.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ if TYPE_CHECKING:
 
 
 MOST_STORED: Final = 2
-"""From a store, reading takes more processor time than all the rest, and each task reads all."""
+"""For files in a store, reading takes more CPU time than everything else, and each task reads all
+of them."""
 
 
 def count_merging(files: Iterable[InputFile], shares: int) -> int:
-    """Return how many of at most so many ``shares`` should read these files."""
+    """Return how many tasks, at most ``shares``, should read these files."""
     is_stored = any(scheme_of(file.url) for file in files)
     return min(shares, MOST_STORED) if is_stored else shares
 
 
 @dataclass(frozen=True, slots=True)
 class SharedSurvey:
-    """The parts of ``shares`` of the connections, which tasks have left.
+    """The parts of the survey for ``shares`` of the connections, which tasks have written.
 
-    They go on after the state of the earlier analysis, unless that could not be used: then they
-    begin anew. ``is_late``: the capture is older than the end of that analysis.
+    They continue the state of an earlier analysis, or begin anew if that state could not be used.
+    ``is_late`` is true if the capture is older than the end of that analysis.
     """
 
     shares: int
@@ -67,7 +68,7 @@ class SharedSurvey:
         """Return the survey of all connections, and keep its entries.
 
         Raises `LateError` and `SavedStateError` if the state ``before`` cannot be used, and
-        `UnprovenError` if there are no parts that begin as asked, or if they differ.
+        `UnprovenError` if no parts begin as requested, or if they differ.
         """
         if before is not None and self.is_late:
             raise LateError
@@ -88,7 +89,7 @@ class SharedSurvey:
 def survey_shares(
     spark: SparkSession, request: AnalysisRequest, shares: int, task_output: TaskOutput
 ) -> SharedSurvey:
-    """Let ``shares`` tasks survey a share of the connections each. The plan is made."""
+    """Let ``shares`` tasks survey one share of the connections each. The plan must exist."""
     request = replace(request, files=())
     continues = request.continuation is not None and request.continuation.before is not None
 
@@ -106,14 +107,14 @@ def survey_shares(
 def _survey_share(
     request: AnalysisRequest, shares: int, asked: _Begun, number: int, task_output: TaskOutput
 ) -> _Begun:
-    """Survey a share, and leave its part. Return how it began."""
+    """Survey a share, and write its part. Return how it began."""
     begin_task()
     directory = task_output.directory
     plan: SurveyPlan = get_entry(directory, PLAN)
     try:
         before = read_state(request) if asked == "after" else None
     except StorageError:
-        # The task that joins the shares tells it.
+        # The task that joins the shares reports this error.
         return "anew"
     share, keep = ConnectionShare(number, shares), partial(keep_entry, directory)
     try:

@@ -1,4 +1,4 @@
-"""The entries that the tasks of a survey leave for one another, below the place of the output."""
+"""The entries that the tasks of a survey write for one another, below the output's place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 KEPT: Final = "_survey"
-"""The survey writes its files for the ranges here, below the place that an analysis writes to."""
+"""The directory of the survey's files for the ranges, below the place of an analysis's files."""
 PLAN: Final = "plan"
 """The name of the entry with the `SurveyPlan`."""
 
@@ -24,10 +24,10 @@ _Of = Literal["files", "looks", "piece", "summary", "part"]
 
 
 class SurveyPlan(NamedTuple):
-    """The readable files in the capture's order, its pieces, and what is known of the files.
+    """The readable files in the capture's order, its pieces, and the facts about the files.
 
-    ``looks`` is None if a file cannot be read and must not be skipped. Without pieces, files are
-    likely to overlap.
+    ``looks`` is None if a file cannot be read and must not be skipped. If there are no pieces,
+    files are likely to overlap.
     """
 
     looks: list[FileLook] | None
@@ -38,28 +38,28 @@ class SurveyPlan(NamedTuple):
 def entry_name(what: _Of, number: int) -> str:
     """Return the name of the entry of a task.
 
-    It has a list of ``files``, the ``looks`` at them, a ``piece``, the ``summary`` of its survey,
-    or the ``part`` of a share of the connections.
+    An entry is a list of ``files``, the ``looks`` at them, a ``piece``, the ``summary`` of its
+    survey, or the ``part`` of a share of the connections.
     """
     return f"{what}-{number:06d}"
 
 
 def keep_entry(directory: OutputDirectory, name: str, data: bytes) -> None:
-    """Write an entry of a name."""
+    """Write an entry under a name."""
     write_there(directory, f"{KEPT}/{name}", compress(data))
 
 
 def read_kept(directory: OutputDirectory, name: str) -> bytes:
-    """Return the survey's entry of a name."""
+    """Return the bytes of the entry with a name."""
     return decompress(directory.read(f"{KEPT}/{name}"))
 
 
 def put_entry(directory: OutputDirectory, name: str, value: object) -> None:
-    """Write an entry with a value."""
+    """Write a value as an entry."""
     keep_entry(directory, name, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def get_entry(directory: OutputDirectory, name: str) -> Any:
     """Return the value of an entry."""
-    # The tasks of this analysis wrote it, in a directory of its own.
-    return pickle.loads(read_kept(directory, name))  # noqa: S301 - our own bytes
+    # The tasks of this analysis wrote these bytes, in the analysis's own directory.
+    return pickle.loads(read_kept(directory, name))  # noqa: S301 - we wrote these bytes ourselves

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# PySpark 4.0 has no other time zone, and accepts none.
+# PySpark 4.0 writes every time with this zone, and accepts no other.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (
     {_ZONE: "UTC"} if _ZONE in signature(to_arrow_schema).parameters else {}
@@ -71,22 +71,22 @@ class Tables:
 
     @property
     def connections(self) -> Path:
-        """Every connection: its ends, its bytes, how it ended, and whether it is Kafka."""
+        """The table of connections: ends, bytes, how they ended, and if they are Kafka."""
         return self.root / "connections"
 
     @property
     def records(self) -> Path:
-        """Every record that was produced or fetched, with the facts of its batch."""
+        """The table of records that were produced or fetched, with the facts of their batches."""
         return self.root / "records"
 
     @property
     def packets(self) -> Path:
-        """The packets of each capture file, and how many were unused for each reason."""
+        """The table of packets of each capture file, with the unused ones by reason."""
         return self.root / "packets"
 
     @property
     def audit(self) -> Path:
-        """The findings of the audit: one row for each client, release and finding."""
+        """The table of the findings of the audit: one row for each client, release and finding."""
         return self.root / "audit"
 
     @property
@@ -106,13 +106,13 @@ class Tables:
 
 
 def finished_tables(root: Path) -> Tables:
-    """Return the tables below a directory; `FlexwireError` unless they are complete."""
+    """Return the tables below a directory; raise `FlexwireError` if they are not complete."""
     check_finished(OutputDirectory(str(root)))
     return Tables(root)
 
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
-    """Write the marker files of complete tables, with the analysis that wrote them."""
+    """Write the files that mark tables as complete, with the analysis that wrote them."""
     mark_place(OutputDirectory(str(tables.root)), sources)
 
 
@@ -124,9 +124,9 @@ def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
         "run": secrets.token_hex(8),
         "flexwire": flexwire.__version__,
         "files": len(source_names),
-        # All of the sources are in the table of packets.
+        # The table of packets lists all of the sources.
         "sources": source_names[:SOURCES_SHOWN],
-        # By this a reader notices that a listing lacks some.
+        # With this number a reader notices that a listing is not complete.
         TABLE_FILES: dict(sorted(table_files(tables.entries("")).items())),
     }
     tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
@@ -137,8 +137,8 @@ def check_ours(root: Path) -> None:
     """Raise `FlexwireError` if a directory of tables cannot be replaced.
 
     It cannot be replaced if it has files that flexwire did not write, because flexwire deletes only
-    its own files. Neither can it be replaced if it is on another file system than its parent,
-    because a rename into it then fails.
+    its own files. It also cannot be replaced if it is on another file system than its parent,
+    because a rename into it would fail.
     """
     if not root.exists():
         return

@@ -1,15 +1,16 @@
-"""Opens TLS captures with key logs, as tasks of Spark, for the tasks that survey and decode them.
+"""Opens TLS captures with key logs, in Spark tasks, for the tasks that survey and decode them.
 
 ```
 key logs ─▶ sealed file ─▶ each task reads all captures, opens its share of the connections
              one-time key ─▶ with the task                                 ─▶ plain captures
 ```
-A connection goes from file to file, and what opens a record depends on all records before it. So
-tasks divide the connections, and not the files.
+A connection continues from file to file, and the key for a record depends on all records before it.
+Tasks therefore divide the connections and not the files.
 
-The secrets are in no file, plan, log or message as they are. Spark may write the data of a task to
-a disk, so only a key is sent with it: a key of one job, useless without the file that it seals. The
-plain captures lie in a private directory, which is removed in the end.
+No file, plan, log or message contains the secrets in plain text. Spark may write the data of a task
+to a disk, so only a key is sent with a task. This key belongs to one job, and is useless without
+the file that it encrypts. The decrypted captures are in a private directory, which is removed at
+the end.
 """
 
 from __future__ import annotations
@@ -51,9 +52,11 @@ if TYPE_CHECKING:
 
 PREFIX: Final = ".flexwire-opened-"
 LEAST_SHARE_BYTES: Final = 32 << 20
-"""With fewer bytes of captures for each task, reading all of them again saves no time."""
+"""With fewer bytes of captures per task, dividing the work saves no time, because each task reads
+all of them."""
 MOST_SHARES: Final = 8
-"""More tasks would mostly read the packets of others: skipping a packet takes a quarter as long."""
+"""With more tasks, each task would mostly skip packets of others: skipping a packet takes a quarter
+as long as reading it."""
 _KEYS, _FILES = "_keys", "_files"
 _CAPTURES: Final = "captures"
 _KEY_BITS: Final = 256
@@ -62,14 +65,14 @@ _NONCE_BYTES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SealedKeys:
-    """A key log in a file, and the key of the file. Together they are the secrets."""
+    """A key log in an encrypted file, and the key of the file. Together they are the secrets."""
 
     directory: OutputDirectory
     key: bytes = field(repr=False)
 
     @classmethod
     def seal(cls, keys: KeyLog, directory: OutputDirectory) -> SealedKeys:
-        """Write a key log to a directory, sealed with a new key."""
+        """Write a key log to a directory, encrypted with a new key."""
         cipher = load_primitives().gcm
         key, nonce = cipher.generate_key(_KEY_BITS), os.urandom(_NONCE_BYTES)
         sealed = cipher(key).encrypt(nonce, pickle.dumps(keys, pickle.HIGHEST_PROTOCOL), None)
@@ -77,7 +80,10 @@ class SealedKeys:
         return cls(directory, key)
 
     def read(self) -> KeyLog:
-        """Return the key log. Raises `StorageError` if the file is not the one that was sealed."""
+        """Return the key log.
+
+        Raises `StorageError` if the file is not the one that `seal` wrote.
+        """
         data, primitives = self.directory.read(_KEYS), load_primitives()
         try:
             packed = primitives.gcm(self.key).decrypt(
@@ -86,8 +92,8 @@ class SealedKeys:
         except (primitives.invalid, ValueError):
             reason = "something else wrote it"
             raise StorageError(reason, url=str(self.directory.child(_KEYS))) from None
-        # The key of this job sealed it.
-        keys: KeyLog = pickle.loads(packed)  # noqa: S301 - our own bytes
+        # The key of this job encrypted these bytes.
+        keys: KeyLog = pickle.loads(packed)  # noqa: S301 - we wrote these bytes ourselves
         return keys
 
 
@@ -104,7 +110,7 @@ def open_captures(
     keys: tuple[str, ...],
     shares: int,
 ) -> Iterator[tuple[list[InputFile], OpenedCaptures]]:
-    """Open captures with key logs until the block ends, and report the connections' results.
+    """Decrypt captures with key logs until the block ends, and report the connections' results.
 
     ``shares`` is the number of tasks. Raises `CaptureError` for a file that is not a capture.
     """
@@ -132,7 +138,8 @@ def _open(
     shares: int,
 ) -> OpenedCaptures:
     sealed = SealedKeys.seal(key_logs, directory)
-    # The data sent with tasks must stay small: larger work would be in a file, with the key.
+    # The data sent with tasks must stay small: larger data would be put in a file, together with
+    # the key.
     write_there(directory, _FILES, compress(pickle.dumps(files, pickle.HIGHEST_PROTOCOL)))
     committed = run_tasks(
         spark, shares, partial(_open_share, sealed, shares), TaskOutput(directory)
@@ -143,8 +150,8 @@ def _open(
         if task.value is not None:
             raise task.value
         name = _counts_name(task.number)
-        # The task of this job wrote it, in a directory of its own.
-        counts.add(pickle.loads(decompress(directory.read(name))))  # noqa: S301 - our own bytes
+        # The task of this job wrote these bytes, in the analysis's own directory.
+        counts.add(pickle.loads(decompress(directory.read(name))))  # noqa: S301 - we wrote these bytes ourselves
         paths += [Path(directory.url, file.name) for file in task.files]
     return OpenedCaptures(tuple(paths), counts)
 
@@ -152,19 +159,19 @@ def _open(
 def _open_share(
     sealed: SealedKeys, shares: int, number: int, task_output: TaskOutput
 ) -> CaptureError | None:
-    """Decrypt the share of a task; return the error about the captures, if there is one."""
+    """Decrypt a task's share of the connections; return the error about the captures, if any."""
     begin_task()
     directory = task_output.directory
-    # The driver wrote it.
+    # The driver wrote these bytes.
     files: list[InputFile] = _read_files(directory)
     try:
         opened = open_sources(
             files, task_output.scratch / "opened", sealed.read(), ConnectionShare(number, shares)
         )
     except CaptureError as error:
-        # A retry would fail again.
+        # A second try would fail in the same way.
         return error
-    # A sample of unreadable bytes is of no further use to the driver.
+    # A sample of the unreadable bytes is of no use to the driver.
     opened.counts.damaged = [replace(place, data=b"") for place in opened.counts.damaged]
     packed = pickle.dumps(opened.counts, pickle.HIGHEST_PROTOCOL)
     write_there(directory, _counts_name(number), compress(packed))
@@ -174,7 +181,7 @@ def _open_share(
 
 
 def _read_files(directory: OutputDirectory) -> Any:
-    return pickle.loads(decompress(directory.read(_FILES)))  # noqa: S301 - our own bytes
+    return pickle.loads(decompress(directory.read(_FILES)))  # noqa: S301 - we wrote these bytes ourselves
 
 
 def _counts_name(number: int) -> str:

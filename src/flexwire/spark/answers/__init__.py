@@ -1,6 +1,7 @@
 """Answers on Spark: audits of stored outputs, and the stored answers of outputs.
 
-The answers themselves are in `flexwire.answers`. Their names work here until the next release.
+The answers themselves are in `flexwire.answers`. The old names below this package work until the
+next release.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ __all__ = [
 
 
 class _AnswersModule(ModuleType):
-    """This room as a module. Importing an answer's old module does not hide its function."""
+    """The class of this package as a module.
+
+    With it, importing an answer's old module does not hide the function of the same name.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in answers.ANSWERS_BY_NAME or not isinstance(value, ModuleType):
@@ -73,7 +77,7 @@ def audit(
 ) -> DataFrame:
     """Return which clients break on these releases, with the evidence: one row for each finding.
 
-    ``OUT`` is an analysis by path or URL; a local ``OUT/tables`` also works. The result is the
+    ``OUT`` is the path or URL of an analysis; a local ``OUT/tables`` also works. The result is the
     table ``audit`` of the analysis, judged by these releases. ``labels`` map client ids to teams;
     they are a mapping, or a file for `read_labels`. Raises `UnknownMessageError` for an unknown
     release, `FlexwireError` for tables of an unfinished analysis, and `ArgumentError` for labels
@@ -123,7 +127,7 @@ def audit_tables(
     *,
     labels: Labels | None = None,
 ) -> Audit:
-    """Audit tables as `gather_audit` does; ``messages`` are those that have a table."""
+    """Audit tables as `gather_audit` does; ``messages`` are the messages that have a table."""
     evidence = TableEvidence(tables, messages)
     return gather_audit(evidence, releases, brokers, labels=labels)
 
@@ -155,7 +159,7 @@ def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
         table = f"{MESSAGES}/{name}"
         if name not in names:
             return None
-        # Tables that grow have a column for the analysis of a row.
+        # Tables that grow have a column with the analysis that each row is from.
         schema = table_schema(name) if type(tables) is Output else None
         return view_of(tables, table, read(table, schema), read)
 

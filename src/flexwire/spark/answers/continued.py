@@ -1,12 +1,13 @@
-"""Views of tables that grow, equal to the tables of one analysis of everything.
+"""Views of tables that grow, with the same rows as the tables of one analysis of everything.
 
 A connection that continues from one analysis to the next has rows in each. In a view all these rows
-have the first of these analyses in the column ``analysis``, so the keys of `flexwire.tables.keys`
-join them. A connection has one row, whose counts are sums. A request says whether its response is
-in a later analysis. Frames and records have the facts that a later analysis learned about the
-client and the topic.
+have the first of these analyses in the column ``analysis``, and so the keys of
+`flexwire.tables.keys` join them. A connection has one row, whose counts are sums. A request has a
+column that says whether its response is in a later analysis. Frames and records have the facts
+about the client and the topic that a later analysis learned.
 
-Lookups are joins by unique keys. So Spark leaves a join out if an answer does not use its columns.
+Lookups are joins by unique keys. If an answer does not use the joined columns, Spark therefore
+leaves the join out.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame
 
 
 def own_view_of(output: Output, rows: DataFrame) -> DataFrame:
-    """Return rows of a table of an output with the keys of views, and no fact of another analysis.
+    """Return rows of one analysis with the keys of views, and without facts of other analyses.
 
-    So they follow from the files of these rows alone.
+    These rows depend only on the files that they come from.
     """
     if not output.is_continued or BEGAN_IN not in rows.columns:
         return rows
@@ -78,7 +79,7 @@ def answered_later(connections: DataFrame) -> DataFrame:
 
 
 def _one_each(connections: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return one row for each connection, instead of one for each of its analyses."""
+    """Return one row for each connection, instead of one row for each analysis of a connection."""
     kinds = {field.name: field.dataType for field in connections.schema}
     key = connection_key(columns)
     order = F.struct(*_ORDER)
@@ -91,8 +92,8 @@ def _one_each(connections: DataFrame, columns: Sequence[str]) -> DataFrame:
     return connections.groupBy(*key).agg(*sums).withColumns(nothing).select(*columns)
 
 
-def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001 - it names itself
-    """Return the combined value of a column over the rows of one connection."""
+def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001 - the name says what it means
+    """Return the combined value of a column over all rows of one connection."""
     value = F.col(name)
     if is_count:
         return F.sum(value)

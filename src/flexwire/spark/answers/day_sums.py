@@ -1,15 +1,16 @@
-"""Answers of tables that grow, from sums that are kept by day.
+"""Answers about tables that grow, computed from sums that are kept by day.
 
 ```
 sums/NAME/DAY-DIGEST.parquet     the sums of one answer for one day
 ```
 
-The digest is of everything that the sums follow from: the files of that day, by name and size, in
-each table that the answer reads; the release of flexwire; and the catalog. The files of a table
-never change, and no name is reused. So sums with the digest of the current files are right, and
-nothing has to be invalidated: an append, `undo`, `compact` or `retain` changes the files of the
-days that it touches, and with them the names of their sums. Missing sums are computed from the rows
-of their days, and kept. Sums may be removed at any time, and two processes may write the same.
+The name of a file of sums has a digest of everything that the sums depend on: the files of that
+day, by name and size, in each table that the answer reads; the release of flexwire; and the
+catalog. The files of a table never change, and no name is reused. Sums whose digest matches the
+current files are therefore right, and nothing has to be invalidated. An append, `undo`, `compact`
+or `retain` changes the files of the days that it touches, and thereby the names of their sums.
+Missing sums are computed from the rows of their days, and kept. Sums may be removed at any time,
+and two processes may write the same sums.
 """
 
 from __future__ import annotations
@@ -64,17 +65,17 @@ _STALE: Final = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class KeptSums(Output):
-    """Files of sums, which are read as a table."""
+    """Files of sums, which can be read as a table."""
 
     kept: tuple[FileEntry, ...]
 
     def files(self, _name: str) -> list[FileEntry]:
-        """Return the files."""
+        """Return the files of sums."""
         return [*self.kept]
 
 
 class _NotRead:
-    """A table that a part does not read, because its sums do not follow from it."""
+    """A table that sums are not computed from, so that reading it would be a mistake."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"a part has read {name} of a table that it does not name")
@@ -97,7 +98,7 @@ class SumsByDay:
     span: TimeSpan = _ALL_TIME
 
     def ask(self, answer: Answer) -> AnswerResult:
-        """Return an answer from the sums of days, or from all rows if it has none."""
+        """Return an answer from the sums of days, or from all rows if it has no sums."""
         sums = answer.sums
         if sums is None or self._has_more(sums):
             return ask(answer, self.tables)
@@ -107,16 +108,17 @@ class SumsByDay:
         return ask(replace(answer, ask=lambda tables: sums.total(rows, tables)), self._whole)
 
     def _has_more(self, sums: DaySums) -> bool:
-        """Return whether something is needed that the sums lack."""
+        """Return whether the answer needs something that the sums lack."""
         if sums.unless is None:
             return False
-        # Each row of a connection counts; the view of all of them is not used.
+        # Each row of a connection counts here, so the view with one row for each connection is not
+        # used.
         connections = self._read(self.output, CONNECTIONS)
         return sums.unless(replace(self.tables, connections=connections))
 
     @property
     def _whole(self) -> AnalysisTables:
-        """The tables for totals: what other days and analyses know about the rows of a day."""
+        """Return the tables for totals, with the rows that other days and analyses hold."""
         connections = self._read(self.output, CONNECTIONS)
         is_continued = self.output.is_continued and BEGAN_IN in connections.columns
         has_names = is_continued and TOPIC_NAMES in self.output.names
@@ -169,13 +171,13 @@ class SumsByDay:
             try:
                 _keep(place, sums, rows, {day: names[day] for day in days})
             except StorageError:
-                # A user who may only read the output computes its sums each time.
+                # A user with only read access to the output computes the sums each time.
                 parts.append(self.spark.createDataFrame(rows))
                 not_kept.update(days)
         listed = _listed(place)
         kept = [names[day] for day in names if day not in not_kept]
         if not listed.keys() >= {*kept}:
-            # Somebody has removed some meanwhile.
+            # Another process has removed some of the sums in the meantime.
             return None
         if kept:
             files = tuple(listed[file] for file in kept)
@@ -185,7 +187,7 @@ class SumsByDay:
         return all_of(parts)
 
     def _computed(self, sums: DaySums, days: Sequence[str]) -> pa.Table:
-        """Return the sums of some days from their rows; one row too many if there are too many."""
+        """Return the sums of some days, computed from rows, or one row more than the limit."""
         part = sums.part(self._days(sums, days))
         if part is None:
             return sums.columns.empty_table()
@@ -197,7 +199,7 @@ class SumsByDay:
     def _days(
         self, sums: DaySums, days: Iterable[str], span: TimeSpan = _ALL_TIME
     ) -> AnalysisTables:
-        """Return the tables that sums follow from, with the rows of some days in a span."""
+        """Return the tables that sums are computed from, with the rows of some days in a span."""
         chosen = {*days}
         output = self.output.on_days(chosen.__contains__)
         declared = {*sums.tables()} & {*output.names}
@@ -244,7 +246,7 @@ def _digest(name: str, sums: DaySums, day: str, files: dict[str, Any]) -> str:
 
 
 def _listed(place: OutputDirectory) -> dict[str, FileEntry]:
-    """Return the files of sums by name; none if they cannot be listed, as if none were kept."""
+    """Return the files of sums by name; an empty result if they cannot be listed."""
     try:
         return {entry.name: entry for entry in place.entries()}
     except StorageError:
@@ -252,7 +254,7 @@ def _listed(place: OutputDirectory) -> dict[str, FileEntry]:
 
 
 def _keep(place: OutputDirectory, sums: DaySums, rows: pa.Table, names: dict[str, str]) -> None:
-    """Write the sums of each day to its file, also without rows."""
+    """Write the sums of each day to a file of that day, even if a day has no rows."""
     for day, name in names.items():
         of_day = rows.filter(pc.equal(rows[DAY], date.fromisoformat(day)))
         write_one_file(place, name, sums.columns, of_day.to_batches())

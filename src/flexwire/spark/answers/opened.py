@@ -1,4 +1,4 @@
-"""The output from which tables of answers were opened, and what its files tell by themselves."""
+"""OpenedOutput keeps the output from which tables were opened, and answers from its files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class OpenedOutput:
-    """The output that tables were opened from, and its tables at that moment."""
+    """The output that tables were opened from, and its tables as they were at that moment."""
 
     spark: SparkSession
     found: Output

@@ -1,12 +1,12 @@
-"""Open the tables of an output for answers, and read and write its answers.
+"""Open the tables of an output for answers, and read and write the stored answers of an output.
 
 ```
 tables/answers/NAME/NAME.parquet     as a table, in one file
 answers/NAME.csv                     as CSV, to share
 ```
 
-For tables that grow, both are in the directory of the analysis; the table is answers/NAME.parquet.
-An answer is about one input, because percentiles of two inputs cannot be combined.
+For tables that grow, the answers of an analysis are in its own directory, as answers/NAME.parquet.
+An answer covers one input, because percentiles of two inputs cannot be combined.
 """
 
 from __future__ import annotations
@@ -82,10 +82,11 @@ def open_tables(
 
     Tables that grow have the rows of all analyses. With ``since`` or ``until`` they have only the
     frames, messages and records of that time, and the connections that were seen then. For growing
-    tables, no file of another day is read. A time is a datetime with a zone, or ISO 8601, in UTC
-    without a zone. Tables of logs are whole.
+    tables, no file of another day is read. A time is a datetime with a zone, or text in ISO 8601,
+    which is read as UTC if it has no zone. Tables of logs are always whole.
 
-    Raises `FlexwireError` if there is no complete analysis, and `ArgumentError` for another time.
+    Raises `FlexwireError` if there is no complete analysis, and `ArgumentError` for an invalid
+    time.
     """
     return tables_of(spark, output_of(out), span=TimeSpan.parse(since, until))
 
@@ -95,7 +96,7 @@ def tables_of(
 ) -> AnalysisTables:
     """Return the tables of an output, which need not be published yet.
 
-    A small table is one partition, so each query of it is a job with one task.
+    A small table has one partition, so each query of it is a job with one task.
     """
     in_span = output.on_days(span.has_day) if span else output
 
@@ -132,7 +133,7 @@ def tables_of(
     )  # fmt: skip
 
 
-def stored_answers(  # noqa: PLR0913 - the options of the command
+def stored_answers(  # noqa: PLR0913 - these are the options of the command
     out: str | FilePath,
     asked: str | Iterable[str | Answer],
     labels: str | FilePath | None = None,
@@ -145,15 +146,16 @@ def stored_answers(  # noqa: PLR0913 - the options of the command
 ) -> list[AnswerResult]:
     """Return the chosen answers about the analysis in ``out``; see `choose_answers`.
 
-    Stored answers are read. Spark starts only for answers that are not stored, for ``labels``, and
-    for tables that have grown since. About internal topics there are only stored answers; "all"
-    leaves out the others. For tables that grow, ``notes`` say what was cut between analyses.
-    ``span`` is the time that they are about; with one no stored answer about traffic is read.
-    Answers about logs are of everything. For tables that grow, the sums of days are kept in the
-    output and used again (`flexwire.spark.answers.day_sums`); without ``sums`` none is.
+    If an answer is stored, it is read. Spark starts only for answers that are not stored, if there
+    are ``labels``, or if the tables have grown since. Answers about internal topics are only ever
+    read from the stored ones; "all" leaves out those that are not stored. For tables that grow,
+    ``notes`` say which results were cut between analyses. ``span`` limits the answers to a time;
+    with a span no stored answer about traffic is read. Answers about logs always cover the whole
+    logs. For tables that grow, the sums of days are kept in the output and reused
+    (`flexwire.spark.answers.day_sums`). Without ``sums`` they are not.
 
-    Raises as `open_tables` and `choose_answers` do. Raises `ArgumentError` for an answer about
-    internal topics that is chosen by name but not stored, and `AnalysisError` if one fails.
+    Raises the errors of `open_tables` and `choose_answers`. Raises `ArgumentError` for an answer
+    about internal topics that is chosen by name but not stored, and `AnalysisError` if one fails.
     """
     chosen_answers, output = choose_answers(asked, ANSWERS_BY_NAME, labels), output_of(out)
     facts = _facts(out)
@@ -206,7 +208,7 @@ class RowsAsked:
 def _asker(
     spark: SparkSession, output: Output, span: TimeSpan, *, is_small: bool, sums: bool
 ) -> RowsAsked | SumsByDay:
-    """Return what answers questions about an output: its rows, or the sums of its days too."""
+    """Return the object that answers questions about an output: from its rows, or from sums."""
     tables = tables_of(spark, output, is_small=is_small, span=span)
     if sums and type(output) is not Output:
         return SumsByDay(spark, cast("GrownOutput", output), tables, span)
@@ -236,7 +238,7 @@ def _facts(out: str | FilePath) -> Facts | None:
 def _stored_answer(
     answer: Answer, output: Output, counts: Mapping[str, int]
 ) -> AnswerResult | None:
-    """Return the stored answer, unless it was cut or has other columns.
+    """Return the stored answer, or None if it was cut or has other columns.
 
     Answers about internal topics cannot be computed again. So their stored answers are returned
     even if they were cut, or if an older release lacked the last columns, which are then null.
@@ -264,7 +266,7 @@ def ask_or_explain(
         return ask(answer, tables)
     except SPARK_ERRORS as error:
         reason = str(analysis_error(answer.name, error, memory))
-    except Exception as error:  # noqa: BLE001 - a failed answer must not lose the tables
+    except Exception as error:  # noqa: BLE001 - one answer that fails must not lose the tables
         reason = f"{answer.name}: {type(error).__name__}: {error}"
     reason = shorten(reason, LONGEST_TEXT * 4)
     return UnansweredQuestion(answer.name, answer.question, reason, can_ask=not answer.asks)
@@ -273,7 +275,7 @@ def ask_or_explain(
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
     """Return an answer to share. If it is about a ``part`` of the traffic, its rows say so.
 
-    Answers about logs cover everything in the logs.
+    Answers about logs always cover the whole logs.
     """
     if not part or result.answer.asks or result.answer.of_logs:
         return result
@@ -294,7 +296,7 @@ def write_answers(
 
     ``part`` describes captures that do not hold all traffic (`part_columns`).
     """
-    # A later analysis may replace a directory with this marker.
+    # The marker allows a later analysis to replace the directory.
     place.write(f"{ANSWERS}/{MARKER}", json.dumps({"format": FORMAT}).encode() + b"\n")
     for result in results:
         name = result.answer.name

@@ -1,4 +1,4 @@
-"""The ledger as a Delta table: read by its statistics, changed by commits without retries."""
+"""The ledger as a Delta table, read by its statistics and changed by commits without retries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeltaLedgerSnapshot(LedgerSnapshot):
-    """A version of the ledger's Delta table; None before the first."""
+    """A version of the ledger's Delta table, which is None before the first commit."""
 
     table: DeltaTable | None
     directory: OutputDirectory
@@ -101,7 +101,7 @@ class DeltaLedger(Ledger):
         try:
             if old.columns != COLUMNS.names:
                 self._widen(old)
-                # Another writer may have made the table and committed.
+                # Another writer may have made the table and committed to it.
                 raise CommittedBetweenError
             self._add(old, new, replaces=replaces)
         except CommitFailedError:
@@ -114,7 +114,7 @@ class DeltaLedger(Ledger):
             ) from None
 
     def _widen(self, old: DeltaLedgerSnapshot) -> None:
-        """Make the table, or add the columns that an earlier release's table lacks."""
+        """Create the table, or add the columns that the table of an earlier release lacks."""
         if old.table is None:
             make_private(self.directory)
             DeltaTable.create(

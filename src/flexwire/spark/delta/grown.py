@@ -1,8 +1,8 @@
-"""The common parts of tables that grow, in Delta's format and Iceberg's.
+"""The common code for tables that grow, in Delta's format and in Iceberg's.
 
-`GrownTables` represents all tables of an output, and `GrownTable` one of them. `GrownOutput`
-reads the rows of the analyses that are in, by the ledger. `flexwire.spark.delta.staging` adds an
-analysis with these classes alone.
+`GrownTables` represents all tables of an output, and `GrownTable` one of them. `GrownOutput` reads
+the rows of the analyses that the ledger lists as in. `flexwire.spark.delta.staging` adds an
+analysis with these classes only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AddedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one day of a table, or of a table without days, and their bytes."""
+    """The files of one day of a table (or of a table without days), and their size in bytes."""
 
     table: str
     day: str | None
@@ -58,17 +58,17 @@ class FileGroup:
 
     @property
     def size(self) -> int:
-        """The bytes of its files."""
+        """The sum of the sizes of the files."""
         return sum(file["size"] for file in self.files)
 
 
 def retry_commit(
     change: Callable[[], T], directory: OutputDirectory, conflicts: tuple[type[Exception], ...]
 ) -> T:
-    """Return the result of a change to a table; retry it if another writer committed first.
+    """Make a change to a table, and repeat it if another writer committed first.
 
-    One of ``conflicts`` is the error for that. Raises `StorageError` if it is raised each time, and
-    for an `OSError`.
+    In that case the change raises one of ``conflicts``. Raises `StorageError` if every try fails in
+    this way, and for an `OSError`.
     """
     for tries_left in reversed(range(_TRIES)):
         try:
@@ -91,7 +91,7 @@ class GrownTable(ABC):
 
     @abstractmethod
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
-        """Add files of an analysis with these columns; return the version that has them.
+        """Add files of an analysis with these columns; return the table version that has them.
 
         The table gets the columns before the files.
         """
@@ -106,7 +106,7 @@ class GrownTable(ABC):
 
     @abstractmethod
     def remove(self, runs: Collection[str]) -> None:
-        """Take out the rows of these analyses; the files themselves stay."""
+        """Take the rows of these analyses out of the table; the files themselves stay."""
 
 
 class GrownTables(ABC):
@@ -114,7 +114,7 @@ class GrownTables(ABC):
 
     out: OutputDirectory
     at_once: int
-    """The number of tables that may be committed to at once."""
+    """The number of tables to which commits may be made at the same time."""
 
     @property
     @abstractmethod
@@ -138,7 +138,7 @@ class GrownTables(ABC):
         """Make everything that the first commit needs."""
 
     def with_statistics(self, _table: str, files: Sequence[AddedFile]) -> Sequence[AddedFile]:
-        """Return files with the statistics that `GrownTable.add` does not compute itself."""
+        """Return files with the statistics that `GrownTable.add` does not compute."""
         return files
 
     def entries(self) -> list[LedgerEntry]:
@@ -149,7 +149,7 @@ class GrownTables(ABC):
     def complete_output(self) -> GrownOutput:
         """Return the output with the report of the last analysis.
 
-        Raises `FlexwireError` if no analysis is in.
+        Raises `FlexwireError` if there is no analysis in the tables.
         """
         entries = self.entries()
         if not entries:
@@ -169,19 +169,19 @@ def to_directory(out: object) -> OutputDirectory:
 
 @dataclass(frozen=True)
 class GrownOutput(Output):
-    """All tables of ``out``, with the other files of one analysis: the report and so on.
+    """All tables of ``out``, and the other files of one analysis, such as its report.
 
-    The ledger is read once, at its first use, and so is the list of a table's files. If given,
-    ``wanted`` selects days.
+    The ledger is read once, when it is first used. The same is true of the list of a table's files.
+    If given, ``wanted`` selects days.
     """
 
     out: OutputDirectory
     wanted: Callable[[str], bool] | None = field(default=None, kw_only=True)
 
     def on_days(self, wanted: Callable[[str], bool]) -> Self:
-        """Return the output with only the files of these days. Tables without days keep all.
+        """Return the output with only the files of these days. Tables without days keep all files.
 
-        It has the ledger and the tables that this output has, though others may change them.
+        The result uses this output's ledger and tables, even if another process changes them.
         """
         chosen = replace(self, wanted=wanted)
         chosen.__dict__.update(entries=self.entries, states=self.states)
@@ -194,9 +194,9 @@ class GrownOutput(Output):
 
     @abstractmethod
     def files_by_day(self, name: str) -> dict[str, list[FileEntry]] | None:
-        """Return the files of a table by the day of their rows, or None if a file tells no day.
+        """Return the files of a table by the day of their rows, or None if a day is unknown.
 
-        A file with rows of several days is listed for each of them.
+        A file with rows of several days is listed for each day.
         """
 
     @property
@@ -226,7 +226,7 @@ class GrownOutput(Output):
 
     @cached_property
     def entries(self) -> list[LedgerEntry]:
-        """The analyses that are in, oldest first, without the numbers of their files."""
+        """The analyses in the tables, oldest first, without the numbers of their files."""
         return self.tables.entries()
 
 
@@ -237,7 +237,7 @@ def run_directory(out: OutputDirectory, run: str) -> OutputDirectory:
 
 @dataclass(frozen=True)
 class StagedOutput(Output):
-    """The tables of one analysis before it is in, at the place ``staged``.
+    """The tables of one analysis, at the place ``staged``, before they are added.
 
     ``place`` is the place of the tables that they will be added to.
     """
@@ -247,7 +247,7 @@ class StagedOutput(Output):
 
     @cached_property
     def _expected(self) -> Mapping[str, int]:
-        # Splitting by day makes one or more files from each file of a task.
+        # Splitting by day turns each file of a task into one or more files.
         return self.counts
 
     def schema(self, name: str) -> pa.Schema:
@@ -269,9 +269,9 @@ class StagedOutput(Output):
 def old_sums(
     out: OutputDirectory, opened: Callable[[], GrownOutput], hours: int
 ) -> Iterator[FileGroup]:
-    """Yield the sums by day of each answer that were not written in these hours and are not needed.
+    """Yield old daily sums of each answer that are no longer needed, grouped by day.
 
-    Needed are the newest sums of each day that is in the tables, which ``opened`` returns. Sums can
+    The newest sums of each day in the tables are needed. ``opened`` returns these tables. Sums can
     be computed again (`flexwire.spark.answers.day_sums`), so it never does harm to remove them.
     """
     entries_of_sums = [*out.entries(f"{SUMS}/")]

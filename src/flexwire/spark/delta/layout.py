@@ -1,15 +1,15 @@
 """The places where the tasks of one analysis write files of tables that grow.
 
-Names are the same as in any analysis. ``tables/frames/X`` means ``X`` in this analysis' own
-directory of the table. All other files are in the directory of the run.
+Names are the same as in any analysis. ``tables/frames/X`` means ``X`` in the directory that this
+analysis has in the table. All other files are in the directory of the run.
 
-deltalake has its own stores, written in Rust. They read the environment, but neither profiles nor
-fsspec's settings. So deltalake gets the credentials that our S3 store has resolved, and there is
-only one set of them. A commit to S3 is a PUT that fails if the object exists already; S3 and moto
-support this. Otherwise two writers could both believe that they were first.
+deltalake has its own stores, written in Rust. They read the environment, but not profiles or
+fsspec's settings. deltalake therefore gets the credentials that our S3 store has found, and only
+one set of credentials is used. A commit to S3 is a PUT that fails if the object exists already; S3
+and moto support this. Otherwise two writers could both believe that they were first.
 
-The file's own statistics tell which days are in it. It is nearly always a single day, and then the
-file stays as it is.
+A file's statistics tell which days are in it. Nearly always that is a single day, and the file
+stays as it is.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ T = TypeVar("T")
 
 TABLES: Final = "tables"
 ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table.place)
-"""The tables that every analysis has, whatever its input."""
+"""The tables that every analysis has, whatever its input is."""
 
 _GROWN: Final = tuple(table.place for table in schema.GROWN_TABLES)
-# Listing mostly waits for the store.
+# Listing spends most of its time waiting for the store.
 AT_ONCE: Final = 16
 
 
@@ -75,7 +75,7 @@ def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
 
 
 def split(name: str) -> tuple[str, str]:
-    """Split a name below the output into the table and the rest.
+    """Split a name below the output into the name of the table and the rest.
 
     >>> split("tables/messages/FetchRequest/day=2026-11-22/a.parquet")
     ('messages/FetchRequest', 'day=2026-11-22/a.parquet')
@@ -118,7 +118,7 @@ class DeltaDirectory(OutputDirectory):
         return f"{TABLES}/{table}/{ANALYSIS}={self.run}/{rest}"
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """Yield the files of this analysis alone whose names begin with ``prefix``."""
+        """Yield the files of this analysis whose names begin with ``prefix``."""
         full = f"{self.below}{prefix}"
         if not full.startswith(TABLES):
             start = self.below
@@ -168,7 +168,7 @@ def table_url(directory: OutputDirectory) -> str:
 
 
 def storage_options(directory: OutputDirectory) -> dict[str, str]:
-    """Return options for deltalake. It also reads the environment, whose settings are left out."""
+    """Return options for deltalake, which overrule the environment."""
     scheme = scheme_of(directory.url)
     if scheme in {"s3", "s3a"}:
         with report_failures(directory.url, "open"):
@@ -195,7 +195,7 @@ def _s3(url: str) -> dict[str, str]:
 
 
 async def _keys(client: Any) -> Any:
-    # They may come from fsspec's settings, the environment, a profile or a role.
+    # The credentials may come from fsspec's settings, the environment, a profile or a role.
     credentials = client._request_signer._credentials  # noqa: SLF001 - clients have no public way
     return None if credentials is None else await credentials.get_frozen_credentials()
 
@@ -211,12 +211,12 @@ def _azure() -> dict[str, str]:
 
 DAY: Final = "day"
 MOST_DAYS: Final = 400
-"""The most days in the part of one task; each day adds a directory and a file to the table."""
+"""The most days that the part of one task may have; each day adds a directory and a file."""
 
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group
 _ROWS: Final = 10_000
-# Rows of these tables have no time, or are about a whole capture or log, which may span years.
+# Rows of these tables have no time, or describe a whole capture or log, which may last for years.
 _WITHOUT_DAYS: Final = frozenset({"packets", "audit", *_GROWN, *LOG_SCHEMAS})
 _TIMES: Final = {"connections": "first_time"}
 
@@ -241,11 +241,11 @@ def day_of(name: str) -> str | None:
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
-    """Split a finished file by day; yield the files with their names and rows, none if empty."""
+    """Split a finished file by day; yield each file, its name and its rows (nothing if empty)."""
     if not rows:
         return
     if not has_days(table) or day_of(name):
-        # A file that was split before keeps its day.
+        # A file that was already split keeps its day.
         yield local, name, rows
         return
     time = time_of(table)
@@ -299,7 +299,7 @@ def _days(file: pq.ParquetFile, time: str) -> list[int]:
 
 def _numbers(times: pa.Array) -> pa.Array:
     micros = times.cast(pa.int64())
-    # Round down, also before 1970.
+    # This rounds down, for times before 1970 too.
     days = pc.divide(micros, _DAY_US)
     early = pc.less(micros, pc.multiply(days, _DAY_US))
     return pc.subtract(days, early.cast(pa.int64()))

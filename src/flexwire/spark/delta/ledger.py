@@ -1,13 +1,13 @@
 """The ledger of a grown output: one row per analysis. It alone decides which analyses are in.
 
 A change reads the rows that it needs, and commits only if nobody else has committed in the
-meantime. Otherwise it begins again. So if two analyses have the same input, one is added and the
-other fails.
+meantime. If somebody else has committed, it starts again. So if two analyses have the same input,
+one is added and the other fails.
 
-A change adds a file with its own rows, and reads only the rows that it asks for. The change that
-makes the `_FANOUT`-th small file joins these files, as in a log-structured merge tree. So a ledger
-of any age has few files, and a row is rewritten only a few times. A search for an input's files
-reads only rows whose range ``first_file`` to ``last_file`` overlaps the names of that input.
+A change adds a file with its own rows, and reads only the rows that it needs. The change that adds
+the `_FANOUT`-th small file joins these files, as a log-structured merge tree does. So a ledger of
+any age has few files, and a row is rewritten only a few times. A search for an input's files reads
+only rows whose range ``first_file`` to ``last_file`` overlaps the names of that input.
 
 Reading and committing depend on the format: see `delta_ledger` and
 `flexwire.spark.iceberg.ledger`.
@@ -59,8 +59,8 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
-        # The next offset of each partition whose log was read by an analysis that is in. Each
-        # entry with logs lists all of these partitions, and the last entry counts.
+        # The next offset of each partition whose log was read by an analysis that is in. Each entry
+        # with logs lists all of these partitions, so only the last entry is needed.
         (
             "logs",
             pa.list_(
@@ -76,14 +76,15 @@ COLUMNS: Final = pa.schema(
         # The first and last name of the input's files: a search for files skips by this range.
         ("first_file", pa.string()),
         ("last_file", pa.string()),
-        # The analysis whose state this one began with, and the one whose state the next one needs.
+        # The analysis with whose final state this one began, and the one whose state the next one
+        # needs.
         ("state_before", pa.string()),
         ("state_after", pa.string()),
     ]
 )
 _TRIES: Final = 20
 _FANOUT: Final = 16
-"""This many files of about the same size become one file."""
+"""This many files of about the same size are joined into one file."""
 _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
 """A file of at least this many rows or bytes stays unchanged."""
@@ -121,9 +122,9 @@ def new_entry(
 
 
 def in_order(new: Iterable[LedgerEntry], latest: datetime | None) -> list[LedgerEntry]:
-    """Return the new entries in the same order, with increasing times after ``latest``.
+    """Return the new entries in the same order, with increasing times later than ``latest``.
 
-    Entries are read in the order of their times, and a clock may have been set back.
+    Entries are read in the order of their times, and the clock may have been set back.
     """
     ordered = []
     for entry in new:
@@ -145,7 +146,7 @@ def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
 
 
 def with_offsets(entry: LedgerEntry, offsets: Mapping[Partition, int]) -> LedgerEntry:
-    """Return the same entry, with these offsets."""
+    """Return the entry with these offsets."""
     rows = [
         {**partition._asdict(), "next_offset": offset}
         for partition, offset in sorted(offsets.items())
@@ -154,7 +155,7 @@ def with_offsets(entry: LedgerEntry, offsets: Mapping[Partition, int]) -> Ledger
 
 
 def fingerprint(source: InputFile) -> int:
-    """Return a number for a file as it was listed.
+    """Return a number that identifies a file as it was listed.
 
     Different files have different numbers.
 
@@ -212,7 +213,7 @@ class LedgerSnapshot(ABC):
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the ledger; one that an earlier release wrote lacks some."""
+        """The columns of the ledger; a ledger from an earlier release lacks some."""
         names = {*self._names()}
         return [name for name in COLUMNS.names if name in names]
 
@@ -233,7 +234,7 @@ class LedgerSnapshot(ABC):
 
     @property
     def used_state(self) -> str | None:
-        """The analysis whose state `open_state` began with; nobody needs that state again."""
+        """The analysis with whose state `open_state` began; nobody needs that state any more."""
         if self.open_state is None:
             return None
         entries = self._read(pc.field("analysis") == self.open_state, files=False)
@@ -241,7 +242,7 @@ class LedgerSnapshot(ABC):
 
     @cached_property
     def _last_in(self) -> list[LedgerEntry]:
-        """Some of the last analyses that are in, oldest first, without their files."""
+        """The last few analyses that are in, oldest first, without their files."""
         for file in sorted(self.ledger_files, key=lambda file: file["last"], reverse=True):
             late = pc.field("time") >= file["first"]
             if entries := self._read(late & (pc.field("state") == IN), files=False):
@@ -255,12 +256,12 @@ class LedgerSnapshot(ABC):
             return None
         first = max(self.ledger_files, key=lambda file: file["last"])["first"]
         entries = self._read(pc.field("time") >= first, files=False)
-        # A ledger whose last entry was taken out may have an empty file.
+        # If the last entry of a ledger was taken out, the ledger may have an empty file.
         return max((entry.time for entry in entries), default=None)
 
     @cached_property
     def ledger_files(self) -> list[dict[str, Any]]:
-        """The ledger's files: path, size, number of rows, times of the first and last row."""
+        """The ledger's files: path, size, number of rows, and times of the first and last row."""
         return [*self._files()]
 
     def to_join(self) -> list[dict[str, Any]]:
@@ -295,7 +296,7 @@ class LedgerSnapshot(ABC):
 
     @abstractmethod
     def _names(self) -> Iterable[str]:
-        """Return the names of the table's columns; none if there is no table."""
+        """Return the names of the table's columns, or nothing if there is no table."""
 
     @abstractmethod
     def _files(self) -> Iterable[dict[str, Any]]:
@@ -307,7 +308,7 @@ class LedgerSnapshot(ABC):
 
 
 class CommittedBetweenError(Exception):
-    """Another writer changed the ledger since it was read, or the answer to a commit was lost."""
+    """Another writer changed the ledger after it was read, or the reply to a commit was lost."""
 
 
 class Ledger(ABC):
@@ -324,13 +325,13 @@ class Ledger(ABC):
 
     @abstractmethod
     def _commit(self, old: Any, new: list[LedgerEntry], *, replaces: bool) -> None:
-        """Add entries if nobody has committed since ``old``; ``replaces`` drops all others.
+        """Add entries if nobody has committed since ``old``; with ``replaces``, drop all others.
 
-        Makes the ledger or adds columns to it if needed. Raises `CommittedBetweenError`.
+        It makes the ledger, or adds columns to it, if necessary. Raises `CommittedBetweenError`.
         """
 
     def entries(self) -> list[LedgerEntry]:
-        """Return all entries; none before the first commit."""
+        """Return all entries; the result is empty before the first commit."""
         entries: list[LedgerEntry] = self.snapshot().entries()
         return entries
 

@@ -1,4 +1,4 @@
-"""One Delta table: every change to it (columns, new files, removed files) is made in its log."""
+"""One Delta table: all changes (new columns, new files, removed files) are made in its log."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
-"""An append reads each table's commits since its last checkpoint: as few as with Spark."""
+"""An append reads each table's commits since its last checkpoint. Spark uses the same interval."""
 
 
 def add_action(
     file: AddedFile, values: Mapping[str, str | None] | None = None, *, is_new: bool = True
 ) -> AddAction:
-    """Return the action of Delta's log that adds a file. A joined file has no new rows."""
+    """Return the action of Delta's log that adds a file. The rows of a joined file are not new."""
     stats = file.stats or json.dumps({"numRecords": file.rows})
     now = int(time.time() * 1000)
     return AddAction(file.name, file.size, values or {}, now, data_change=is_new, stats=stats)
@@ -58,8 +58,8 @@ class TableLog(GrownTable):
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
         """Add files of an analysis with these columns; return the version that has them.
 
-        The table gets the columns before the files: deltalake silently adds files with additional
-        columns, and no reader sees these columns.
+        The table gets the columns before the files. Otherwise deltalake would silently add files
+        with additional columns, and no reader would see these columns.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         days = [pa.field(DAY, pa.date32())] if has_days(self.name) else []
@@ -86,7 +86,7 @@ class TableLog(GrownTable):
         missing = [field for field in table_schema.fields if not _has(table.schema(), field)]
         if missing:
             table.alter.add_columns(missing)
-        # A table of an earlier release is also partitioned by analysis.
+        # In an earlier release tables were also partitioned by analysis.
         keys = list(table.metadata().partition_columns)
         values = [{key: run if key == ANALYSIS else day_of(f.name) for key in keys} for f in files]
         commit(table, [add_action(f, value) for f, value in zip(files, values, strict=True)])
@@ -99,7 +99,8 @@ class TableLog(GrownTable):
             return set()
         analyses: set[str] = set()
         for file in added_files(table):
-            # A file that we joined has only analyses that are in, or that were replaced together.
+            # A file that we joined has only analyses that are in, or that were all replaced
+            # together.
             if not is_joined(file["path"]) or file["one_of"] in runs:
                 analyses |= self.analyses_of(file) & {*runs}
         return analyses
@@ -141,7 +142,7 @@ class TableLog(GrownTable):
             elif analyses & runs:
                 has_mixed = True
         if has_mixed:
-            # Somebody has joined files of these analyses with files of others.
+            # Another program has joined files of these analyses with files of others.
             names = ", ".join(f"'{run}'" for run in sorted(runs))
             table.delete(f"{ANALYSIS} in ({names})")
         elif files:
@@ -151,7 +152,7 @@ class TableLog(GrownTable):
 def removals(
     table: DeltaTable, files: Iterable[Mapping[str, Any]], *, is_change: bool = True
 ) -> list[RemoveAction]:
-    """Return the actions that take files out of a table; ``is_change`` is false for joined ones."""
+    """Return the actions that take files out; ``is_change`` is false if they were only joined."""
     keys = list(table.metadata().partition_columns)
     now = int(time.time() * 1000)
     return [
@@ -169,7 +170,7 @@ def removals(
 def commit(
     table: DeltaTable, actions: Sequence[AddAction | RemoveAction], tries: int | None = None
 ) -> None:
-    """Commit actions to a table; ``tries`` limits deltalake's retries, None is its default."""
+    """Commit actions to a table; ``tries`` limits deltalake's retries, None means its default."""
     table.create_write_transaction(
         [*actions],
         "append",
@@ -192,7 +193,7 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
 
 
 def make_private(directory: OutputDirectory) -> None:
-    """Make the directory of a table, for its owner alone; deltalake's own would be for all."""
+    """Make the directory of a table for its owner only; deltalake would make it for everybody."""
     if directory.path is not None:
         make_private_directory(directory.path)
 
@@ -200,9 +201,9 @@ def make_private(directory: OutputDirectory) -> None:
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table in its current state: path, size, day, analysis and statistics.
 
-    The analysis of a joined file is None. ``one_of`` is then the first analysis in the file, and
-    ``last_of`` the last. Both are None if the statistics lack them, as is ``last_time``, the
-    greatest.
+    The analysis of a joined file is None. For such a file, ``one_of`` is the first analysis in the
+    file, and ``last_of`` the last. Both are None if the statistics lack them. The same is true of
+    ``last_time``, the latest time in the file.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {
@@ -226,17 +227,17 @@ def added_files(table: DeltaTable) -> list[dict[str, Any]]:
 
 
 def _analysis_of(path: str) -> str | None:
-    """Return the analysis in the name of a file that a task wrote."""
+    """Return the analysis that is part of the name of a task's file."""
     first = path.partition("/")[0]
     return first.partition("=")[2] if first.startswith(f"{ANALYSIS}=") else None
 
 
 JOINED: Final = "joined-"
-"""The names of files that `flexwire.spark.delta.upkeep` joined begin with this."""
+"""The names of the files that `flexwire.spark.delta.upkeep` writes begin with this."""
 
 
 def is_joined(path: str) -> bool:
-    """Return whether `flexwire.spark.delta.upkeep` joined a file, by its name.
+    """Return whether the name of a file says that `flexwire.spark.delta.upkeep` joined it.
 
     >>> is_joined("day=2026-11-22/joined-0.parquet"), is_joined("analysis=1/day=2026-11-22/a")
     (True, False)
@@ -245,7 +246,7 @@ def is_joined(path: str) -> bool:
 
 
 def _has(schema: Schema, field: Any) -> bool:
-    """Return whether a table has a column with all its fields.
+    """Return whether a table has a column, and in it all fields.
 
     Raises `FlexwireError` if the column has another type.
     """

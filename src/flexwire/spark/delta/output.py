@@ -1,4 +1,4 @@
-"""Reads a grown output: the rows of the analyses that are in, by its ledger."""
+"""Reads a grown output: the rows of the analyses that its ledger lists as in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# No table records when a file was written.
+# A table does not record when a file was written.
 _NEVER: Final = moment_at(0)
 
 
@@ -72,7 +72,7 @@ class DeltaTables(GrownTables):
         """Do nothing: a table is made by its first commit."""
 
     def with_statistics(self, table: str, files: Sequence[AddedFile]) -> list[AddedFile]:
-        """Return files with the statistics of their columns for Delta's log, from their footers."""
+        """Return files with their columns' statistics for Delta's log, read from their footers."""
         system, root = self.table(table).directory.arrow()
         return [
             replace(
@@ -84,7 +84,7 @@ class DeltaTables(GrownTables):
 
 @dataclass(frozen=True)
 class DeltaOutput(GrownOutput):
-    """All Delta tables of ``out``, with the other files of one analysis."""
+    """All Delta tables of ``out``, and the other files of one analysis, such as its report."""
 
     @property
     def tables(self) -> DeltaTables:
@@ -96,9 +96,10 @@ class DeltaOutput(GrownOutput):
         return [_entry(name, file) for file in self._state(name).files if self._is_wanted(file)]
 
     def files_by_day(self, name: str) -> dict[str, list[File]] | None:
-        """Return the files of a table by the day of their rows, or None if a file tells no day."""
+        """Return the files of a table by the day of their rows, or None if a day is unknown."""
         state, by_day = self._state(name), dict[str, list[File]]()
-        # Such a table may list deleted rows beside a file. Its reader refuses that.
+        # Such a table may list deleted rows of a file in a separate file. pyarrow's reader refuses
+        # such a table.
         if state.table.protocol().reader_features:
             return None
         for file in state.files:
@@ -111,7 +112,7 @@ class DeltaOutput(GrownOutput):
         return self.wanted is None or file[DAY] is None or self.wanted(file[DAY])
 
     def schema(self, name: str) -> pa.Schema:
-        """Return the columns of a table; ``day`` and ``analysis`` are the last."""
+        """Return the columns of a table; the last two are ``day`` and ``analysis``."""
         return self.dataset(name).schema
 
     def dataset(self, name: str) -> ds.Dataset:
@@ -123,8 +124,8 @@ class DeltaOutput(GrownOutput):
     def _state(self, name: str) -> _TableState:
         """Return a table as it was at its first use.
 
-        Only files of analyses that were in are joined. Analyses are replaced all together, so it is
-        enough to check one analysis of a joined file.
+        Only files of analyses that are in are ever joined. All analyses are replaced at once, so it
+        is enough to check one analysis of a joined file.
         """
         if name not in self.states:
             table = TableLog(self.out, name).open() if name in self.names else None
@@ -140,7 +141,7 @@ class DeltaOutput(GrownOutput):
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """A table at one version, and its files of analyses that are in."""
+    """A table at one version, and those of its files that belong to analyses that are in."""
 
     table: DeltaTable
     files: list[dict[str, Any]]
@@ -151,7 +152,7 @@ def _entry(name: str, file: Mapping[str, Any]) -> File:
 
 
 def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:
-    """Return a dataset of some of a dataset's files, keeping their known expressions."""
+    """Return a dataset with some of a dataset's files, and with the known expressions of these."""
     fragments = [part for part in dataset.get_fragments() if part.path in paths]
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 

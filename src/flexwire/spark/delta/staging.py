@@ -1,9 +1,9 @@
-"""One analysis that adds to tables, from its first file to its entry in the ledger.
+"""Adds one analysis to tables, from its first file to its entry in the ledger.
 
 `undo` takes the last analysis out again, so that its input can be analyzed again. One commit
-removes its entry from the ledger, and from then on flexwire's readers do not see its rows. If
-`undo` is killed after that, the next analysis completes it. The next analysis begins with the
-state that the removed one began with.
+removes its entry from the ledger. From then on flexwire's readers do not see its rows. If `undo` is
+killed after this commit, the next analysis completes it. The next analysis begins with the state
+that the removed one began with.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ if TYPE_CHECKING:
 
 
 def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
-    """Note the tables that an analysis will be added to, before it is added to the first."""
+    """Record which tables an analysis will be added to, before it is added to the first of them."""
     out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
 
 
 def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
-    """Take analyses that are not in out of the tables, remove their files, return the ledger.
+    """Remove analyses that are not in from the tables, with their files; return the ledger.
 
     If an analysis had rows in a table until now, its files stay until the next sweep, because
     somebody may be reading them.
@@ -79,7 +79,7 @@ def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     leftover = {run for run in began if run != own and RUN.fullmatch(run)}
     if done := _those_in(snapshot, leftover):
-        # These analyses are in the tables, but were killed before they removed their own notes.
+        # These analyses are in the tables, but were killed before they removed their own records.
         out.remove([f"{STAGING}/{run}" for run in sorted(done)])
         leftover -= done
     if not leftover:
@@ -92,7 +92,8 @@ def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -
         take_out(tables, in_tables, names)
     for run in leftover - in_tables - _those_in(snapshot, leftover):
         if out.path is None and own not in began:
-            continue  # the listing lacks this analysis, so there is no time to compare with
+            # the listing does not have this analysis, and therefore no time to compare with
+            continue
         if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
             remove_run(out, run)
     return snapshot
@@ -104,7 +105,7 @@ def take_out(tables: GrownTables, runs: Collection[str], names: Iterable[str]) -
 
 
 def give_up(tables: GrownTables, run: str) -> None:
-    """Take an analysis out of all tables, and remove its files, unless it is in the ledger."""
+    """Take an analysis that is not in the ledger out of all tables, and remove its files."""
     out = tables.out
     if not _those_in(tables.ledger.snapshot(), {run}):
         take_out(tables, {run}, _noted_tables(out, {run}))
@@ -119,7 +120,8 @@ def remove_run(out: OutputDirectory, run: str) -> None:
         for path in (directory.path / SCRATCH, directory.path, directory.path.parent):
             with suppress(OSError):
                 path.rmdir()
-    # Last, so that the next sweep finds the remaining files if this is killed.
+    # This is removed last, so that the next sweep finds the remaining files if this process is
+    # killed.
     out.remove([f"{STAGING}/{run}"])
 
 
@@ -148,25 +150,26 @@ def _ask(tables: GrownTables, names: Iterable[str], ask: Callable[[GrownTable], 
 def _is_old(
     out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
 ) -> bool:
-    """Return whether nothing was written for ``abandoned`` seconds, by the store's clock."""
+    """Return whether nothing was written for ``abandoned`` seconds by the store's clock."""
     newest = max([began, *(entry.modified for entry in DeltaDirectory(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
 
 
 MOST_FOOTERS: Final = 4096
-"""With more files than this, an analysis reads no footers, and states only numbers of rows."""
+"""With more files than this, an analysis reads no footers, and reports only numbers of rows."""
 
 
 class AlreadyInError(FlexwireError):
-    """Another analysis of the same input was first."""
+    """Another analysis of the same input was faster."""
 
 
 @dataclass(frozen=True)
 class GrownStaging(RunStaging):
     """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input.
 
-    ``fingerprints`` maps names of files to numbers. ``open_state`` names the analysis whose state
-    this one begins with. ``used_state`` names the analysis whose state `open_state` began with.
+    ``fingerprints`` maps the names of files to their numbers. This analysis begins with the state
+    that the analysis ``open_state`` left. That one began with the state of the analysis
+    ``used_state``.
     """
 
     tables: GrownTables
@@ -225,10 +228,10 @@ class GrownStaging(RunStaging):
     def _entered(
         self, old: LedgerSnapshot, own: LedgerEntry, replaced: list[LedgerEntry]
     ) -> list[LedgerEntry] | None:
-        """Return the entries to add to the ledger; ``replaced`` gets the entries they replace."""
+        """Return the entries to add to the ledger, and put the replaced ones into ``replaced``."""
         own_state = old.states({self.run}).get(self.run)
         if own_state == IN:
-            # The answer to an earlier try was lost.
+            # The reply to an earlier try was lost.
             return None
         if own_state is not None:
             raise FlexwireError(
@@ -238,7 +241,7 @@ class GrownStaging(RunStaging):
         if not self.append:
             replaced[:] = old.entries(files=False)
             for entry in replaced:
-                # If this is killed, the next sweep finds what is left of them.
+                # If this process is killed, the next sweep finds what is left of them.
                 note_tables(self.out, entry.analysis, (table["name"] for table in entry.tables))
             return [*old.abandoned(), with_offsets(own, self.read_until)]
         offsets, known_offsets = old.next_offsets, self.next_offsets or {}
@@ -252,7 +255,7 @@ class GrownStaging(RunStaging):
         return [with_offsets(self._with_state(own, old.open_state), offsets | self.read_until)]
 
     def _with_state(self, own: LedgerEntry, open_state: str | None) -> LedgerEntry:
-        """Return the entry with the states that it began with and that it leaves."""
+        """Return the entry with the names of the states that it began with and left."""
         if not self.fingerprints:
             # An input of logs alone does not change the state of captures.
             return replace(own, state_after=open_state)
@@ -272,7 +275,7 @@ class GrownStaging(RunStaging):
             table, _ = split(entry.name)
             count = rows.get(entry.name)
             physical = split(self.files.at(entry.name))[1]
-            if count is None:  # a file that the driver wrote
+            if count is None:  # the driver wrote this file
                 count = self._footer(table, physical).num_rows
             if count:
                 tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
@@ -318,13 +321,13 @@ def grown_staging(
     has_logs: bool = False,
     abandoned: float = ABANDONED_SECONDS,
 ) -> Iterator[GrownStaging]:
-    """Make a place for one analysis that adds to ``tables``.
+    """Provide a place for one analysis that adds to ``tables``.
 
     ``sources`` are its captures. ``digest_of`` takes some of the captures and returns the digest of
     the whole input. ``has_logs`` is true if the input also has logs. With ``append`` the analysis
-    is added to those in the tables. It then leaves out files that are already in, and files that a
-    tap is still writing. Without ``append`` it replaces the analyses that are in the tables. First
-    of all, leftovers of earlier analyses are removed.
+    is added to those in the tables. It then leaves out files that are already in the tables, and
+    files that a tap is still writing. Without ``append`` it replaces the analyses that are in the
+    tables. Before anything else, leftovers of earlier analyses are removed.
     """
     out = tables.out
     tables.check()
@@ -377,7 +380,7 @@ def _continuation(out: OutputDirectory, run: str, before: str | None) -> Continu
 
 @contextmanager
 def hold_lock(out: Path) -> Iterator[None]:
-    """Hold the lock of an output on this machine; `FlexwireError` if somebody else holds it."""
+    """Hold the lock of an output on this machine; raise `FlexwireError` if it is taken."""
     is_new = not out.exists()
     make_private_directory(out)
     try:
@@ -386,12 +389,12 @@ def hold_lock(out: Path) -> Iterator[None]:
     finally:
         if is_new:
             with suppress(OSError):
-                out.rmdir()  # succeeds only if nothing was written
+                out.rmdir()  # this succeeds only if nothing was written
 
 
 @contextmanager
 def upkeep_lock(out: OutputDirectory) -> Iterator[None]:
-    """Hold the lock of an output, so that no analysis begins; a store has no lock."""
+    """Hold the lock of an output, so that no analysis begins. A store has no lock."""
     with nullcontext() if out.path is None else hold_lock(out.path):
         yield
 
@@ -413,8 +416,8 @@ def _check_ours(out: OutputDirectory) -> None:
 def to_undo(tables: GrownTables, run: str) -> Iterator[FileGroup]:
     """Yield the files of the last analysis, table by table.
 
-    Raises `FlexwireError` if ``run`` is not the last analysis, or if somebody has joined its files
-    with files of others.
+    Raises `FlexwireError` if ``run`` is not the last analysis, or if its files were joined with
+    files of other analyses.
     """
     for name in sorted(_tables_of_last(tables, tables.ledger.snapshot(), run)):
         files = tables.table(name).own_files(run)
@@ -433,7 +436,7 @@ def undo(tables: GrownTables, run: str) -> None:
     Raises `FlexwireError` if ``run`` is not the last analysis.
     """
     names = _tables_of_last(tables, tables.ledger.snapshot(), run)
-    # If this is killed, the next sweep finds what is left of the analysis.
+    # If this process is killed, the next sweep finds what is left of the analysis.
     note_tables(tables.out, run, names)
 
     def without(ledger: LedgerSnapshot) -> list[LedgerEntry]:
@@ -445,7 +448,7 @@ def undo(tables: GrownTables, run: str) -> None:
 
 
 def _tables_of_last(tables: GrownTables, ledger: LedgerSnapshot, run: str) -> set[str]:
-    """Return the tables of the last analysis; `FlexwireError` if ``run`` is another one."""
+    """Return the tables of the last analysis; raise `FlexwireError` if ``run`` is another one."""
     last = ledger.last
     if last is None:
         raise FlexwireError(f"there is no analysis in {tables.out}")

@@ -1,8 +1,9 @@
-"""Delta's statistics of a file's columns, from the file's own footer. Readers skip files by them.
+"""Delta's statistics of a file's columns, which readers use to skip files.
 
-A reader skips a file if its least and greatest values show that no row is wanted. So these bounds
-may be too wide, but never too narrow. Delta's times have milliseconds, and are rounded outwards.
-Long text is cut; in the greatest value the last kept letter then becomes the next letter.
+The statistics come from the footer of the file. A reader skips a file if its least and greatest
+values show that it has no wanted row. These bounds may therefore be too wide, but never too narrow.
+Delta stores times in milliseconds, so bounds are rounded outwards. Long text is cut. In the
+greatest value, the last kept letter is then replaced by the next letter.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MOST_COLUMNS: Final = 32
-"""Only this many first columns, and ``analysis``, have statistics. Delta's own writers do the same
-for the first columns."""
+"""Only the first columns, up to this number, and ``analysis`` have statistics. Delta's own writers
+do the same for the first columns."""
 _MOST_LETTERS: Final = 32
 _LAST_YEAR: Final = 9998
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -49,14 +50,15 @@ def statistics(footer: pq.FileMetaData) -> str:
 
 
 def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the first top-level columns, each with the statistics of its row groups."""
+    """Yield the first top-level columns, each with its statistics in the row groups."""
     if not footer.num_row_groups:
         return
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     plain = [
         place for place in range(footer.num_columns) if "." not in footer.schema.column(place).path
     ]
-    # ``analysis`` tells readers whether the analyses in a joined file are in.
+    # Readers use the bounds of ``analysis`` to find out whether the analyses in a joined file are
+    # in.
     chosen = [
         place
         for at, place in enumerate(plain)
@@ -76,7 +78,7 @@ def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
     if isinstance(low, str):
         cut = _above(high)
         return None if cut is None else (low[:_MOST_LETTERS], cut)
-    # Floats may be NaN, and readers do not compare bytes.
+    # Floats may be NaN, and readers do not compare columns of bytes.
     return None
 
 
@@ -88,7 +90,7 @@ def _moment(moment: datetime, *, up: bool = False) -> str:
 
 
 def _above(text: str) -> str | None:
-    """Return text of bounded length that does not sort before ``text``; None if none exists.
+    """Return short text that does not sort before ``text``, or None if no such text exists.
 
     >>> _above("short"), _above("a" * 31 + "bcd")
     ('short', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac')

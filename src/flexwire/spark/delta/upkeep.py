@@ -1,14 +1,15 @@
-"""Upkeep of tables that grow: join small files, take old days out, remove leftover files.
+"""Upkeep of tables that grow: joins small files, takes old days out, and removes leftover files.
 
-Each step first lists its work, and may be killed at any moment: a file is written before a commit
-names it, and removed only after no commit has named it for a long time.
+Each step first lists its work, and may be killed at any moment. A file is written before a commit
+names it. It is removed only a long time after the last commit that named it.
 
-- `to_join` and `join` make one file from the small files of a table's day. Only files of analyses
-  that are in are joined, so that other analyses can still be taken out by their files. A joined
-  file is joined again once the new files have an eighth of its bytes. So a byte is rewritten only
-  a few times.
-- `to_retire` and `retire` take the days before a given day out of the tables. A connection stays if
-  it was seen on or after that day. The ledger keeps its entries, so no capture is analyzed again.
+- `to_join` and `join` make one file from the small files of one day of a table. Only files of
+  analyses that are in are joined, so that other analyses can still be taken out by their files. A
+  joined file is joined again once the new files have an eighth of its bytes. This limits how often
+  a byte is rewritten.
+- - `to_retire` and `retire` take the days before a given day out of the tables. A connection stays
+  if it was seen on or after the given day. The ledger keeps its entries, so that no capture is
+  analyzed again.
 - `unnamed_files` and `remove_unnamed_files` remove files that no table names and nobody reads.
 """
 
@@ -61,7 +62,7 @@ _CONNECTIONS: Final = "connections"
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
     """Yield the groups of files to join."""
     grown = output(out.url)
-    # The last analysis is left out, because `staging.undo` may take it out by its files.
+    # The last analysis is left out, because `staging.undo` may remove its files.
     runs = {entry.analysis for entry in grown.entries[:-1]}
     for name in grown.names:
         table = TableLog(out, name).open()
@@ -99,9 +100,9 @@ def _small(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def join(out: OutputDirectory, group: FileGroup) -> int:
-    """Replace a group of files by large files; return how many these are."""
+    """Replace a group of files by large files, and return the number of these."""
     log = TableLog(out, group.table)
-    # If another commit removes one of these files in the meantime, this one fails.
+    # If another commit removes one of these files in the meantime, this commit fails.
     table = log.open()
     paths = set() if table is None else {file["path"] for file in added_files(table)}
     if table is None or not paths.issuperset(file["path"] for file in group.files):
@@ -130,10 +131,10 @@ def _check_rows(log: TableLog, expected: int, rows: int) -> None:
 def _write(
     log: TableLog, table: DeltaTable, group: FileGroup, columns: pa.Schema, scratch: Path
 ) -> Iterator[AddedFile]:
-    """Write the rows of a group to few large files, and put these into the table's directory."""
+    """Write the rows of a group to a few large files, and put these into the table's directory."""
     dataset = table.to_pyarrow_dataset()
     parts = only_files(dataset, {file["path"] for file in group.files})
-    # One row group at a time: the rows of a table may be large.
+    # This reads one row group at a time, because the rows of a table may be large.
     batches = parts.to_batches(columns=columns.names, batch_readahead=0, fragment_readahead=0)
     for first in batches:
         local = scratch / f"{JOINED}{secrets.token_hex(16)}.parquet"
@@ -149,7 +150,7 @@ def _write(
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of the days before a day, without connections seen since then."""
+    """Yield the files of the days before ``before``, but no connections that were seen later."""
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in output(out.url).names:
         table = TableLog(out, name).open() if has_days(name) else None
@@ -167,7 +168,7 @@ def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
 
 
 def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
-    """Take these files out of their tables, one commit a table; `vacuum` removes them later."""
+    """Take files out of their tables, with one commit a table; `vacuum` removes the files later."""
     tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for group in groups:
         tables[group.table] += group.files
@@ -183,7 +184,7 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield each table with the files that it has not named for this many hours, by path."""
+    """Yield, for each table, the files that it has not named for this many hours, by path."""
     for name, table in _tables(out):
         if paths := _vacuum(table, hours, dry_run=True):
             yield FileGroup(name, None, tuple({"path": path} for path in sorted(paths)))

@@ -1,9 +1,9 @@
-"""Columns of Kafka's bytes in Spark: functions in the style of `from_avro` and `from_protobuf`.
+"""Spark functions for columns of Kafka's bytes, in the style of `from_avro` and `from_protobuf`.
 
-Each takes columns of a DataFrame and returns one, in classic Spark, on Spark Connect and in
-streams. The rooms below do the work in Arrow, with their kernels (`messages`, `records`, `headers`,
-`frames`). This room makes them functions of Spark. They need PySpark 4.1 or later, except for the
-names of error codes, which are expressions of Spark's own.
+Each function takes columns of a DataFrame and returns a column, in classic Spark, on Spark Connect
+and in streams. Other packages do the work, in Arrow (`messages`, `records`, `headers`, `frames`).
+This package turns their code into functions of Spark. The functions need PySpark 4.1 or later,
+except those for names of error codes, which are expressions of Spark's own.
 
 `register_functions` makes them available in SQL.
 """

@@ -57,7 +57,7 @@ _OLDEST = (4, 1)
 
 
 def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Column]:
-    """Return a function of columns that workers run as ``task``, on the catalog of this process.
+    """Return a function of columns that workers run as ``task``, with this process's catalog.
 
     ``task`` takes an Arrow array for each column and returns one of type ``kind``. Raises
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
@@ -74,14 +74,14 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
         return task(*columns)
 
     run.__name__ = name
-    # PySpark's overloads require the argument that it warns about.
+    # PySpark's type stubs require an argument, but at run time PySpark warns about it.
     make: Any = arrow_udf
     function: Callable[..., Column] = make(run, from_arrow_type(kind))
     return function
 
 
 def check_version(name: str, version: str) -> None:
-    """Refuse a PySpark that has no Arrow functions.
+    """Raise an error if the version of PySpark has no Arrow functions.
 
     >>> check_version("from_kafka", "4.0.1")
     Traceback (most recent call last):
@@ -103,7 +103,7 @@ def from_kafka(
     version: ColumnOrName | int,
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Decode a binary column of messages into a struct; its nearest relative is `from_protobuf`.
+    """Decode a binary column of messages into a struct, much as `from_protobuf` does.
 
     Args:
         data: the bytes of one message in each row, complete and without a header; null gives null.
@@ -112,22 +112,22 @@ def from_kafka(
         version: an int for all rows, or a column with the version of each row.
         options: a dict of texts, as in `from_protobuf`:
 
-            - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
-              message that does not decode. PERMISSIVE gives such a message null fields, and adds
-              one field to all: ``_corrupt_record``, as in `from_json`. The field is null in rows
-              that decode. Otherwise it has the ``reason``, the ``path`` of the field and the
-              ``offset`` of the byte.
+            - - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
+              message that does not decode. PERMISSIVE returns null in all fields for such a
+              message, and adds one field to all rows: ``_corrupt_record``, as in `from_json`. The
+              field is null in rows that decode. Otherwise it has the ``reason``, the ``path`` of
+              the field and the ``offset`` of the byte.
             - ``columnNameOfCorruptRecord``: another name for that field.
             - ``absent``: the value of a field that the row's version lacks, ``null`` (the default)
               or ``default``.
             - ``encoding``: another encoding than Kafka's, by its name in `flexwire.codec.Encoding`.
-            - ``fields``: the fields of the struct, ``"throttle_time_ms, topics.name"``; all by
-              default. Leave out the fields that a query does not use: Spark needs several times
-              as long to carry a struct as flexwire to decode it.
+            - - ``fields``: the fields of the struct, ``"throttle_time_ms, topics.name"``; all by
+              default. Leave out the fields that a query does not use: Spark takes several times as
+              long to transfer a struct as flexwire takes to decode it.
 
-    Raises `UnknownMessageError` at once for a message that the catalog does not have, or an int
-    that is not a version of it, and `AnalysisError` on PySpark 4.0. The query carries the current
-    catalog (`use_catalog`) with it. A call that is used in ``where`` and ``select`` is evaluated
+    Raises `UnknownMessageError` at once if the catalog does not have the message, or if an int is
+    not a version of it. Raises `AnalysisError` on PySpark 4.0. The query carries a copy of the
+    current catalog (`use_catalog`). A call that is used in ``where`` and ``select`` is evaluated
     twice, like any Python function in Spark: docs/spark-functions.md says how to evaluate it once.
     """
     chosen = read_options(options, *_OF_STRUCTS)
@@ -142,11 +142,11 @@ def from_kafka_variant(
     version: ColumnOrName,
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Decode messages whose names are in a column into Variants, as `parse_json` does.
+    """Decode messages into Variants, as `parse_json` does. A column names the messages.
 
-    All is as in `from_kafka`, except that ``message`` is a column, and the type is the same for all
-    messages. Fields have the same names. It takes hundreds of times as long, because each value is
-    made in Python.
+    Everything is as in `from_kafka`, except that ``message`` is a column, and that the type is the
+    same for all messages. Fields have the same names. It takes hundreds of times as long, because
+    each value is made in Python.
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)
@@ -180,8 +180,8 @@ def to_kafka(
 def schema_of_kafka(message: MessageLike, options: FunctionOptions | None = None) -> StructType:
     """Return the type of `from_kafka` with the same options, as `schema_of_json` does for JSON.
 
-    It is a type, not a column: it does not depend on data, and is known before a query runs. SQL
-    takes its ``simpleString()``.
+    The result is a type and not a column: it does not depend on data, and is known before a query
+    runs. In SQL, use its ``simpleString()``.
 
     >>> schema_of_kafka("ListGroupsRequest").simpleString()[:36]
     'struct<states_filter:array<string>,t'
@@ -199,7 +199,10 @@ def _apply(
     data: ColumnOrName,
     version: ColumnOrName | int,
 ) -> Column:
-    """Apply a function of messages to columns. One version for all rows is not sent as a column."""
+    """Apply a function of messages to columns; one version for all rows is not sent as a column.
+
+    If all rows have the same version, the version is not sent as a column.
+    """
     check_column(data, "data")
     if isinstance(version, Column | str):
         return arrow_function(name, partial(work, *fixed), kind)(data, version)
@@ -227,10 +230,10 @@ def kafka_records(
 ) -> Column:
     """Decode a binary column of record batches into an array of structs, one for each record.
 
-    Its nearest relative is `from_json` with a schema of ``array<struct<…>>``. Use `inline` to make
-    rows of the array. The bytes are the ``records`` of a Produce request or Fetch response, or a
-    part of a log segment: record batches and message sets of every magic and compression, one after
-    the other.
+    Spark's most similar function is `from_json` with a schema of ``array<struct<…>>``. Use `inline`
+    to make rows of the array. The bytes are the ``records`` of a Produce request or Fetch response,
+    or a part of a log segment. They may have record batches and message sets of every magic and
+    compression, one after the other.
 
     Args:
         data: the bytes of each row; null gives null, and no bytes an empty array.
@@ -261,9 +264,9 @@ def kafka_headers(
 ) -> Column:
     """Read the values of record headers by a convention, as ``array<struct<key, value: variant>>``.
 
-    Its nearest relative is `parse_json`. The type of a value is known only when the value is read,
-    so it is a Variant. Take it apart with ``value::bigint`` or `variant_get`. Order and duplicates
-    are kept.
+    Spark's most similar function is `parse_json`. The type of a value is known only when the value
+    is read, so it is a Variant. ``value::bigint`` or `variant_get` returns the value. Order and
+    duplicates are kept.
 
     Args:
         headers: the ``headers`` of Spark's own Kafka source (``includeHeaders``), or of
@@ -286,9 +289,10 @@ def header(
     type: str,  # noqa: A002 - the word of KIP-82, and of Spark's users
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Read the last record header of a key as a type; its nearest relative is `get_json_object`.
+    """Read the last record header with a key as a type, much as `get_json_object` does.
 
-    Null if a row has no such header, or if its value is null. Other headers are not read.
+    Returns null if a row has no such header, or if the header's value is null. Other headers are
+    not read.
 
     Args:
         headers: as in `kafka_headers`.
@@ -314,7 +318,7 @@ def kafka_frame(
     api_version: ColumnOrName | None = None,
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Read whole frames: the facts in their header, and the body with its message and version.
+    """Read whole frames: the facts in their header, and their body with its message and version.
 
     Spark has no similar function. Decode a body with `from_kafka`, one message at a time:
     ``from_kafka("frame.body", "MetadataRequest", "frame.body_version")`` on the rows with that
@@ -348,18 +352,19 @@ def register_functions(
 ) -> list[str]:
     """Register the column functions for SQL in a session, and return their names.
 
-    A Python function cannot take its type from an argument. So there is one typed function for each
-    of ``messages``, named after it: ``kafka_metadata_response(value, 12)`` for
-    ``MetadataResponse``, with the type of `schema_of_kafka`. These functions take any message:
+    A Python function cannot take its type from an argument. There is therefore one typed function
+    for each of ``messages``, named after it: ``kafka_metadata_response(value, 12)`` for
+    ``MetadataResponse``, with the type of `schema_of_kafka`. The following functions take any
+    message:
 
     - ``from_kafka_variant(value, 'MetadataResponse', 12)`` returns a Variant;
     - ``to_kafka(struct, 'MetadataResponse', 12)``, ``kafka_records(value)``, ``kafka_frame(value)``
       and, for responses, ``kafka_frame(value, api_key, api_version)``;
     - ``kafka_headers(headers, 'kip-82')``.
 
-    ``options`` are those of the functions, for all that this call registers; ``fields`` apply to
-    each of ``messages``. The catalog is the current one. Raises `AnalysisError` on PySpark 4.0,
-    which has no such functions.
+    ``options`` apply to all functions that this call registers; ``fields`` apply to each of
+    ``messages``. The current catalog is used. Raises `AnalysisError` on PySpark 4.0, which has no
+    such functions.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS, *OF_INFLATION)
     functions = {

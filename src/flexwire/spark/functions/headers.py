@@ -1,8 +1,8 @@
-"""Typed record headers in a column, in Arrow alone: the code that Spark's tasks run.
+"""Typed record headers in a column, in Arrow only: the code that Spark's tasks run.
 
 Columns are those of Spark's own Kafka source (``includeHeaders``), whose keys are text, or those of
-`kafka_records`, whose keys are bytes. A convention of `flexwire.records.conventions` says what the
-bytes mean. flexwire never guesses.
+`kafka_records`, whose keys are bytes. A convention of `flexwire.records.conventions` defines the
+meaning of the bytes. flexwire never guesses.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ HEADER_TYPES: dict[str, pa.DataType] = {
     ValueType.BYTES.value: pa.binary(),
     "binary": pa.binary(),
 }
-"""The value types by KIP-82's names, with their Arrow types. All but two are also Spark's names."""
+"""The value types by KIP-82's names, with their Arrow types. All but two of these names are also
+Spark's."""
 
 
 class _HeaderItems(NamedTuple):
-    """Record headers of rows: keys and values side by side, and the row of each."""
+    """The record headers of rows: keys and values in two arrays, and the row of each header."""
 
     keys: pa.Array
     values: pa.Array
@@ -74,7 +75,7 @@ def find_convention(convention: object) -> Convention:
 
 
 def convention_of(name_given: str, key: str, type_name: str) -> Convention:
-    """Return a convention that reads a key as a type; one without types gets the key's type."""
+    """Return a convention that reads a key as a type; one without types then uses that type."""
     convention = find_convention(name_given)
     return FixedWidth({key: type_name}) if isinstance(convention, FixedWidth) else convention
 
@@ -88,7 +89,7 @@ def list_type(options: FunctionSettings) -> pa.ListType:
 def header_lists(
     convention: Convention, options: FunctionSettings, headers: pa.Array
 ) -> pa.ListArray:
-    """Read a column of record headers into a column of `list_type`; a null is null.
+    """Read a column of record headers into a column of `list_type`; null stays null.
 
     In PERMISSIVE mode, a value that does not fit is null, and its error says why. In FAILFAST mode
     it raises `RecordHeaderError`.
@@ -109,7 +110,7 @@ def header_lists(
 
 
 def _variants(values: Any) -> pa.StructArray:
-    """Return a column of finished Variants; None is null."""
+    """Return a column of finished Variants; None becomes null."""
     mask = pa.array([variant is None for variant in values], pa.bool_())
     columns = [
         pa.array([b"" if variant is None else variant[at] for variant in values]) for at in (0, 1)
@@ -125,7 +126,7 @@ def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSetti
     try:
         bound = convention.for_record(pairs)
     except FlexwireError:
-        # The header that names the types is wrong. The error is reported there.
+        # The header that names the types is invalid. The error is reported there.
         bound = convention
     items: list[Any] = []
     for key, data in pairs:
@@ -148,7 +149,7 @@ def _error(error: FlexwireError) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value without the type that its convention may keep beside it."""
+    """Return a value without the type that its convention may store with it."""
     return value.value if isinstance(value, Typed) else value
 
 
@@ -157,8 +158,9 @@ def header_values(
 ) -> pa.Array:
     """Read the last record header of a key in each row as a type of `HEADER_TYPES`.
 
-    Null if there is none, or if its value is null. Other headers are not read. A value that does
-    not fit the type raises `RecordHeaderError`, and is null in PERMISSIVE mode.
+    The result is null if there is no such header, or if the header's value is null. Other headers
+    are not read. A value that does not fit the type raises `RecordHeaderError`; in PERMISSIVE mode
+    it is null.
     """
     lists = _take_apart(headers)
     key_bytes = pa.scalar(key.encode(), pa.binary()).cast(lists.keys.type)
@@ -192,7 +194,7 @@ def _bind(convention: Convention, pairs: list[RawHeader], options: FunctionSetti
 
 
 def _fit(convention: Convention, key: str, name: str, value: Any) -> Any:
-    """Return a value in its type if nothing is lost; `RecordHeaderError` otherwise."""
+    """Return a value in its type if nothing is lost; otherwise raise `RecordHeaderError`."""
     value = plain(value)
     if value is None or _fits(name, value):
         return float(value) if name in _FLOATS and value is not None else value
@@ -230,7 +232,7 @@ def _article(name: str) -> str:
 
 
 def _take_apart(headers: pa.Array) -> _HeaderItems:
-    """Split record headers into their parts; `ArgumentError` for a column of another type."""
+    """Split record headers into their parts; raise `ArgumentError` for a column of another type."""
     kind = headers.type
     inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
     names = (
@@ -243,12 +245,12 @@ def _take_apart(headers: pa.Array) -> _HeaderItems:
     items = headers.flatten()
     of_row = pc.list_parent_indices(headers).to_numpy()
     keys, values = (pc.struct_field(items, name) for name in names[:2])
-    # A record header is never null, nor is its key.
+    # A record header is never null, and neither is its key.
     return _HeaderItems(keys, values, of_row)
 
 
 def _is_data(inner: pa.StructType) -> bool:
     keys, values = inner.field("key").type, inner.field("value").type
-    # Spark uses large binaries if a setting says so.
+    # Spark uses large binaries if one of its settings says so.
     of_keys = {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}
     return keys in of_keys and values in {pa.binary(), pa.large_binary()}

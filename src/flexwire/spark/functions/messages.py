@@ -1,10 +1,10 @@
-"""Messages and frames in a column, from bytes to structures and back, in Arrow alone.
+"""Messages and frames in a column, from bytes to structures and back, in Arrow only.
 
-A request names its own API and version. A response does not: it is read by the api key and the
-version of the request that it answers.
+A request names its own API and version. A response does not, so the api key and the version of its
+request are used to read it.
 
-The promises of the functions in `flexwire.spark.functions` are implemented here and tested without
-Spark. `flexwire.columnar` decodes; its kernels leave the input that they refuse to the reference.
+The behavior that `flexwire.spark.functions` promises is implemented here, and tested without Spark.
+`flexwire.columnar` decodes. If its kernels refuse an input, the reference decoder reads it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def portable(message: MessageLike) -> str | MessageSpec:
-    """Return a message as it travels to workers: the name of a bundled one, or a spec.
+    """Return a message in the form that is sent to workers: the name of a bundled one, or a spec.
 
     Raises `UnknownMessageError` for a name that the catalog does not have.
     """
@@ -73,7 +73,7 @@ def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructTyp
 
 
 def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataType) -> pa.StructType:
-    """Return a type with an additional last field, for rows that did not decode."""
+    """Return a type with an additional last field, for the errors of rows that did not decode."""
     if options.corrupt in {field.name for field in kind}:
         raise refuse("columnNameOfCorruptRecord", "a name of no other field", options.corrupt)
     return pa.struct([*kind, (options.corrupt, error)])
@@ -82,9 +82,10 @@ def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataTyp
 def decoded(
     message: MessageLike, options: FunctionSettings, data: Any, versions: Any
 ) -> pa.StructArray:
-    """Decode a column of `column_type`; a null is null.
+    """Decode a column of `column_type`; null stays null.
 
-    In PERMISSIVE mode a row that does not decode is a structure of nulls with its error.
+    In PERMISSIVE mode, a row that does not decode becomes a structure with null fields and an
+    error.
     """
     try:
         result = decode_messages(
@@ -108,7 +109,7 @@ def decoded(
 def _with_errors(
     values: pa.StructArray, errors: pa.Array, data: pa.Array, kind: pa.StructType
 ) -> pa.StructArray:
-    # The structure's nulls move into its fields, because a row with an error must not be null.
+    # The structure's nulls are moved into its fields, because a row with an error must not be null.
     columns = values.flatten() if values.null_count else _children(values)
     mask = data.is_null() if data.null_count else None
     return pa.StructArray.from_arrays([*columns, errors], fields=list(kind), mask=mask)
@@ -123,8 +124,8 @@ def encoded(
 ) -> pa.BinaryArray:
     """Encode a column of structures. In PERMISSIVE mode a row that no message can hold is null.
 
-    The field that `decoded` has for errors is left out. A row with an error did not decode, and so
-    is an error here too.
+    The field in which `decoded` puts errors is left out. A row with an error did not decode, and is
+    therefore an error here too.
     """
     if options.is_permissive and pa.types.is_struct(structs.type):
         structs = _without_errors(structs, options.corrupt)
@@ -151,7 +152,7 @@ def _without_errors(structs: pa.StructArray, name: str) -> pa.StructArray:
 
 
 def _advise(error: CodecError) -> None:
-    """Add a note about what a Spark user can do if a batch becomes too large."""
+    """Add a note that tells a Spark user what to do if a batch becomes too large."""
     if not isinstance(error, DecodeError):
         error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch lower")
 
@@ -190,11 +191,11 @@ OF_INFLATION: Final = {
     MAX_INFLATED: "the largest size to which a record batch may inflate; default `128m`",
     MAX_RATIO: "the largest ratio to which a record batch may inflate; by default any",
 }
-"""The options that bound the decompressed size of record batches, and their meaning."""
+"""The options that bound the decompressed size of record batches, with their meaning."""
 
 
 def size_of(name: str, value: str) -> int:
-    """Return a number of bytes, as Spark writes them: 134217728, 128m."""
+    """Return a number of bytes from text as Spark writes it: 134217728, 128m."""
     match = _SIZE.fullmatch(value.strip())
     if match is None or not int(match[1]):
         raise refuse(name, "a number of bytes, as 134217728 or 128m", value)
@@ -215,7 +216,7 @@ def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSettings:
-    """The checked choices of a caller of a column function, which travel to the workers."""
+    """The checked options of a column function, which are sent to the workers."""
 
     mode: Mode
     corrupt: str
@@ -233,7 +234,7 @@ class FunctionSettings:
 
 
 def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSettings:
-    """Return the options that a function accepts; names are in upper or lower case.
+    """Return the options that a function accepts; the case of their names does not matter.
 
     Raises `ArgumentError` for an option that the function does not have, and for a value that the
     option does not take. Otherwise a misspelt option would silently have no effect.
@@ -270,7 +271,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Return names that commas separate; no names for empty text."""
+    """Return names that are separated by commas; an empty result for empty text."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
         raise refuse(FIELDS, "names with commas between them", text)
@@ -293,7 +294,7 @@ FRAME = pa.struct(
 )
 """A frame: the facts in its header, and its body with its message and version.
 
-The client instance id is that of the header (KIP-1313), as Kafka writes it.
+The client instance id comes from the header (KIP-1313), in Kafka's notation.
 """
 
 
@@ -305,9 +306,10 @@ def frame_type(options: FunctionSettings) -> pa.StructType:
 def frames(
     options: FunctionSettings, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
 ) -> pa.StructArray:
-    """Read a binary column of frames: requests, or with two more columns the responses to them.
+    """Read a binary column of frames: requests, or, with two more columns, responses.
 
-    In PERMISSIVE mode a value that is not a frame is a structure of nulls with its error.
+    In PERMISSIVE mode, a value that is not a frame becomes a structure with null fields and an
+    error.
     """
     _check_columns(data, api_keys, versions)
     rows = len(data)
@@ -329,7 +331,7 @@ def frames(
 
 
 def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> None:
-    """Raise an error for columns of other types than those of frames, api keys and versions."""
+    """Raise an error for columns of other types than frames, api keys and versions have."""
     if data.type not in {pa.binary(), pa.large_binary()}:
         raise refuse("data", "a column of binary", str(data.type))
     for name, column in (("api_key", api_keys), ("api_version", versions)):
@@ -384,7 +386,7 @@ def _check_request(request: tuple[int, int]) -> None:
 
 
 def _payload(frame: bytes) -> bytes:
-    """Return a frame without its length prefix, which must be correct."""
+    """Return a frame without its length prefix; raise an error if that is wrong."""
     if len(frame) < PREFIX_LENGTH:
         raise FrameError(f"a frame begins with a length of {PREFIX_LENGTH} bytes, got {len(frame)}")
     length, rest = int.from_bytes(frame[:PREFIX_LENGTH], signed=True), frame[PREFIX_LENGTH:]

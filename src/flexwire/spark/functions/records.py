@@ -1,11 +1,12 @@
-"""Record batches in a column to lists of records, in Arrow alone.
+"""Decode record batches in a column into lists of records, in Arrow only.
 
 The kernels of `flexwire.columnar` read all rows at once. If a row has anything that they do not
-read (a message set, damage, a truncated batch), the complete reader reads the whole row again. So
-each row equals the result of `decode_records` for its bytes.
+read (a message set, damage, a truncated batch), the complete reader reads the whole row again. Each
+row therefore equals the result of `decode_records` for its bytes.
 
-A function of SQL has one type, whatever its arguments are. So if a column names the message, the
-result is a Variant, with the fields of its columns. Rows with the same name are decoded together.
+A function of SQL has one type, whatever its arguments are. If a column names the message, the
+result is therefore a Variant, with the fields of its columns. Rows with the same name are decoded
+together.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 
-# The one column that depends on the place of a row among others.
+# This is the only column that depends on the position of a row among other rows.
 _POSITION = "batch_position"
 
 
@@ -53,11 +54,11 @@ def list_type(columns: Sequence[str], options: FunctionSettings) -> pa.ListType:
 def record_lists(
     columns: tuple[str, ...], options: FunctionSettings, data: pa.Array
 ) -> pa.ListArray:
-    """Decode a binary column into a column of `list_type`; a null is null.
+    """Decode a binary column into a column of `list_type`; null stays null.
 
-    In PERMISSIVE mode each part that does not decode is one element, after the records of its row.
-    Raises `RecordError` in FAILFAST mode, with the row in a note, and `CodecError` if the records
-    of all rows are more than one array can hold.
+    In PERMISSIVE mode, each part that does not decode becomes one element, after the records of its
+    row. Raises `RecordError` in FAILFAST mode, with the row in a note. Raises `CodecError` if all
+    rows together have more records than one array can hold.
     """
     if data.type not in {pa.binary(), pa.large_binary()}:
         raise refuse("data", "a column of binary", str(data.type))
@@ -84,8 +85,8 @@ def record_lists(
 
 
 @lru_cache(maxsize=64)
-def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - the cache is by columns
-    """Return the sizes that a worker learned from earlier rows, across Spark's batches."""
+def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - the columns are the key of the cache
+    """Return the sizes that a worker learned from earlier rows, also from earlier Spark batches."""
     return SizeHints()
 
 
@@ -100,7 +101,7 @@ def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
 
 
 class _RecordLists:
-    """The records of the rows of a column: from the kernels, replaced where they refused."""
+    """The records of the rows of a column, read by the kernels or, where they refused, again."""
 
     def __init__(self, kind: pa.StructType, count: int) -> None:
         self._kind = kind
@@ -111,14 +112,17 @@ class _RecordLists:
         self._size = 0
 
     def add(self, records: pa.RecordBatch, of_row: Words, counts: Words) -> None:
-        """Add the records of batches, with the row of each. The kernels refused empty ones."""
+        """Add the records of batches, with the row of each.
+
+        The kernels refused batches without records.
+        """
         self._is_unread[of_row[counts == 0]] = True
         if len(records):
             self._keep(_structs(self._kind, records, None), np.repeat(of_row, counts))
 
     @property
     def unread(self) -> Words:
-        """The rows with a part that was refused."""
+        """Return the rows with a part that the kernels refused."""
         return np.flatnonzero(self._is_unread)
 
     def put(self, row: int, records: list[pa.StructArray]) -> None:
@@ -140,8 +144,8 @@ class _RecordLists:
         of_row = np.concatenate([*self._of_row, np.zeros(0, np.int64)])
         records = pa.concat_arrays([*self._made, pa.array([], self._kind)])
         if self._is_unread.any():
-            # The kernels' records are dropped for a row that was read again. The new records have
-            # negative numbers, and go to the places of their rows.
+            # For a row that was read again, the kernels' records are dropped. The new records have
+            # negative numbers, and are put in the places of their rows.
             indices = np.flatnonzero((of_row < 0) | ~self._is_unread[of_row])
             of_row = np.where(of_row < 0, -1 - of_row, of_row)[indices]
             order = np.argsort(of_row, kind="stable")
@@ -163,7 +167,7 @@ def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.St
 def _read(
     data: Words, selection: RecordSelection, options: FunctionSettings
 ) -> list[pa.StructArray]:
-    """Read one row by itself; in PERMISSIVE mode, its error comes last."""
+    """Read one row separately; in PERMISSIVE mode, its error comes last."""
     reader = RecordReader(data, selection, mode=options.mode, partial=True)
     kind = list_type(selection.columns, options).value_type
     parts = [_structs(kind, records, None) for records in reader]
@@ -180,7 +184,7 @@ def _read(
 
 
 def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
-    """Yield the row about the batch that was cut off at the end of a full fetch."""
+    """Yield the row for the batch that was cut off at the end of a full fetch."""
     if reader.partial is not None:
         declared_size = reader.partial.declared_size or "an unknown number of"
         reason = f"{PARTIAL_BATCH}: {reader.partial.size} of {declared_size} bytes"
@@ -203,9 +207,9 @@ def _extents(data: pa.Array) -> tuple[Words, Words]:
 def message_variants(
     options: FunctionSettings, data: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.StructArray:
-    """Decode messages into Variants, with the message of each row in ``names``; a null is null.
+    """Decode messages into Variants; ``names`` has the message of each row, and null stays null.
 
-    Each is the object for the result of `messages.decoded`, with the same field names.
+    Each Variant is an object with the fields of the result of `messages.decoded`.
     """
 
     def decode(name: str | None, rows: pa.Array) -> pa.StructArray:
@@ -224,7 +228,7 @@ def message_variants(
 def encoded_messages(
     options: FunctionSettings, structs: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.BinaryArray:
-    """Encode structures as messages, with the message of each row in ``names``."""
+    """Encode structures as messages; ``names`` has the message of each row."""
 
     def encode(name: str | None, rows: pa.Array) -> pa.BinaryArray:
         return messages.encoded(_named(name), options, structs.take(rows), versions.take(rows))
@@ -235,7 +239,7 @@ def encoded_messages(
 def header_lists(
     options: FunctionSettings, header_column: pa.Array, conventions: pa.Array
 ) -> pa.ListArray:
-    """Read record headers by the conventions that a column names."""
+    """Read record headers by the conventions whose names are in a column."""
 
     def read_headers(name: str | None, rows: pa.Array) -> pa.ListArray:
         return headers.header_lists(
@@ -248,7 +252,7 @@ def header_lists(
 def by_name(
     names: pa.Array, kind: pa.DataType, work: Callable[[str | None, pa.Array], pa.Array]
 ) -> pa.Array:
-    """Apply a function to the rows of each name together, and return the results in row order."""
+    """Apply a function to all rows of each name at once, and return the results in row order."""
     if names.type not in {pa.string(), pa.large_string()}:
         raise refuse("message", "a column of text", str(names.type))
     coded = names.dictionary_encode("encode")
@@ -270,7 +274,7 @@ def _named(name: str | None) -> str:
 
 
 def _unknown(error: FlexwireError, options: FunctionSettings, data: pa.Array) -> pa.StructArray:
-    """Return PERMISSIVE mode's rows for messages that the catalog does not have."""
+    """Return the rows that PERMISSIVE mode has for messages that are not in the catalog."""
     validate(data, full=True)
     row = {options.corrupt: {"reason": str(error), "path": "", "offset": None}}
     error_rows = variants([row] * len(data))

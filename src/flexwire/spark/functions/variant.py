@@ -1,12 +1,11 @@
-"""Values as Variants: the binary form that Spark and Parquet share, version 1.
+"""Values as Variants, the binary form that Spark and Parquet share (version 1).
 
-A Variant is a value and the names of all fields in it, its metadata. Spark has a builder for JSON
-only, which has no bytes, dates or times. Converting one Python value here takes a tenth of its
-time.
-Source: the Parquet format's VariantEncoding.
+A Variant is a value and its metadata, which are the names of all fields in the value. Spark has a
+builder for JSON only, which has no bytes, dates or times. Converting a Python value here takes a
+tenth of the time that Spark's builder takes. The source is the Parquet format's VariantEncoding.
 
 The names of a type's fields are the same in all rows, and so is the metadata. Each column becomes a
-list with the bytes of its values, and a structure joins those of its fields.
+list with the bytes of its values, and a structure joins the bytes of its fields.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ if TYPE_CHECKING:
 VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
-        # By this mark Spark tells a Variant from any other struct of two binaries.
+        # This mark tells Spark that a struct of two binaries is a Variant.
         pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
     ]
 )
-"""A Variant in Arrow, in the form that Spark takes."""
+"""A Variant in Arrow, in the form that Spark accepts."""
 
 _VERSION = 1
 # The basic type is in the lowest two bits of a value's first byte.
@@ -46,10 +45,10 @@ _NULL, _TRUE, _FALSE, _INT8, _INT16, _INT32, _INT64, _DOUBLE = range(8)
 _DECIMAL4, _DECIMAL8, _DECIMAL16, _DATE, _TIMESTAMP = 8, 9, 10, 11, 12
 _BINARY, _TEXT = 15, 16
 _LONGEST_SHORT, _BYTE, _FEW = 63, 255, 1024
-# An int of 4, 8 and 16 bytes holds this many digits.
+# Integers of 4, 8 and 16 bytes hold this many digits.
 _DIGITS = {9: (_DECIMAL4, 4), 18: (_DECIMAL8, 8), 38: (_DECIMAL16, 16)}
 _EPOCH_DAY = date(1970, 1, 1)
-# By default, Spark takes no larger Variant.
+# By default, Spark accepts no Variant that is larger.
 MOST = 16 * 1024 * 1024
 
 NULL = bytes([_NULL << 2])
@@ -67,11 +66,12 @@ _SIZED, _DAYS = struct.Struct("<BI"), struct.Struct("<Bi")
 
 
 def to_variant(value: Any) -> tuple[bytes, bytes]:
-    r"""Return a value and its metadata.
+    r"""Return the bytes of a value and of its metadata.
 
     None, bool, int, float, Decimal, str, bytes, date and datetime keep their types. A UUID becomes
-    text, and so does a number of more than 38 digits or any other type. A list becomes an array,
-    and a dict an object, whose keys are text. Raises `EncodeError` for more than `MOST` bytes.
+    text, and so does a number of more than 38 digits or a value of any other type. A list becomes
+    an array, and a dict becomes an object, whose keys are text. Raises `EncodeError` for more than
+    `MOST` bytes.
 
     >>> to_variant(5)
     (b'\x0c\x05', b'\x01\x00\x00')
@@ -84,14 +84,17 @@ def to_variant(value: Any) -> tuple[bytes, bytes]:
 
 
 def variants(values: Iterable[Any]) -> pa.StructArray:
-    """Return a column of Variants. None becomes the null of Variants, not a null of the column."""
+    """Return a column of Variants.
+
+    None becomes the null value of Variants, not a null of the column.
+    """
     pairs = [to_variant(value) for value in values]
     columns = [pa.array([pair[at] for pair in pairs], pa.binary()) for at in (0, 1)]
     return pa.StructArray.from_arrays(columns, fields=list(VARIANT))
 
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
-    # The common types are in a lookup table. For a subclass, its bases are checked.
+    # A lookup table has the common types. For a subclass, its bases are checked.
     write = WRITERS.get(type(value))
     if write is not None:
         return write(value)
@@ -134,7 +137,7 @@ def _decimal(value: Decimal) -> bytes:
     if not value.is_finite():
         return _FLOAT.pack(_DOUBLE << 2, float(value))
     sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)  # noqa: S101 - it is finite
+    assert isinstance(exponent, int)  # noqa: S101 - it is a finite number
     # A Variant's scale is never negative.
     shift = max(exponent, 0)
     scale, size = max(-exponent, 0), len(digits) + shift
@@ -158,14 +161,14 @@ def _array(items: list[bytes]) -> bytes:
 
 
 def array_head(count: int, width: int) -> bytes:
-    """Return the bytes before an array's items, whose places are numbers of ``width`` bytes."""
+    """Return the bytes before an array's items, whose offsets are numbers of ``width`` bytes."""
     is_large = count > _BYTE
     return bytes([(is_large << 2 | width - 1) << 2 | _ARRAY]) + _count(count)
 
 
 def _object(value: dict[Any, Any], names: dict[str, int]) -> bytes:
     keys = tuple(value)
-    # Field names repeat, so they are cached; keys that come from data are not.
+    # Field names repeat and are cached. Keys that come from data are not.
     is_known = set(map(type, keys)) == {str} and len("".join(keys)) <= _FEW
     fields = _known_fields(keys) if is_known else _fields(keys)
     numbers = [names.setdefault(name, len(names)) for _, name in fields]
@@ -188,7 +191,7 @@ def _known_fields(keys: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
-    """Return keys with their names, which are text, in the order in which an object has them."""
+    """Return the keys and their names as text, in the order that an object needs."""
     texts = {key if isinstance(key, str) else str(key): key for key in keys}
     if len(texts) < len(keys):
         raise EncodeError(f"two keys of {short(keys)} are the same as text")
@@ -205,7 +208,7 @@ def _count(count: int) -> bytes:
 
 
 def joined(items: Sequence[bytes], width: int) -> bytes:
-    """Return the offsets of the items, in numbers of ``width`` bytes, and then the items."""
+    """Return the offsets of the items, as numbers of ``width`` bytes, followed by the items."""
     ends = accumulate(map(len, items), initial=0)
     if width == 1:
         return bytes(ends) + b"".join(items)
@@ -213,7 +216,7 @@ def joined(items: Sequence[bytes], width: int) -> bytes:
 
 
 def metadata_of(names: Iterable[str]) -> bytes:
-    """Return the metadata of a Variant with these names, by their numbers."""
+    """Return the metadata of a Variant with these names, in the order of their numbers."""
     texts = [_encoded(name) for name in names]
     size = sum(map(len, texts))
     width = width_of(max(size, len(texts)))
@@ -233,7 +236,8 @@ def width_of(number: int) -> int:
     return max(1, (number.bit_length() + 7) // 8)
 
 
-# The writers of values that are neither a list nor a dict. A bool is an int, a datetime a date.
+# The functions that write values other than lists and dicts. A bool is also an int, and a datetime
+# is also a date.
 WRITERS: dict[type, Callable[[Any], bytes]] = {
     bool: _PLAIN.__getitem__,
     type(None): _PLAIN.__getitem__,
@@ -250,9 +254,9 @@ _BYTE_OF_COLUMN = 255
 
 
 def struct_variants(structs: pa.StructArray) -> pa.StructArray:
-    """Return the Variants that `flexwire.spark.functions.variant` makes of the structures' dicts.
+    """Return structures as Variants, equal to those that `to_variant` makes of their dicts.
 
-    A null is null. Raises `EncodeError` for one that exceeds the maximum size of a Variant.
+    Null stays null. Raises `EncodeError` for a row that exceeds the maximum size of a Variant.
     """
     names: dict[str, int] = {}
     values = _column(structs, names)

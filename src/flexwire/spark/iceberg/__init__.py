@@ -7,14 +7,14 @@ OUT/tables/<table>/metadata/                    the table, as Iceberg
 OUT/tables/<table>/analysis=<run>/day=…/….parquet the table's files, as tasks write them
 OUT/ledger/                                     an Iceberg table that lists the analyses
 ```
-A catalog commits one table at a time. So the rule is the same as for Delta: the ledger is committed
-last, and an analysis is in once its row in the ledger says so. The catalog accepts a commit only if
-it is based on the current snapshot, so of two concurrent commits only one succeeds.
+A catalog commits one table at a time. The rule is therefore the same as for Delta: the ledger is
+committed last, and an analysis is in once its row in the ledger says so. The catalog accepts a
+commit only if it is based on the current snapshot, so of two concurrent commits only one succeeds.
 
-Each snapshot that adds an analysis names it (`tables.ADDED`). If the answer to a commit was lost,
-this name shows that the commit succeeded, and it is not repeated. Files have no field ids, so each
-table has a name mapping. A table is partitioned by the day of its column of times. The file already
-has this column, so no column is added.
+Each snapshot that adds an analysis has the name of the analysis (`tables.ADDED`). If the reply to a
+commit was lost, this name shows that the commit succeeded, and the commit is not repeated. Files
+have no field ids, so each table has a name mapping. A table is partitioned by the day of its column
+of times. The file already has the column of times, so no column is added.
 
 Only this package needs pyiceberg. Tasks use only `flexwire.spark.delta.layout`.
 """

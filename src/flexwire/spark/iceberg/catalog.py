@@ -1,7 +1,8 @@
 """The catalog of an output's Iceberg tables, opened by pyiceberg, and each table's location.
 
-pyiceberg has its own file systems. It gets the credentials that our S3 store has resolved, so that
-there is only one set of them. They are not stored anywhere, not even in a table's properties.
+pyiceberg has its own file systems. It gets the credentials that our S3 store has found, and only
+one set of credentials is used. They are not stored anywhere, and in particular not in a table's
+properties.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 CATALOG_FILE: Final = "catalog/catalog.db"
 
 CONFLICTS: Final = (CommitFailedException, ValidationException, CommitStateUnknownException)
-"""Errors that mean: another commit came first, or the answer to ours was lost."""
+"""Errors that mean that another commit came first, or that the reply to ours was lost."""
 
 _S3: Final = {
     "AWS_REGION": "s3.region",
@@ -73,13 +74,13 @@ def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
         make_private_directory(path.parent)
         path.touch(mode=0o600)
     opened = open_catalog(out, catalog)
-    assert opened is not None  # noqa: S101 - for mypy: its file exists
+    assert opened is not None  # noqa: S101 - for mypy: the file exists
     database = (catalog.place.database,)
     with iceberg_failures(out, "make a database for"), suppress(NamespaceAlreadyExistsError):
         # A user who may write tables may not be allowed to make a database.
         if not opened.namespace_exists(database):
             opened.create_namespace(database)
-    # Readers of the output find the catalog by this file.
+    # Readers of the output find the catalog through this file.
     if not out.exists(ICEBERG_CATALOG):
         out.write(ICEBERG_CATALOG, catalog.to_json())
     return opened
@@ -111,7 +112,7 @@ def load(catalog: Catalog | None, database: str, name: str) -> Table | None:
 
 @contextmanager
 def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
-    """Turn errors of a catalog or of pyiceberg into a `StorageError` of one line."""
+    """Turn errors of a catalog or of pyiceberg into a `StorageError` with a text of one line."""
     try:
         yield
     except (FlexwireError, *CONFLICTS, TableAlreadyExistsError):
@@ -119,14 +120,14 @@ def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
     except (OSError, SQLAlchemyError) as error:
         raise StorageError(reason_of(error), url=str(out), tried=tried) from None
     except Exception as error:
-        # pyiceberg's catalogs raise their own errors, their libraries' and Python's.
+        # pyiceberg's catalogs raise their own errors, those of their libraries, and Python's.
         if not type(error).__module__.startswith(("pyiceberg.", "requests.", "botocore.")):
             raise
         raise StorageError(reason_of(error), url=str(out), tried=tried) from None
 
 
 def location(directory: OutputDirectory) -> str:
-    """Return the URL of a directory, as the metadata of tables spells it."""
+    """Return the URL of a directory, spelled as in the metadata of tables."""
     if directory.path is None:
         return table_url(directory)
     path = str(directory.path)
@@ -138,9 +139,9 @@ def location(directory: OutputDirectory) -> str:
 
 
 def name_below(out: OutputDirectory, path: str) -> str:
-    """Return the name, relative to the output, of a file that its tables name.
+    """Return the name, below the output, of a file that one of its tables names.
 
-    Another engine may have written the path. Raises `FlexwireError` for a file elsewhere.
+    Another engine may have written the path. Raises `FlexwireError` for a file outside the output.
     """
     root = location(out)
     if path.startswith(f"{root}/"):

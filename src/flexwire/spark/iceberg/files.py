@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# pyiceberg copies and writes all snapshots several times in a commit: 250 cost a second of CPU.
+# A commit of pyiceberg copies and writes all snapshots several times: 250 snapshots cost a second
+# of CPU.
 _KEPT: Final = 48
 _LEAST: Final = 24
 _OLD_SECONDS: Final = 60 * 60
@@ -51,7 +52,7 @@ class TableFile:
 
     @property
     def analysis(self) -> str | None:
-        """The analysis of all its rows; None if it has rows of several analyses."""
+        """The analysis of all rows of the file, or None if it has rows of several analyses."""
         first = self.first.get(ANALYSIS)
         return first if first == self.last.get(ANALYSIS) else None
 
@@ -74,9 +75,9 @@ def expire_old(
 ) -> int:
     """Expire a table's snapshots that are older than ``seconds``; return their number.
 
-    The ``kept`` newest snapshots stay. Nothing is expired if fewer than ``least`` are old. Files
-    that only expired snapshots named stay until `flexwire tables vacuum`, so that running readers
-    can finish.
+    The ``kept`` newest snapshots are kept. Nothing is expired if fewer than ``least`` snapshots are
+    old. Files that only expired snapshots name stay until `flexwire tables vacuum`, so that running
+    readers can finish.
     """
     old = old_snapshots(table, seconds, kept)
     if len(old) < least:
@@ -102,14 +103,14 @@ def old_snapshots(table: Table, seconds: int, kept: int = 0) -> list[int]:
 
 
 def rows_of(runs: Collection[str]) -> BooleanExpression:
-    """Return the expression that is true for the rows of these analyses."""
+    """Return the expression that selects the rows of these analyses."""
     return In(ANALYSIS, {*runs})  # type: ignore[call-arg,arg-type]  # pydantic hides its signature
 
 
 def live_files(
     table: Table, out: OutputDirectory, rows: BooleanExpression | None = None
 ) -> list[TableFile]:
-    """Return the files of a table's current state that may have rows matching ``rows``, or all.
+    """Return the files of a table's current state: all, or those that may have some of ``rows``.
 
     Raises `FlexwireError` if an engine has recorded deleted rows in a separate delete file.
     """
@@ -134,7 +135,7 @@ def live_files(
 
 
 def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
-    """Return the bounds of the columns that are used here, as Python values."""
+    """Return the bounds of the columns that flexwire uses, as Python values."""
     return {
         field.name: from_bytes(field.field_type, bounds[field.field_id])
         for field in schema.fields
@@ -146,7 +147,7 @@ def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
 
 
 def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
-    """Return the analyses that have rows in a file; the file is read if it has several."""
+    """Return the analyses that have rows in a file; if it may have several, the file is read."""
     if file.analysis is not None:
         return {file.analysis}
     system, root = out.arrow()
@@ -160,7 +161,7 @@ def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
 def dataset_of(
     files: Iterable[TableFile], columns: pa.Schema, out: OutputDirectory
 ) -> ds.FileSystemDataset:
-    """Return files as a pyarrow dataset with these columns; it opens a file only when needed."""
+    """Return files as a pyarrow dataset with these columns, which opens files only when needed."""
     system, root = out.arrow()
     parquet = ds.ParquetFileFormat()
     fragments = [
@@ -171,7 +172,7 @@ def dataset_of(
 
 
 def _known(file: TableFile, columns: pa.Schema) -> ds.Expression | None:
-    """Return an expression that is true for all rows of a file: the ranges of its times."""
+    """Return an expression that is true for all rows of a file: the ranges of their times."""
     known = []
     for name in ("time", "first_time"):
         if name in columns.names and name in file.first and name in file.last:

@@ -1,7 +1,8 @@
-"""The ledger as an Iceberg table, in the same catalog as the tables that it is about.
+"""The ledger as an Iceberg table, in the same catalog as the tables that it lists.
 
-So an engine that reads the tables can also read the ledger. A commit names the snapshot that it is
-based on, and the catalog refuses it if there is a newer one. pyiceberg must not retry by itself.
+An engine that reads the tables can therefore also read the ledger. A commit names the snapshot that
+it is based on, and the catalog refuses the commit if there is a newer snapshot. pyiceberg must not
+retry by itself.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _PROPERTIES: Final = {**PROPERTIES, "commit.retry.num-retries": "0"}
 
 @dataclass(frozen=True)
 class IcebergLedgerSnapshot(LedgerSnapshot):
-    """A state of the ledger's table; None before the first."""
+    """A state of the ledger's table, which is None before the first commit."""
 
     table: Table | None
     out: OutputDirectory
@@ -111,14 +112,14 @@ class IcebergLedger(Ledger):
             with iceberg_failures(self.directory, "commit to"):
                 if old.columns != COLUMNS.names:
                     self._widen(old)
-                    # Another writer may have made the table and committed.
+                    # Another writer may have made the table and committed to it.
                     raise CommittedBetweenError
                 self._add(old, new, replaces=replaces)
         except (*CONFLICTS, TableAlreadyExistsError):
             raise CommittedBetweenError from None
 
     def _widen(self, old: IcebergLedgerSnapshot) -> None:
-        """Make the table, or add the columns that an earlier release's table lacks."""
+        """Create the table, or add the columns that the table of an earlier release lacks."""
         if old.table is not None:
             with old.table.update_schema() as schema:
                 schema.union_by_name(COLUMNS)

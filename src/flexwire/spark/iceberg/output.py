@@ -1,7 +1,8 @@
-"""Reads an output of Iceberg tables: the rows of the analyses that are in, by its ledger.
+"""Reads an output of Iceberg tables: the rows of the analyses that its ledger lists as in.
 
-Iceberg has no integers of 8 or 16 bits. Columns that tasks wrote with fewer bits are read back with
-these bits. So an answer finds the types that docs/tables.md lists, whatever the format.
+Iceberg has no integers of 8 or 16 bits. Columns that tasks wrote with fewer bits are converted back
+to these bits when they are read. An answer therefore gets the types that docs/tables.md lists,
+whatever the format is.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# No table records when a file was written.
+# A table does not record when a file was written.
 _NEVER: Final = moment_at(0)
 _LARGE: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
@@ -59,7 +60,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def opened(self) -> Catalog | None:
-        """The catalog; None until the first commit makes its file."""
+        """The catalog, or None until the first commit makes its file."""
         opened = open_catalog(self.out, self.catalog)
         if opened is not None:
             weakref.finalize(self, opened.close)
@@ -67,7 +68,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """The number of tables that may be committed to at once: SQLite has one writer."""
+        """The number of tables to which commits may be made at once. SQLite allows one writer."""
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -114,7 +115,7 @@ class IcebergTables(GrownTables):
 
 @dataclass(frozen=True)
 class IcebergOutput(GrownOutput):
-    """All Iceberg tables of ``out``, with the other files of one analysis."""
+    """All Iceberg tables of ``out``, and the other files of one analysis, such as its report."""
 
     iceberg: IcebergTables
 
@@ -128,7 +129,7 @@ class IcebergOutput(GrownOutput):
         return [_entry(file) for file in self._state(name).files if self._is_wanted(name, file)]
 
     def files_by_day(self, name: str) -> dict[str, list[FileEntry]] | None:
-        """Return the files of a table by the day of their rows, or None if a file tells no day."""
+        """Return the files of a table by the day of their rows, or None if a day is unknown."""
         by_day: dict[str, list[FileEntry]] = {}
         for file in self._state(name).files:
             days = file.days(time_of(name))
@@ -139,7 +140,7 @@ class IcebergOutput(GrownOutput):
         return by_day
 
     def schema(self, name: str) -> pa.Schema:
-        """Return the columns of a table; ``analysis`` is the last."""
+        """Return the columns of a table; the last one is ``analysis``."""
         return self._state(name).columns
 
     def dataset(self, name: str) -> ds.Dataset:
@@ -151,8 +152,8 @@ class IcebergOutput(GrownOutput):
     def _state(self, name: str) -> _TableState:
         """Return a table as it was at its first use.
 
-        Engines join only files of analyses that were in. Analyses are replaced all together, so it
-        is enough to check one analysis of a joined file.
+        Engines join only files of analyses that are in. All analyses are replaced at once, so it is
+        enough to check one analysis of a joined file.
         """
         if name not in self.states:
             table = self.iceberg.table(name).open() if name in self.names else None
@@ -172,13 +173,13 @@ class IcebergOutput(GrownOutput):
         return days is None or any(map(self.wanted, days))
 
     def _is_in(self, runs: set[str], file: TableFile) -> bool:
-        # An engine may truncate the bounds that it writes. They then name no analysis.
+        # An engine may truncate the bounds that it writes. Such bounds do not show the analysis.
         return file.first.get(ANALYSIS) in runs or not runs.isdisjoint(analyses_of(file, self.out))
 
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """The columns of a table, and its files of analyses that are in."""
+    """The columns of a table, and those of its files that belong to analyses that are in."""
 
     columns: pa.Schema
     files: list[TableFile]
@@ -196,7 +197,7 @@ def _columns(name: str, table: Table) -> pa.Schema:
 
 
 def as_declared(kind: pa.DataType, declared: pa.DataType | None) -> pa.DataType:
-    """Return an Iceberg type in Arrow, with the declared number of bits if there is one."""
+    """Return the Arrow type of an Iceberg type, with the declared number of bits, if any."""
     if pa.types.is_struct(kind):
         own: Any = declared if declared is not None and pa.types.is_struct(declared) else ()
         types = {field.name: field.type for field in own}
@@ -218,7 +219,7 @@ def _kept(out: OutputDirectory) -> IcebergCatalog:
 
 
 def tables_in(out: OutputDirectory) -> IcebergTables:
-    """Return the Iceberg tables of an output; `FlexwireError` if it has none."""
+    """Return the Iceberg tables of an output; raise `FlexwireError` if it has none."""
     if not is_iceberg(out):
         raise FlexwireError(f"{out} holds no Iceberg tables: it has no {ICEBERG_CATALOG}")
     return IcebergTables(out, _kept(out))

@@ -1,4 +1,4 @@
-"""One Iceberg table: each change (columns, new or removed files) is one commit of its catalog."""
+"""One Iceberg table: each change (columns, new or removed files) is one commit to its catalog."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DAY: Final = "day"
 _LOGGER: Final = logging.getLogger("pyiceberg.io.pyarrow")
 PROPERTIES: Final = {
     "format-version": "2",
-    # The name is longer than the 16 letters that statistics keep by default.
+    # The name of an analysis is longer than the 16 letters that statistics keep by default.
     f"write.metadata.metrics.column.{ANALYSIS}": "full",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
@@ -69,7 +69,7 @@ class IcebergTable(GrownTable):
 
     def open(self) -> Table | None:
         """Return the table in its current state, if there is one."""
-        # A running analysis may have made the catalog's file since.
+        # A running analysis may have made the catalog's file in the meantime.
         opened = self.opened or open_catalog(self.out, self.catalog)
         with iceberg_failures(self.directory, "open"):
             return load(opened, self.catalog.place.database, self.name)
@@ -78,8 +78,8 @@ class IcebergTable(GrownTable):
         """Add files of an analysis with these columns; return the snapshot that has them.
 
         One commit makes the table or adds its new columns, and adds the files. If the table already
-        has the analysis, it stays unchanged: an earlier try succeeded, and only its response was
-        lost.
+        has the analysis, the table stays unchanged: an earlier try succeeded, and only the reply to
+        it was lost.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         whole = pa.schema([*own, pa.field(ANALYSIS, pa.string())])
@@ -116,7 +116,8 @@ class IcebergTable(GrownTable):
         if not files:
             return
         paths = [f"{location(self.directory)}/{file.name}" for file in files]
-        # The ledger ensures that no file is added twice. pyiceberg would read all manifests.
+        # The ledger ensures that no file is added twice. To check this itself, pyiceberg would read
+        # all manifests.
         with _without_warnings_of_statistics():
             change.add_files(paths, snapshot_properties={ADDED: run}, check_duplicate_files=False)
 
@@ -153,7 +154,7 @@ class IcebergTable(GrownTable):
     def remove(self, runs: Collection[str]) -> None:
         """Take out the rows of these analyses; the files themselves stay.
 
-        A file that an engine has joined is rewritten without their rows.
+        If an engine has joined a file with others, the file is rewritten without these rows.
         """
         retry(lambda: self._remove({*runs}), self.directory)
 
@@ -169,7 +170,7 @@ class IcebergTable(GrownTable):
 def _without_warnings_of_statistics() -> Iterator[None]:
     """Suppress pyiceberg's warning for each column without statistics.
 
-    Some columns have none on purpose: see `flexwire.tables.parquet`.
+    Some columns have no statistics on purpose: see `flexwire.tables.parquet`.
     """
 
     def is_other(record: logging.LogRecord) -> bool:

@@ -1,8 +1,8 @@
 """Upkeep of Iceberg tables: take old days out, remove old snapshots and files.
 
-Engines join small files, as all of them can for Iceberg: the error of `to_join` explains how. Each
-step first lists its work, and may be killed at any moment: a file is removed only if no remaining
-snapshot names it.
+All engines can join the small files of Iceberg tables, so flexwire does not: the error of `to_join`
+explains how to do it. Each step first lists its work, and may be killed at any moment. A file is
+removed only if no remaining snapshot names it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of the days before a day, without connections seen since then."""
+    """Yield the files of the days before ``before``, but no connections that were seen later."""
     tables = tables_in(out)
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in tables.complete_output().names:
@@ -72,7 +72,7 @@ def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
 def _old_files(
     table: Table, out: OutputDirectory, name: str, start: datetime
 ) -> Iterator[TableFile]:
-    """Yield the files whose rows are all before a moment."""
+    """Yield the files whose rows are all from before a given time."""
     for file in live_files(table, out, _before(name, start)):
         columns = [time_of(name)] + [_LAST] * (name == _CONNECTIONS)
         lasts = [file.last.get(column) for column in columns]
@@ -100,7 +100,7 @@ def _day(file: TableFile) -> str:
 
 
 def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
-    """Take these files out of their tables, one commit a table; they are removed later."""
+    """Take files out of their tables, with one commit a table; the files are removed later."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for group in groups:
         names[group.table] |= {file["path"] for file in group.files}
@@ -128,7 +128,7 @@ def _retire(place: IcebergTable, paths: set[str]) -> int:
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
     """Yield each table with its files, by path, that only snapshots older than ``hours`` name.
 
-    Files that no snapshot names are included once they are as old.
+    Files that no snapshot names are also included once they are older than that.
     """
     before = datetime.now(UTC) - timedelta(hours=hours)
     for name, place, find in _places(out):
@@ -155,7 +155,7 @@ def _places(out: OutputDirectory) -> Iterator[tuple[str, str, Callable[[], Table
 
 
 def _named_files(table: Table, out: OutputDirectory, without: set[int]) -> set[str]:
-    """Return the files that a table names, except those that only snapshots in ``without`` name."""
+    """Return the files that a table names, without those of the snapshots ``without`` alone."""
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {statistics.statistics_path for statistics in metadata.statistics}

@@ -1,8 +1,8 @@
-"""Publishes the files of tasks: readers see none of them before all are there.
+"""Publishes the files of tasks, so that readers see either all of them or none.
 
-A task closes a file, puts it below the staging directory (`task_output`), and names it in its
+A task closes a file, moves it below the staging directory (`task_output`), and lists it in its
 manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`). Then the
 driver publishes everything in one step. `output` has the common parts of all forms of output:
-`local` on this machine, `object_store`, and the rooms `flexwire.spark.delta` and
+`local` on this machine, `object_store`, and the packages `flexwire.spark.delta` and
 `flexwire.spark.iceberg`.
 """

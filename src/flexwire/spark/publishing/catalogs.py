@@ -1,7 +1,8 @@
-"""The names by which tables are found: a catalog, a database in it, and the catalog's properties.
+"""The names under which tables are found: a catalog, its properties, and a database in it.
 
-Keys and passwords are never part of them, so they appear on no command line and in no file of an
-output. The library that opens the catalog reads them from its own configuration.
+Keys and passwords are never part of these names, so they appear on no command line and in no file
+of an output. The library that opens the catalog reads keys and passwords from its own
+configuration.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _SECRET: Final = re.compile(
     r"token|credential|secret|password|access-key|account-key|session-key|connection-string",
     re.IGNORECASE,
 )
-# Properties that say where tokens come from, and hold none.
+# These properties say where tokens come from, and contain none.
 _NO_SECRET: Final = frozenset({"oauth2-server-uri", "token-refresh-enabled"})
 _FORMAT: Final = 1
 
 
 class DatabaseName(NamedTuple):
-    """A catalog and a database in it, as "spark_catalog.kafka"."""
+    """A catalog and a database in it, written as "spark_catalog.kafka"."""
 
     catalog: str
     database: str
@@ -43,7 +44,7 @@ OWN: Final = DatabaseName("flexwire", "kafka")
 
 
 def to_database(value: object, name: str) -> DatabaseName:
-    """Return a catalog and its database, of letters, digits and underscores.
+    """Return a catalog and its database; both names may have letters, digits and underscores.
 
     >>> to_database("spark_catalog.kafka", "register")
     DatabaseName(catalog='spark_catalog', database='kafka')
@@ -65,11 +66,12 @@ def catalog_table(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IcebergCatalog:
-    """The catalog of Iceberg tables: "CATALOG.DATABASE" in pyiceberg's configuration, and more.
+    """The catalog of Iceberg tables: a name in pyiceberg's configuration, and properties.
 
-    ``properties`` are pyiceberg's, such as "uri" and "type", and override its configuration. They
-    are kept in the output, so that its path is enough to read it. Raises `ArgumentError` for a key
-    or a password. Without a ``name`` the catalog is a SQLite file in the output.
+    ``properties`` are pyiceberg's, such as "uri" and "type", and override pyiceberg's
+    configuration. They are stored in the output, so that readers need only the output's path.
+    Raises `ArgumentError` for a key or a password. Without a ``name`` the catalog is a SQLite file
+    in the output.
 
     >>> IcebergCatalog("lake.kafka", {"type": "rest", "uri": "http://127.0.0.1:8181"}).place
     DatabaseName(catalog='lake', database='kafka')
@@ -91,7 +93,7 @@ class IcebergCatalog:
         return OWN if self.name is None else to_database(self.name, "iceberg_catalog")
 
     def to_json(self) -> bytes:
-        """Return the catalog's entry in the output, so that its path is enough to read it."""
+        """Return the description of the catalog to store in the output."""
         form = {"format": _FORMAT, "catalog": self.name, "properties": dict(self.properties)}
         return json.dumps(form, indent=1).encode() + b"\n"
 

@@ -1,16 +1,17 @@
-"""One Spark action whose tasks write files, and the files of the attempts that count.
+"""Runs one Spark action whose tasks write files, and returns the files of the attempts that count.
 
 Spark may evaluate anything more than once: a task that fails, a slow task, a DataFrame that is used
-twice. A task that writes files must not depend on that. So all such tasks run in one job, which no
-plan runs twice, and which returns one message for each task, from the attempt that counts.
+twice. A task that writes files must give the right result in all these cases. All such tasks
+therefore run in one job, which Spark never runs twice, and which returns one message for each task,
+from the attempt that counts.
 
-With a SparkContext it is a job of an RDD, which takes five processor seconds less than a query: it
-has no plan, and Python is started once. Spark Connect has no SparkContext, so there it is the
-command of a Python data source's writer. Its commit runs beside Java, possibly on another machine
-than the caller's, so it leaves the messages in a file beside the output.
+With a SparkContext this is a job of an RDD, which takes five seconds of CPU less than a query: it
+has no plan, and Python is started once. Spark Connect has no SparkContext. There the job is the
+command of a Python data source's writer. The writer's commit runs near Java, possibly on another
+machine than the caller, so it leaves the messages in a file next to the output.
 
 Spark keeps the work of the tasks in its plan, in Java's memory and in every message that starts a
-task: a million captures, which a survey has to know, would be 100 MB in each.
+task. A survey has to know all captures, and a million of them would be 100 MB in each place.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
 
 
 LARGEST_WORK: Final = 1 << 18
-"""Work of at most this many bytes travels with the tasks."""
+"""Work of at most this many bytes is sent with the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftWork:
-    """Work in a file, which each task reads."""
+    """Work that was written to a file, which each task reads."""
 
     directory: OutputDirectory
     name: str
@@ -73,8 +74,8 @@ class LeftWork:
         packed = self.directory.read(self.name)
         if hashlib.sha256(packed).hexdigest() != self.digest:
             raise AnalysisError(f"{self.name} was written by something else")
-        # The task sent the digest of the file.
-        work = pickle.loads(packed)  # noqa: S301 - our own bytes
+        # The message to the task had the digest of the file.
+        work = pickle.loads(packed)  # noqa: S301 - we wrote these bytes ourselves
         del packed
         return work(number, task_output)
 
@@ -83,32 +84,33 @@ R = TypeVar("R")
 
 _LOGGER: Final = logging.getLogger("flexwire")
 
-# The result of a task goes through Java and stays in the driver's memory.
+# The result of a task passes through Java and stays in the driver's memory.
 LARGEST_VALUE: Final = 1 << 20
 MOST_TASKS: Final = 20_000
-"""An action should have at most this many tasks: the driver holds each one's list of files."""
+"""An action should have at most this many tasks, because the driver holds a list of files for each.
+"""
 _RESULTS: Final = "_results"
-# Spark hides the values of options with this word in printed plans.
+# Spark hides the values of options whose names contain this word in printed plans.
 _OPTION: Final = "secret"
-# Jobs of several threads set and restore the environment of one context.
+# Jobs of several threads change and restore the environment of the same context.
 _ENVIRONMENT: Final = lock_over_forks()
-_ENTRY: Final = struct.Struct(">qq")  # the task's number and how many bytes follow
+_ENTRY: Final = struct.Struct(">qq")  # the task's number, and how many bytes follow
 
 
 def run_tasks(
     spark: SparkSession, count: int, work: Callable[[int, TaskOutput], R], task_output: TaskOutput
 ) -> list[CommittedTask[R]]:
-    """Run ``work(number, output)`` for each number below ``count``, each as one task of Spark.
+    """Run ``work(number, output)`` as one Spark task for each number below ``count``.
 
     ``work`` must be picklable (a function of a module, or a `functools.partial` of one). It writes
     files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1 MiB. A
     task may run more than once, even twice at the same time. The result has one entry for each
-    number, in order: the files and the value of the one attempt that counts. `settle` removes the
-    files that no entry names. Tasks use the catalog of this process. The log says how many tasks
-    ran without kernels.
+    number, in order: the files and the value of the attempt that counts. `settle` removes the files
+    that no entry names. Tasks use the catalog of this process. The log says how many tasks ran
+    without kernels.
 
-    Raises Spark's error if a task fails after all its attempts. Files that were written until then
-    stay, and the caller who made the directory removes them.
+    Raises Spark's error if a task fails after all its attempts. Files that were written before the
+    error stay, and the caller who made the directory removes them.
     """
     if count == 0:
         return []
@@ -127,14 +129,14 @@ def run_tasks(
 
 
 def _run_as_rdd(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[int, bytes]]:
-    """Run the tasks as one job of an RDD, each number in a partition of its own."""
+    """Run the tasks as one job of an RDD, with each number in its own partition."""
     context = spark.sparkContext
     tasks = context.parallelize(range(count), count).map(job.task)
     with _ENVIRONMENT:
         before = dict(context.environment)
         context.environment.update({**KEEPS_MEMORY, **before})
         try:
-            # Giving the RDD a name creates it in Java, with the current environment.
+            # Setting the RDD's name creates it in Java, with the current environment.
             tasks.setName("flexwire")
         finally:
             context.environment.clear()
@@ -176,12 +178,12 @@ def _interruptible(
     interrupt: Callable[[str], object],
     remove: Callable[[str], object],
 ) -> Iterator[None]:
-    """Cancel the running tasks when the caller is interrupted, because their results are unused."""
+    """Cancel the running tasks if the caller is interrupted, because nobody uses their results."""
     add(tag)
     try:
         yield
     except BaseException:
-        # If Java has ended, the tasks have ended too.
+        # If Java has ended, its tasks have ended too.
         with suppress(Exception):
             interrupt(tag)
         raise
@@ -199,7 +201,7 @@ def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[Commi
         tasks[number] = packed
     if sorted(tasks) != list(range(count)):
         raise AnalysisError(f"{len(tasks)} of {count} tasks were committed")
-    # They are signed with a key that only this action's tasks and its commit have.
+    # The results are signed with a key that only this action's tasks and its commit have.
     packed_tasks = map(tasks.pop, range(count))
     committed: list[CommittedTask[Any]] = [*map(pickle.loads, packed_tasks)]
     check_owners(committed)
@@ -207,14 +209,14 @@ def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[Commi
 
 
 def _pickled(value: object) -> bytes:
-    # Unlike Python's own pickle, it can pickle functions from a notebook.
+    # Unlike Python's own pickle, cloudpickle can pickle functions from a notebook.
     packed: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]  # it has no types
     return packed
 
 
 @dataclass(frozen=True, slots=True)
 class _TaskJob:
-    """The work of one action, which travels to its tasks and to its commit."""
+    """The work of one action, which is sent to its tasks and to its commit."""
 
     carried: PackedCatalog | None
     work: Callable[[int, TaskOutput], object]
@@ -232,7 +234,7 @@ class _TaskJob:
         return f"{_RESULTS}/{self.tag}"
 
     def task(self, number: int) -> tuple[int, bytes]:
-        """Do a task, and return its message."""
+        """Run a task, and return its message."""
         return number, self.run(number)
 
     @property
@@ -240,21 +242,21 @@ class _TaskJob:
         return f"{self.results}-work"
 
     def with_work_in_file(self) -> _TaskJob:
-        """Return the same job with its work in a file, if the work is too large to travel."""
+        """Return the same job with its work in a file, if the work is too large to be sent."""
         if len(packed := _pickled(self.work)) <= LARGEST_WORK:
             return self
         return replace(self, work=LeftWork.leave(packed, self.directory, self.work_file))
 
     def run(self, number: int) -> bytes:
-        """Do a task, and return its files and its value, pickled."""
+        """Run a task, and return its files and its value, pickled."""
         use_packed_catalog(self.carried)
         output = TaskOutput(self.directory, arrange=self.arrange, constants=self.constants)
         with output.open_attempt(number) as task_output:
             try:
                 value = self.work(number, task_output)
             except MemoryError as error:
-                # As long as the frames of the work hold their objects, PySpark itself has no memory
-                # left to report the error, and the worker ends without a message.
+                # While the stack frames of the work hold their objects, PySpark has no memory left
+                # to report the error, and the worker ends without a message.
                 traceback.clear_frames(error.__traceback__)
                 raise MemoryError(f"task {number}: {error}") from None
         size = len(_pickled(value))
@@ -268,12 +270,12 @@ class _TaskJob:
         )
 
     def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
-        """Leave the committed results for the caller, signed."""
+        """Write the committed results, with a signature, for the caller."""
         data = b"".join(_ENTRY.pack(number, len(task)) + task for number, task in tasks)
         self.directory.write(self.results, self._signature(data) + data)
 
     def read_results(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the results that `leave` left."""
+        """Yield the results that `leave` wrote."""
         size = hashlib.sha256().digest_size
         signature, rest = data[:size], memoryview(data)[size:]
         if not hmac.compare_digest(signature, self._signature(rest)):
@@ -290,22 +292,22 @@ class _TaskJob:
 
 
 class TasksDataSource(DataSource):
-    """A data sink for Spark; each row is the number of a task."""
+    """A data sink for Spark, in which each row is the number of a task."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name by which `run_tasks` calls it."""
+        """Return the name that `run_tasks` uses for this sink."""
         return "flexwire_tasks"
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002, FBT001 - PySpark's own signature
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002, FBT001 - PySpark requires this signature
         """Return the writer of the job that is in the options."""
-        # It comes from `run_tasks`, in Spark's own way for pickled objects.
-        return _TasksWriter(pickle.loads(base64.b64decode(self.options[_OPTION])))  # noqa: S301 - our own bytes
+        # `run_tasks` made these bytes, in Spark's own way for pickled objects.
+        return _TasksWriter(pickle.loads(base64.b64decode(self.options[_OPTION])))  # noqa: S301 - we wrote these bytes ourselves
 
 
 @dataclass(frozen=True)
 class _TasksMessage(WriterCommitMessage):
-    """The results of the tasks of one partition, pickled: a commit needs none of its types."""
+    """The pickled results of the tasks of one partition; a commit needs none of their types."""
 
     tasks: tuple[tuple[int, bytes], ...]
 

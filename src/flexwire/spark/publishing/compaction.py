@@ -1,17 +1,18 @@
-"""Joins the small files of a table that the ranges of a capture leave into large ones.
+"""Joins the small files that the ranges of a capture write for a table into large ones.
 
 ```
 a range's task ─▶ _parts/<table>/…     small, to be joined ─▶ tables/<table>/…
                ─▶ tables/<table>/…     large enough as it is
 ```
-Parts are not in the tables before they are joined, so no reader finds a row twice. That holds if
-the driver is killed in the middle, and if an attempt that does not count writes its part again
-after everything is published. The sizes and ranges of the parts alone decide which are joined, and
-so also the names and bytes of the results. Only parts of one directory become one file.
+Parts are not in the tables until they are joined, so no reader finds a row twice. This is true even
+if the driver is killed in the middle, or if an attempt that does not count writes its part again
+after everything is published. Only the sizes and ranges of the parts decide which parts are joined.
+They therefore also decide the names and bytes of the results. Only parts of the same directory are
+joined into a file.
 
-Joined rows are decoded and written twice. So at most a third of the bytes of all tables is joined,
-the smallest files first. Other parts, and tables with few files, go into the table as they are.
-Ranges are so large that the tables with most of the bytes need no joining.
+Joined rows are decoded and written twice. At most a third of the bytes of all tables is therefore
+joined, the smallest files first. Other parts, and tables with few files, become files of the table
+unchanged. Ranges are large enough that the tables with most of the bytes need no joining.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ TASK_BYTES: Final = 1 << 30
 """A task joins parts of about this many bytes."""
 
 LEAST_PARTS: Final = 8
-"""A table with fewer files is not changed: joining takes half as long as making the files."""
+"""A table with fewer files is not changed, because joining takes half as long as making the files.
+"""
 
-# At most one part in this many of all tables' bytes is written again.
+# No more than this fraction of the bytes of all tables is written again.
 _REWRITTEN: Final = 3
 _PLAN: Final = "_plan"
 
@@ -48,7 +50,7 @@ _PLAN: Final = "_plan"
 def compact(
     spark: SparkSession, committed: Iterable[CommittedTask[Any]], task_output: TaskOutput
 ) -> Iterator[WrittenFile]:
-    """Bring all parts that tasks committed into the tables; return all files that belong there.
+    """Move all parts that tasks committed into the tables; return all files that belong there.
 
     If no parts have to be joined, no task runs. The parts stay until `remove_parts`.
     """
@@ -74,7 +76,7 @@ def remove_parts(directory: OutputDirectory) -> None:
 def _part_groups(
     committed: Iterable[CommittedTask[Any]], tables: list[Iterable[WrittenFile]]
 ) -> list[PartGroup]:
-    """Return the runs of all parts; ``tables`` get the files that are already in place."""
+    """Return all parts as groups; put the files that are already in place into ``tables``."""
     groups: list[PartGroup] = []
     growing: dict[str, PartGroup] = {}
     for task in committed:
@@ -85,7 +87,8 @@ def _part_groups(
             folder, _, name = file.name.removeprefix(f"{PARTS}/").rpartition("/")
             prefix, number, sequence = name.removesuffix(".parquet").split("-")
             group = growing.get(folder)
-            # Cut only between two ranges, because the names of a group's files contain its ranges.
+            # Groups end only between two ranges, because the names of a group's files contain its
+            # ranges.
             if group is None or (group.size >= TASK_BYTES and group.span[1] != int(number)):
                 group = growing[folder] = PartGroup(file.table, folder, prefix)
                 groups.append(group)
@@ -96,7 +99,7 @@ def _part_groups(
 def _choose(
     groups: list[PartGroup], tables: list[Iterable[WrittenFile]]
 ) -> tuple[list[PartGroup], list[PartGroup]]:
-    """Return the runs to join, and the runs whose parts stay as they are."""
+    """Return the groups to join, and the groups whose parts stay as they are."""
     total = sum(group.size for group in groups) + sum(
         file.size for files in tables for file in files
     )
@@ -123,7 +126,7 @@ def _rename_parts(
 
 
 def _plan(groups: list[PartGroup], directory: OutputDirectory) -> int:
-    """Write down the work of each task; return the number of tasks."""
+    """Write the work of each task to a file; return the number of tasks."""
     tasks: list[list[PartGroup]] = []
     size = TASK_BYTES
     for group in groups:
@@ -142,7 +145,7 @@ def _plan_of(number: int) -> str:
 
 
 def _work(number: int, task_output: TaskOutput) -> None:
-    # The driver of this analysis wrote it, in a directory of its own.
-    groups: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - our own bytes
+    # The driver of this analysis wrote these bytes, in the analysis's own directory.
+    groups: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - we wrote these bytes ourselves
     for group in groups:
         write_group(group, task_output)

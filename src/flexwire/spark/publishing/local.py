@@ -1,4 +1,4 @@
-"""An analysis is written beside the existing output, and replaces it as a whole when it is done.
+"""An output on this machine: written next to the existing one, and then put in its place.
 
 ```
 OUT/_flexwire.lock              held by the analysis that is under way
@@ -7,8 +7,8 @@ OUT/_flexwire-unfinished-…/     what it has written until now, for its owner a
     old/                        what was published before, while it is being replaced
     placing                     exists once all of the old output is in old/
 ```
-The next analysis removes the files of a killed one: while it holds the lock, no other analysis is
-running. If the killed one was replacing a complete output, that output is restored first.
+The next analysis removes the files of a killed one. While it holds the lock, no other analysis is
+running. If the killed analysis was replacing a complete output, that output is restored first.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ if TYPE_CHECKING:
 
 # Spark ignores names that begin with an underscore.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
-# The tables come before the files made from them, so a reader who finds a report finds all.
+# The tables are moved before the files made from them, so a reader who finds a report also finds
+# the tables.
 PARTS = (
     *(f"tables/{name}" for name in (*TABLES, ANSWERS)),
     *(ANSWERS, AUDIT_CSV, AUDIT_JSON, FACTS, REPORT),
 )
 _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
 _PLACING = "placing"
-# Java outlives a killed analysis for a moment, and keeps writing.
+# After an analysis is killed, its Java runs on for a moment and keeps writing.
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
 
@@ -62,12 +63,12 @@ class LocalStaging(Staging):
 
     @property
     def new(self) -> Path:
-        """The directory for files to publish, each at the place that it will have in ``out``."""
+        """The directory for files to publish, each with the name that it will have in ``out``."""
         return self.directory / "new"
 
     @property
     def files(self) -> OutputDirectory:
-        """The same directory, for tasks that put files there."""
+        """The same directory, as the place where tasks put files."""
         return OutputDirectory(str(self.new))
 
     @property
@@ -78,10 +79,9 @@ class LocalStaging(Staging):
     def publish(self) -> None:
         """Replace the content of ``out`` with the content of `new`, by renaming.
 
-        At every moment a reader finds the complete old output, the complete new one, or one that is
-        not marked as complete. A reader never finds a part of one beside a part of the other. If
-        this fails, the old output is restored. If it is killed, the next analysis restores the old
-        output.
+        At any moment a reader finds the complete old output, the complete new output, or an output
+        that is not marked as complete. A reader never finds parts of both. If this fails, the old
+        output is restored. If the process is killed, the next analysis restores the old output.
         """
         make_tree_private(self.new)
         out, old = Path(self.out.url), self.directory / "old"
@@ -94,8 +94,8 @@ class LocalStaging(Staging):
         try:
             make_private_directory(tables)
             if not (tables / MARKER).exists():
-                # The marker goes first, because an unfinished directory must be recognizable as
-                # flexwire's.
+                # The marker is written first, because an unfinished directory must be recognizable
+                # as flexwire's.
                 placed.insert(0, (self.new / _MARKER, out / _MARKER))
             for moves in (retired, placed):
                 if moves is placed:
@@ -115,13 +115,13 @@ class LocalStaging(Staging):
 
 
 def move(source: Path, target: Path) -> None:
-    """Rename, within one file system."""
+    """Rename a file or directory within one file system."""
     source.rename(target)
 
 
 @contextmanager
 def local_staging(out: Path) -> Iterator[LocalStaging]:
-    """Make a place for one analysis into ``out``, and remove it with its content at the end.
+    """Provide a place for one analysis into ``out``, and remove it with its content at the end.
 
     Raises `FlexwireError` if another analysis into ``out`` is running, if ``out/tables`` or
     ``out/answers`` holds files that flexwire did not write, or if the files of a killed analysis
@@ -163,13 +163,13 @@ def sweep(out: Path) -> None:
 def _bring_back(out: Path, unfinished: Path) -> None:
     """Restore the complete output that a killed analysis was replacing, if there is one.
 
-    If this is killed too, the next analysis continues it.
+    If this process is killed too, the next analysis completes the work.
     """
     old, placing = unfinished / "old", unfinished / _PLACING
     if os.path.lexists(out / _SUCCESS) or not os.path.lexists(old / _SUCCESS):
         return
     if placing.exists():
-        # All parts that are in place belong to the new output, which is incomplete.
+        # All parts that are already in place belong to the new output, which is incomplete.
         for part in PARTS:
             if os.path.lexists(out / part):
                 move(out / part, unfinished / "new" / part)
@@ -193,7 +193,7 @@ def _remove(unfinished: Path) -> None:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Hold the lock of an output; `FlexwireError` if another analysis into it is running."""
+    """Hold the lock of an output; raise `FlexwireError` if another analysis into it is running."""
     path = out / LOCK
     lock = _lock(path)
     while not _is_at(lock, path):
@@ -210,7 +210,7 @@ def locked(out: Path) -> Iterator[None]:
 def _lock(path: Path) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:
-        # The lock is released when its process ends, however it ends.
+        # The lock is released when its process ends, whatever the reason.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)

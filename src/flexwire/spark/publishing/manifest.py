@@ -1,6 +1,6 @@
-"""The list of the files of an analysis's tasks, which depend on their input alone.
+"""The list of the files of an analysis's tasks, which depend only on the tasks' input.
 
-So a task that runs twice writes the same files. Only the files that its manifest names count.
+A task that runs twice therefore writes the same files. Only the files in its manifest count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DIGEST_LETTERS = 16
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that a task finished: its name below the output, and its content."""
+    """A file that a task finished: its name below the output, its table, size, rows and digest."""
 
     name: str
     table: str
@@ -60,8 +60,8 @@ class WrittenFiles(Sequence[WrittenFile]):
         return self._count
 
     def __iter__(self) -> Iterator[WrittenFile]:
-        # Packed in this process, or signed by a task.
-        rows = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - our own bytes
+        # The bytes were packed in this process, or signed by a task.
+        rows = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - we wrote these bytes ourselves
         return (WrittenFile(*row) for row in rows)
 
     @overload
@@ -80,9 +80,9 @@ class WrittenFiles(Sequence[WrittenFile]):
 
 @dataclass(frozen=True, slots=True)
 class CommittedTask(Generic[T]):
-    """The one attempt of a task that counts: its files, and the value that its work returned.
+    """The attempt of a task that counts: its files, and the value that its work returned.
 
-    A task without kernels took many times as long.
+    ``has_kernels`` is false for a task that ran without kernels, and so took many times as long.
     """
 
     number: int
@@ -92,8 +92,9 @@ class CommittedTask(Generic[T]):
 
 
 def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
-    """Raise `AnalysisError` if two tasks have written the same file; digests stand for names."""
-    # Eight bytes for each of a million names. Names are compared only if these are the same.
+    """Raise `AnalysisError` if two tasks have written the same file, found by digests of names."""
+    # This keeps eight bytes for each of a million names. Names are compared only if these bytes are
+    # equal.
     hashes = np.sort(
         np.fromiter((hash(file.name) for task in committed for file in task.files), np.int64)
     )
@@ -113,7 +114,7 @@ def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
 
 
 def part_name(digest: str, number: int, part: int) -> str:
-    """Name the ``part``-th file of a table that range ``number`` of an input writes.
+    """Return the name of the ``part``-th file of a table that range ``number`` of an input writes.
 
     >>> part_name("9f86d081884c7d659a2feaa0c55ad015", 12, 0)
     '9f86d081884c7d65-000012-0000.parquet'
@@ -122,7 +123,7 @@ def part_name(digest: str, number: int, part: int) -> str:
 
 
 def joined_name(digest: str, first: int, last: int, part: int) -> str:
-    """Name the ``part``-th file that joins the files of ranges ``first`` to ``last``.
+    """Return the name of the ``part``-th file that joins the files of ranges ``first`` to ``last``.
 
     >>> joined_name("9f86d081884c7d659a2feaa0c55ad015", 0, 12, 1)
     '9f86d081884c7d65-000000-000012-0001.parquet'
@@ -135,11 +136,11 @@ def settle(
     written_files: Iterable[WrittenFile],
     other_tables: Collection[str] = (),
 ) -> None:
-    """Leave exactly the given files in the tables below ``place``, before it is published.
+    """Leave only the given files in the tables below a directory, before it is published.
 
-    Other files there come from attempts that do not count, and are removed. Exempt are the tables
-    in ``others``, which other code writes, and names with a leading underscore. Raises
-    `AnalysisError` if a file is missing or has another size.
+    Other files there come from attempts that do not count, and are removed. Tables in
+    ``other_tables``, which other code writes, and names with a leading underscore are not touched.
+    Raises `AnalysisError` if a file is missing or has another size.
     """
     expected = {file.name: file.size for file in written_files}
     orphans = []
@@ -162,15 +163,15 @@ def settle(
             "removes files from it"
         )
     directory.remove(orphans)
-    # No reader waits for an attempt that still writes.
+    # No reader has to wait for an attempt that is still writing.
     directory.sweep(datetime.max.replace(tzinfo=UTC))
 
 
 def check_there(path: Path) -> None:
-    """Raise `FlexwireError` if this process does not see the directory of a place.
+    """Raise `FlexwireError` if this process does not see an existing directory.
 
-    A newly created directory would be one that nobody reads: the analysis is over, or this machine
-    does not share the directory.
+    Nobody would read a newly created directory: either the analysis is over, or this machine does
+    not share the directory.
     """
     if not path.is_dir():
         raise FlexwireError(
@@ -182,7 +183,7 @@ def check_there(path: Path) -> None:
 def write_there(directory: OutputDirectory, name: str, data: bytes) -> None:
     """Write a whole file for a task. Raises `FlexwireError` if the directory of the place is gone.
 
-    An attempt that does not count may still run after the analysis is over.
+    An attempt that does not count may still be running after the analysis is over.
     """
     if directory.path is not None:
         check_there(directory.path)

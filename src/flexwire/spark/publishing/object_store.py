@@ -1,4 +1,4 @@
-"""An analysis in an object store, in which nothing can be renamed, least of all a whole prefix.
+"""The output of an analysis in an object store, where files and prefixes cannot be renamed.
 
 ```
 OUT/runs/<run>/                 what one analysis writes: tables/, facts.json, report.html, …
@@ -6,12 +6,14 @@ OUT/_staging/<run>              that it began; there until its files are removed
 OUT/current.json                which run is the output, and which one was before it
 ```
 Every file is written once, in its final place, and one PUT of `current.json` publishes all files. A
-reader that begins with it finds one output, the old or the new. Copying to fixed names would cost
-every byte again, and readers would see a mixture while the copy runs.
+reader that begins with `current.json` finds one output, either the old or the new one. Copying
+files to fixed names would transfer every byte again, and readers would see a mixture during the
+copy.
 
-A store has no locks. Two analyses at once write to different names, and the last one to publish is
-the output. A later analysis removes the files of a killed one, once nothing was written there for a
-day. It removes an output after the next but one, so that its readers have the time to finish.
+A store has no locks. Two analyses at the same time write to different names, and the last one to
+publish becomes the output. A later analysis removes the files of a killed one if nothing was
+written there for a day. It removes an output only after two newer ones are published, so that the
+output's readers have time to finish.
 """
 
 from __future__ import annotations
@@ -41,16 +43,17 @@ if TYPE_CHECKING:
 
     from flexwire.storage.output_directory import OutputDirectory
 
-# Longer than a task takes from its first byte to its first file.
+# This is longer than a task takes from its first byte to its first file.
 ABANDONED_SECONDS: Final = 24 * 60 * 60
 STAGING: Final = "_staging"
 
 
 @dataclass(frozen=True)
 class RunStaging(Staging):
-    """The files of one analysis, as a run of its own in their final place.
+    """The files of one analysis, written as a separate run in their final place.
 
-    ``kept`` has the run once it may be in the output. From then on its files stay in any case.
+    ``kept`` contains the run once the run may be part of the output. From then on its files stay,
+    whatever happens.
     """
 
     run: str
@@ -64,9 +67,10 @@ S = TypeVar("S", bound=RunStaging)
 def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
-    """Begin a run in ``out``, which ``make`` makes by its name. If it is not kept, it is removed.
+    """Begin a run in ``out``; ``make`` makes it from its name. If it is not kept, it is removed.
 
-    ``_staging`` names it before its first file is written, so that leftovers can be found.
+    The run is listed in ``_staging`` before its first file is written, so that leftovers can be
+    found.
     """
     run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
     out.write(f"{STAGING}/{run}", b"")
@@ -76,7 +80,7 @@ def begin_run(
         yield staging
     except BaseException:
         # A failed write may still have succeeded, and a later read may still return the old
-        # content. If the write did fail, or if removing fails too, a later analysis removes the
+        # content. If the write did fail, or if the removal fails too, a later analysis removes the
         # run.
         if staging is None or not staging.committed_runs:
             with suppress(Exception):
@@ -92,16 +96,16 @@ class StoreStaging(RunStaging):
 
     @property
     def files(self) -> OutputDirectory:
-        """The directory for files to publish, each at the place that it has in the output."""
+        """The directory for files to publish, each with its name in the output."""
         return self.out.child(f"{RUNS}/{self.run}")
 
     @property
     def published(self) -> Output:
-        """The output to read at the end, which is in the same place."""
+        """The output to read at the end, which is in the same place as `files`."""
         return Output(self.files)
 
     def publish(self) -> None:
-        """Make this run the output, once all its files and its marker are there."""
+        """Make this run the output, once all its files and its marker are written."""
         if not self.files.exists(f"tables/{SUCCESS}"):
             where = self.files.child("tables")
             raise FlexwireError(f"{where} is unfinished, as it has no {SUCCESS}")
@@ -116,7 +120,7 @@ class StoreStaging(RunStaging):
 def store_staging(
     out: OutputDirectory, abandoned: float = ABANDONED_SECONDS
 ) -> Iterator[StoreStaging]:
-    """Make a place for one analysis into ``out``; unpublished files are removed at the end."""
+    """Provide a place for one analysis into ``out``; remove unpublished files at the end."""
 
     def make(run: str) -> StoreStaging:
         sweep(out, run, abandoned)
@@ -130,7 +134,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
     """Remove the files that finished analyses left in ``out``."""
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     if own not in began:
-        # The listing is older than this analysis, and has no time to compare with.
+        # The listing is older than this analysis, and has no time for a comparison.
         return
     current = current_run(out)
     kept_runs = {own, current.get("run"), current.get("before")}
@@ -138,10 +142,11 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
         if run in kept_runs or not RUN.fullmatch(run):
             continue
         if not current and out.child(f"{RUNS}/{run}").exists(f"tables/{SUCCESS}"):
-            # It may be the output: a missing current.json in the store's response is not proof.
+            # This run may be the output: if the store reports no current.json, that is no proof
+            # that there is none.
             continue
         newest = max([first, *(entry.modified for entry in out.entries(f"{RUNS}/{run}/"))])
-        # By the store's own clock, because this machine's clock may differ.
+        # The store's own clock is used, because this machine's clock may differ.
         if (began[own] - newest).total_seconds() > abandoned:
             _remove(out, run)
 
@@ -150,5 +155,5 @@ def _remove(out: OutputDirectory, run: str) -> None:
     files = out.child(f"{RUNS}/{run}")
     files.remove([entry.name for entry in files.entries("")])
     files.sweep(datetime.max.replace(tzinfo=UTC))
-    # This comes last, so that the rest is found again if this process is ended.
+    # This comes last, so that the remaining files are found again if this process is ended.
     out.remove([f"{STAGING}/{run}"])

@@ -1,4 +1,4 @@
-"""The place where an analysis writes until everything appears at once, and the forms of output.
+"""The place where an analysis writes before it publishes, and the forms of output.
 
 | | on this machine | in a store |
 |---|---|---|
@@ -56,7 +56,7 @@ def to_format(
     catalog: object = None,
     register: object = None,
 ) -> OutputOptions:
-    """Return the format of tables; `ArgumentError` for options that exclude each other."""
+    """Return the format of tables; raise `ArgumentError` for options that exclude each other."""
     named, added = to_text(format, "format"), to_flag(append, "append")
     if named not in FORMATS:
         raise refuse("format", "'parquet', 'delta' or 'iceberg'", format)
@@ -79,10 +79,10 @@ class Staging(ABC):
     """The staging area of one analysis into ``out``, until `publish`.
 
     If tables grow and already have all of the input, ``known_run`` is the earlier analysis that
-    added it. Then the analysis does nothing. ``known_files`` are the names of files that the tables
-    already have, beside new ones. ``growing_files`` are those of files that are still being
-    written. ``next_offsets`` are the offsets at which logs continue; None if all of a log is read.
-    ``read_until`` takes the next offsets after those that this analysis has read of logs.
+    added it. The analysis then does nothing. ``known_files`` are the names of the input files that
+    the tables already have. ``growing_files`` are the names of files that are still being written.
+    ``next_offsets`` are the offsets at which logs continue; None if logs are read from their start.
+    ``read_until`` gets the offsets after the last one that this analysis has read of each log.
     ``continuation`` is given if captures continue from one analysis to the next.
     """
 
@@ -97,7 +97,7 @@ class Staging(ABC):
     @property
     @abstractmethod
     def files(self) -> OutputDirectory:
-        """The place where tasks and the driver put files, each by its name in the output."""
+        """The place where tasks and the driver put files, under their names in the output."""
 
     @property
     @abstractmethod
@@ -106,11 +106,11 @@ class Staging(ABC):
 
     @abstractmethod
     def publish(self) -> None:
-        """Make the files the output, all at once."""
+        """Make all files the output, in one step."""
 
     @cached_property
     def task_output(self) -> TaskOutput:
-        """The place where tasks hand over their files."""
+        """The place where tasks put their finished files."""
         return TaskOutput(self.files)
 
     @property
@@ -127,6 +127,6 @@ class Staging(ABC):
         return Facts.from_json(json.loads(self.published.read(FACTS)))
 
     def remove_unnamed(self) -> None:
-        """Remove files that attempts that do not count wrote after the tables were settled."""
+        """Remove the files that late attempts wrote after the tables were settled."""
         if leftover := [entry.name for entry in self.files.entries("_")]:
             self.files.remove(leftover)

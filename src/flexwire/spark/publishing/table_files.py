@@ -1,7 +1,7 @@
-"""The files that a task writes, one for each table, and how small ones are joined.
+"""The files that a task writes (one for each table), and how small files are joined.
 
-Only the files that their tasks reported are read, checked by size and crc32c. The same run gives
-the same files.
+Only files that a task reported are read. Their size and crc32c are checked. The same run always
+writes the same files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 
-# Fetching a small file from a store is mostly waiting. Fetched files wait in memory.
+# Fetching a small file from a store takes mostly waiting. Fetched files are held in memory.
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
@@ -60,13 +60,13 @@ def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) ->
 WHOLE_BYTES: Final = 128 << 20
 """A file of this many bytes is large enough."""
 
-# Another file is begun if at least this many times that size is left, estimated by the ratio so
-# far.
+# A new file is begun if the rest is at least this many times the full size, estimated by the ratio
+# so far.
 _SURE_OF_ANOTHER = 1.25
 
 
 class TablePart(NamedTuple):
-    """One file that a range wrote: its range, its number among the range's files, and the file."""
+    """One file that a range wrote: the range, the file's number in the range, and the file."""
 
     number: int
     place: int
@@ -75,7 +75,7 @@ class TablePart(NamedTuple):
     crc32c: int
 
 
-# A day of traffic has a million parts, all held by the driver.
+# A day of traffic has a million parts, and the driver holds all of them.
 _PART: Final = struct.Struct("<IHIQI")
 
 
@@ -99,7 +99,7 @@ class PartGroup:
         self.size += file.size
 
     def parts(self) -> Iterator[TablePart]:
-        """Yield the parts, in order."""
+        """Yield the parts in order."""
         return map(TablePart._make, _PART.iter_unpack(self._parts))
 
     def name(self, part: TablePart) -> str:
@@ -107,18 +107,18 @@ class PartGroup:
         return f"{self.prefix}-{part.number:06d}-{part.place:04d}.parquet"
 
     def source(self, part: TablePart) -> str:
-        """Return the place of a part."""
+        """Return the path of a part."""
         return f"{PARTS}/{self.folder}/{self.name(part)}"
 
     @property
     def span(self) -> tuple[int, int]:
-        """Its first and its last range."""
+        """The first and the last range of the group."""
         last = len(self._parts) - _PART.size
         return _PART.unpack_from(self._parts)[0], _PART.unpack_from(self._parts, last)[0]
 
 
 def write_group(group: PartGroup, task_output: TaskOutput) -> None:
-    """Bring the parts of a run into their table: joined, or each as it is."""
+    """Move the parts of a group into their table: joined, or each part unchanged."""
     if group.is_joined:
         _Joiner(group, task_output).join()
         return
@@ -134,7 +134,7 @@ def _put(group: PartGroup, task_output: TaskOutput, local: Path, rows: int) -> N
 
 
 class _Joiner:
-    """Joins the parts of a run into as few files as are large enough."""
+    """Joins the parts of a group into as few files as possible, each large enough."""
 
     def __init__(self, group: PartGroup, task_output: TaskOutput) -> None:
         self._group = group
@@ -144,7 +144,7 @@ class _Joiner:
         self._rows = 0
 
     def join(self) -> None:
-        """Write the files, and hand them over."""
+        """Write the files, and hand them over to the task's output."""
         number = 0
         while self._left:
             local = self._task_output.scratch / joined_name(
@@ -174,7 +174,7 @@ class _Joiner:
         return writer.rows
 
     def _is_done(self, bytes_written: int, bytes_read: int) -> bool:
-        """Return whether a file is large enough, and the rest of the parts fills another one."""
+        """Return whether a file is large enough, and the remaining parts fill another file."""
         rest = (self._left - bytes_read) * bytes_written / bytes_read
         return bytes_written >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
 
@@ -208,7 +208,7 @@ def write_one_file(
     batches: Iterable[pa.RecordBatch],
     constants: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a table of one file with this name to a place; for the driver."""
+    """Write a table that is one file of this name to a directory; only the driver calls this."""
     with tempfile.TemporaryDirectory() as scratch:
         local = Path(scratch, Path(name).name)
         with TableWriter(local, schema, constants) as writer:
@@ -218,10 +218,10 @@ def write_one_file(
 
 
 class TableFiles:
-    """The files that a task writes, one for each table and all with one name; put at the end.
+    """The files that a task writes, one for each table and all with one name, placed at the end.
 
     If the task is one of several that write a part of each table, small files are joined later.
-    ``origins`` are those of `TableWriter`, and may be given until the first row.
+    ``origins`` are those of `TableWriter`, and may be set until the first row is written.
     """
 
     def __init__(self, task_output: TaskOutput, name: str, *, is_part: bool = False) -> None:
@@ -249,7 +249,7 @@ class TableFiles:
         self.begin(table, rows.schema).write(rows)
 
     def begin(self, table: str, columns: pa.Schema) -> TableWriter:
-        """Return the writer of a table; its file then exists even without a row."""
+        """Return the writer of a table; its file is written even if it has no rows."""
         writer = self._open.get(table)
         if writer is None:
             writer = self._stack.enter_context(

@@ -1,8 +1,8 @@
-"""The place for the finished files of a task. Each file is placed whole, and recorded.
+"""The place for the finished files of a task. Each file is moved there whole, and recorded.
 
-A file is written in the attempt's own directory and placed by one rename or one PUT, under a name
-that depends on its input alone. An attempt that is killed leaves only files that a later attempt
-writes again with the same bytes, or that no manifest names.
+A file is written in the attempt's own directory, and placed by one rename or one PUT. Its name
+depends only on its input. An attempt that is killed leaves only files that no manifest names, or
+that a later attempt writes again with the same bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Arrange = Callable[[Path, str, str, int], Iterable[tuple[Path, str, int]]]
 
 
 def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[Path, str, int]]:
-    """Keep the file as one file."""
+    """Return the file unchanged, as one file."""
     return ((local, name, rows),)
 
 
@@ -47,8 +47,8 @@ class TaskOutput:
 
     ``place`` is the directory of the output. ``scratch`` is this attempt's own directory for
     unfinished files. It is on the output's file system, if the output is on one, and is removed
-    when the attempt is over. ``arrange`` decides which files a finished file becomes. One that
-    ``keeps_files`` knows at the end all files that tasks have written. ``constants`` are columns
+    when the attempt is over. ``arrange`` decides which files a finished file becomes. A place that
+    ``keeps_files`` knows all files that tasks have written at the end. ``constants`` are columns
     that are added to all files.
     """
 
@@ -61,9 +61,9 @@ class TaskOutput:
     constants: dict[str, str] = field(default_factory=dict)
 
     def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
-        """Yield the files that tasks have written; `files` has them afterwards, if it keeps them.
+        """Yield the files that tasks have written, and keep them in `files` if it ``keeps_files``.
 
-        `counts` then has the number of files of each table, whether they are kept or not.
+        Afterwards `counts` has the number of files of each table, in any case.
         """
         for file in files:
             self.counts[file.table] += 1
@@ -76,9 +76,10 @@ class TaskOutput:
     ) -> None:
         """Hand over a file of a table, and remove it from its old path.
 
-        ``name`` must depend on the task's input alone, as with `part_name`, and so must the bytes.
-        ``rows`` are by default the rows in the Parquet file's footer. `arrange` decides which files
-        are placed. A file that still has to be joined goes into another ``folder``, `PARTS`.
+        ``name`` must depend only on the task's input, as with `part_name`, and so must the bytes.
+        By default, ``rows`` is the number of rows in the Parquet file's footer. `arrange` decides
+        which files are placed. A file that will be joined later is put in another ``folder``,
+        `PARTS`.
         """
         count = _rows(local) if rows is None else rows
         for part, part_name, part_rows in self.arrange(local, table, name, count):
@@ -106,7 +107,7 @@ class TaskOutput:
         """Return the output of one attempt of a task."""
         root = self.directory.path
         if root is None:
-            # Spark removes these directories when the executor ends, however its workers end.
+            # Spark removes these directories when the executor ends, whatever ends its workers.
             base = local_directory()
         else:
             check_there(root)
@@ -122,7 +123,7 @@ class TaskOutput:
 
 
 def _rows(local: Path) -> int:
-    # Workers of other jobs need no Parquet.
+    # Workers of other jobs do not need Parquet.
     import pyarrow.parquet as pq  # noqa: PLC0415 - not all workers need it
 
     rows: int = pq.read_metadata(local).num_rows

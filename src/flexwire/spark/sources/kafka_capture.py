@@ -1,7 +1,8 @@
-"""The data source ``kafka-capture``: the content of captures of Kafka traffic, as rows.
+"""The data source ``kafka-capture``, which reads captures of Kafka traffic as rows.
 
-The offset of a stream says how many bytes of each file were read. Spark does not tell a source in
-Python where the checkpoint of its query is, so the state beside it has an option of its own.
+The offset of a stream is the number of bytes that were read of each file. Spark does not tell a
+Python data source where the checkpoint of its query is, so an option of its own says where to keep
+the state.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _BODY, _ERROR = "body", "error"
 
 
 class CaptureRows:
-    """Makes batches of a schema: the names of a table's columns, in any order."""
+    """Converts rows to batches of a schema, which has columns of a table in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema: Final = schema
@@ -67,7 +68,7 @@ class CaptureRows:
 
 
 def _bodies_as_variants(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of a message with the body as a Variant, or with the reason if it is too long."""
+    """Return rows of a message with the body as a Variant, or with an error if it is too long."""
     bodies, reasons = rows[_BODY], rows[_ERROR]
     try:
         variants = struct_variants(bodies)
@@ -96,7 +97,7 @@ NAME: Final = "kafka-capture"
 class KafkaCapture(DataSource):
     """Captures of Kafka traffic: their frames, messages or records, as `flexwire analyze` has them.
 
-    Its nearest relatives in Spark are the sources of files: a directory in, rows out.
+    Spark's file sources are most similar: they read a directory and return rows.
     """
 
     @classmethod
@@ -118,7 +119,7 @@ class KafkaCapture(DataSource):
 
 
 class CaptureReader(DataSourceReader):
-    """Surveys in the process that plans, and decodes in tasks."""
+    """Surveys a capture in the process that plans, and decodes it in tasks."""
 
     def __init__(self, options: CaptureOptions, schema: StructType) -> None:
         self._options = options
@@ -144,7 +145,7 @@ class StretchTask(InputPartition):
 
 
 class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Looks at the files for each batch, on the driver, and decodes in tasks."""
+    """Examines the files for each batch on the driver, and decodes them in tasks."""
 
     def __init__(self, options: CaptureOptions, schema: StructType) -> None:
         self._schema = user_schema(schema, options.columns)
@@ -162,7 +163,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             fails_on_loss=options.fails_on_loss,
             states=None if place is None else StreamStates(OutputDirectory(place)),
         )
-        # The files at the start of a query that ends by itself.
+        # The files that existed when a query that ends by itself started.
         self._last: Offset | None = None
         for name, limit in (
             ("maxBytesPerTrigger", options.bytes_per_trigger),
@@ -176,7 +177,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the largest size of a batch."""
+        """Return the default limit on the size of a batch."""
         options = self._options
         if options.bytes_per_trigger is not None:
             return ReadMaxBytes(options.bytes_per_trigger)
@@ -189,16 +190,16 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Offset:
         """Return the end of the next batch.
 
-        Before PySpark 4.2 no caller passes the start of the batch.
+        Before PySpark 4.2, callers do not pass the start of the batch.
         """
         most: tuple[int | None, int | None] = (None, None)
         if limit is not None and not isinstance(limit, ReadAllAvailable):
-            # Spark passes one limit, but both may be set.
+            # Spark passes one limit, but the options may set both.
             most = self._options.bytes_per_trigger, self._options.files_per_trigger
         return self._follower.latest(start, *most, until=self._last)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember the current files."""
+        """Record which files exist now."""
         self._last = self._follower.latest(None)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
@@ -209,7 +210,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
         begin_task()
-        # If there is nothing to read, Spark runs a task of its own.
+        # If there is nothing to read, Spark runs one task without a partition of ours.
         if isinstance(partition, StretchTask):
             request, row_filter = self._options.request, self._options.row_filter
             with using_packed_catalog(self._options.carried):

@@ -1,13 +1,13 @@
-"""The tasks that read a capture, and the state that a survey keeps for them.
+"""The tasks that read a capture, and the state that the survey keeps for them.
 
-The survey runs in the process that plans the query, which has no Spark: one pass over all files in
-their order. The state of a range travels with its task, and its size is bounded. If it would exceed
+The survey runs in the process that plans the query, without Spark. It is one pass over all files in
+their order. The state of a range is sent with its task, and its size is bounded. If it would exceed
 the bound, ranges are joined (`SurveyStore`).
 
-If the total is too much, each range is joined with the one after it, repeatedly, until it fits. The
-larger ranges equal those of a survey with larger ranges, so one survey is enough. The state at the
-start of a dropped range is removed while the survey runs. The facts about the whole capture are
-joined at the end.
+If the total is too large, each range is joined with the next one, repeatedly, until the total fits.
+Joined ranges equal the ranges of a survey with larger ranges, so one survey is enough. When two
+ranges are joined during the survey, the state between them is removed. Facts about the whole
+capture are combined at the end.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
 
 
 MOST_OF_TASK: Final = 64 << 20
-"""At most this many bytes travel with a task: Spark sends none that has 128 MiB."""
+"""At most this many bytes are sent with a task, because Spark refuses to send 128 MiB."""
 MOST_OF_PLAN: Final = 256 << 20
-"""At most this many bytes travel with all tasks of a query. Java holds them while it runs."""
+"""At most this many bytes are sent with all tasks of a query. Java holds them while it runs."""
 
 
 class SurveyStore:
-    """Takes the entries of a survey by name, and passes them to tasks, compressed."""
+    """Takes the named entries of a survey, and passes them to tasks, compressed."""
 
     def __init__(self) -> None:
-        self._stride = 1  # how many surveyed ranges are joined into one that a task reads
+        self._stride = 1  # how many surveyed ranges are joined into one range that a task reads
         self._seen = 1
         self._size = 0
         self._starts: dict[int, bytes] = {}
         self._others: dict[str, bytes] = {}
 
     def keep(self, name: str, data: bytes) -> None:
-        """Take in the entry with that name."""
+        """Store an entry under a name."""
         if name == range_start_name(1):
-            # If a survey finds that files overlap, it begins anew.
+            # If a survey finds that files overlap, it starts again.
             self._seen, self._size, self._starts = 1, 0, {}
         if name != range_start_name(self._seen):
             self._others[name] = compress(data)
@@ -79,9 +79,9 @@ class SurveyStore:
         self._size = sum(map(len, self._starts.values()))
 
     def ranges(self, surveyed: int) -> dict[int, dict[str, bytes]]:
-        """Return the state for each task by its range; ``surveyed`` is the number of ranges.
+        """Return the state for each task, by its range; ``surveyed`` is the number of ranges.
 
-        Empty if the state is too much for one task with all ranges.
+        The result is empty if the state is too large for one task with all ranges.
         """
         while True:
             ranges = self._joined(surveyed)
@@ -112,7 +112,7 @@ class SurveyStore:
         packed_contexts = [self._others[range_context_name(each)] for each in range(number, end)]
         if len(packed_contexts) == 1:
             return packed_contexts[0]
-        # The survey of this query pickled them.
+        # The survey of this query pickled these entries.
         contexts: list[RangeContext] = [
             pickle.loads(decompress(packed))  # noqa: S301 - our own bytes
             for packed in packed_contexts
@@ -134,7 +134,7 @@ class WholeTask(InputPartition):
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(InputPartition):
-    """A range of a capture, with the survey's entries for it, compressed, by name."""
+    """A range of a capture, with the survey's entries for it, by name and compressed."""
 
     request: AnalysisRequest
     number: int
@@ -142,7 +142,7 @@ class RangeTask(InputPartition):
 
 
 def plan(options: CaptureOptions) -> list[InputPartition]:
-    """Return a task for each range of the capture in some paths."""
+    """Return a task for each range of the capture in the given paths."""
     request = replace(options.request, files=tuple(capture_sources(options.paths)))
     total = sum(
         file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1) for file in request.files

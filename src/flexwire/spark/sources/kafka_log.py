@@ -1,6 +1,6 @@
 """The data source ``kafka-log``: the records of log segments, without a broker.
 
-The offset of a stream is that of Spark's own Kafka source: the next offset of each partition.
+The offset of a stream is like that of Spark's own Kafka source: the next offset of each partition.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ ACCEPTED: Final = {
     "maxOffsetsPerTrigger": "for a stream: the most offsets in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to go on after lost offsets",
 }
-"""Every option and its values."""
+"""Every option, with its possible values."""
 ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
 """Options of Spark's own Kafka source that mean the same."""
 
-# Starting a task takes Spark as long as counting 50 MB.
+# For Spark, starting a task takes as long as counting 50 MB.
 _SUMMED_BYTES: Final = 4 * PIECE_BYTES
 _STARTING: Final = "startingOffsets"
 _NOT_FOR_STREAMS: Final = ("endingOffsets", "endingTimestamp", "replicas")
@@ -151,12 +151,12 @@ class KafkaLogOptions:
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """All columns."""
+        """Return every column that a read may return."""
         return SUM_COLUMNS if self.groups else LOG_COLUMNS
 
 
 class KafkaLog(DataSource):
-    """Log segments as Spark found them: their records, in the columns of Spark's Kafka source."""
+    """Log segments, read as records with the columns of Spark's Kafka source."""
 
     @classmethod
     def name(cls) -> str:
@@ -177,7 +177,7 @@ class KafkaLog(DataSource):
 
 
 class FilteredKafkaLog(KafkaLog):
-    """The same for sessions in which Spark passes filters on."""
+    """The same source for sessions in which Spark passes filters to data sources."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns of a schema."""
@@ -192,7 +192,7 @@ class LogTask(InputPartition):
 
 
 class KafkaLogReader(DataSourceReader):
-    """Plans on the driver, and reads in tasks."""
+    """Plans the read on the driver, and reads in tasks."""
 
     def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         if options.starts_late:
@@ -201,7 +201,7 @@ class KafkaLogReader(DataSourceReader):
         self._schema = arrow_schema(schema, options)
 
     def partitions(self) -> list[InputPartition]:
-        """Return one for each task; `ArgumentError` if the option names a topic that is missing."""
+        """Return one partition for each task; raise `ArgumentError` if a topic is missing."""
         tasks = plan(self._paths, self._query)
         topics = {piece.partition.topic for pieces in tasks for piece in pieces}
         if not topics.issuperset(self._options.query.topics or ()):
@@ -214,10 +214,10 @@ class KafkaLogReader(DataSourceReader):
 
 
 class FilteredKafkaLogReader(KafkaLogReader):
-    """The same with the filters of a query, on PySpark 4.1 and later."""
+    """The same reader with the filters of a query, on PySpark 4.1 and later."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Narrow the read. Spark also applies every filter itself."""
+        """Narrow the read by these filters. Spark also applies every filter itself."""
         self._query = narrow_query(self._query, filters)
         return filters
 
@@ -225,7 +225,10 @@ class FilteredKafkaLogReader(KafkaLogReader):
 def read_task(
     task: InputPartition, schema: pa.Schema, options: KafkaLogOptions, *, tells_torn: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task. If there is nothing to read, Spark runs a task of its own."""
+    """Yield the rows of a task.
+
+    If there is nothing to read, Spark runs one task without a partition of ours.
+    """
     begin_task()
     pieces = task.pieces if isinstance(task, LogTask) else ()
     how = RowOptions(options.mode, options.groups, options.inflation, tells_torn=tells_torn)
@@ -241,7 +244,7 @@ def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Looks at the logs for each batch, on the driver, and reads in tasks."""
+    """Examines the logs for each batch on the driver, and reads them in tasks."""
 
     def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         self._schema = arrow_schema(schema, options)
@@ -249,7 +252,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._follower = LogFollower(
             options.paths, options.query, fails_on_loss=options.fails_on_loss
         )
-        # The logs at the start of a query that ends by itself.
+        # The logs that existed when a query that ends by itself started.
         self._last: dict[Partition, int] | None = None
         for name in options.not_for_streams:
             raise ArgumentError(f"{name} is not for a stream, which has no end and one replica")
@@ -261,7 +264,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _to_spark(self._follower.first(latest=self._options.starts_late))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the largest size of a batch."""
+        """Return the default limit on the size of a batch."""
         most = self._options.per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
@@ -270,7 +273,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Offset:
         """Return the end of the next batch.
 
-        Before PySpark 4.2 no caller passes the start of the batch.
+        Before PySpark 4.2, callers do not pass the start of the batch.
         """
         begin = _from_spark(start or {})
         most = (
@@ -281,7 +284,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _to_spark(self._follower.latest(begin, most, until=self._last))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember the current logs."""
+        """Record which logs exist now."""
         self._last = self._follower.latest({})
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
@@ -291,7 +294,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one task."""
-        # A growing log may end within a batch at any time.
+        # A log that grows may end within a batch at any time.
         return read_task(partition, self._schema, self._options, tells_torn=False)
 
 

@@ -1,4 +1,4 @@
-"""The options of a format, from the texts that Spark hands over."""
+"""The options of a format, parsed from the texts that Spark passes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MOST_PARTITIONS: Final = 1_000_000
 EARLIEST, LATEST = -2, -1
-"""The numbers that Spark's Kafka source uses instead of an offset."""
+"""The numbers that mean the earliest and the latest offset in Spark's Kafka source."""
 
 
 class SourceOptions:
-    """The options of one read, named in any case. Unknown options are refused.
+    """The options of one read; the case of their names does not matter.
 
-    ``aliases`` are other names of some options. Two names of one option are refused.
+    Unknown options are refused.
+
+    ``aliases`` are other names of some options. An error is raised if two names of the same option
+    are given.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class SourceOptions:
                 raise ArgumentError(f"there is no option {key}; choose one of: {names}")
 
     def paths(self) -> list[str]:
-        """Return every path that `load` was given."""
+        """Return every path that was passed to `load`."""
         paths = [self._texts["path"]] if self._texts.get("path") else []
         if "paths" in self._texts:
             paths += json.loads(self._texts["paths"])
@@ -69,7 +72,7 @@ class SourceOptions:
         return value == "true"
 
     def choice(self, name: str, choices: Collection[str]) -> Any:
-        """Return one of the allowed words in any case, the first by default."""
+        """Return one of the allowed words, written in any case; the default is the first one."""
         value = self.text(name)
         if value is None:
             return next(iter(choices))
@@ -88,18 +91,18 @@ class SourceOptions:
         return int(value)
 
     def size(self, name: str, default: int) -> int:
-        """Return a number of bytes, as Spark writes them: 134217728, 128m."""
+        """Return a number of bytes from text as Spark writes it: 134217728, 128m."""
         value = self.text(name)
         if value is None:
             return default
         return size_of(name, value)
 
     def inflation(self) -> Inflation:
-        """Return the bounds of record batches, from `MAX_INFLATED` and `MAX_RATIO`."""
+        """Return the bounds of record batches, as `MAX_INFLATED` and `MAX_RATIO` set them."""
         return inflation_of(self.text(MAX_INFLATED), self.text(MAX_RATIO))
 
     def words(self, name: str) -> frozenset[str] | None:
-        """Return a set of words, separated by commas."""
+        """Return a set of words from text in which commas separate them."""
         value = self.text(name)
         if value is None:
             return None
@@ -109,7 +112,7 @@ class SourceOptions:
         return words
 
     def topics(self, name: str) -> frozenset[str] | None:
-        """Return topic names. The text of a Python list is refused."""
+        """Return topic names. Text that looks like a Python list is refused."""
         topics = self.words(name)
         for topic in topics or ():
             if not _TOPIC.fullmatch(topic):
@@ -117,7 +120,7 @@ class SourceOptions:
         return topics
 
     def names(self, name: str, known_names: Collection[str]) -> tuple[str, ...]:
-        """Return some of the known names, in the order given; none if the option is missing."""
+        """Return some of the known names, in the order given; empty if the option is missing."""
         value = self.text(name)
         if value is None:
             return ()
@@ -128,15 +131,15 @@ class SourceOptions:
         return names
 
     def partitions(self, name: str) -> frozenset[int] | None:
-        """Return numbers of partitions and their ranges, such as ``0,4-7``."""
+        """Return partition numbers, from numbers and ranges such as ``0,4-7``."""
         words = self.words(name)
         return None if words is None else frozenset(_numbers(name, words))
 
     def offsets(self, name: str, *, default: str) -> dict[Partition, int]:
         """Return offsets by topic and partition, in the JSON of Spark's Kafka source.
 
-        The word ``default``, or no option at all, gives none. So do that source's numbers in JSON,
-        -2 for "earliest" and -1 for "latest".
+        The result is empty for the word ``default``, or if the option is missing. Spark's special
+        numbers in the JSON, -2 for "earliest" and -1 for "latest", add nothing either.
         """
         value = self.text(name)
         if value is None or value.strip().lower() == default:

@@ -1,7 +1,7 @@
-"""The request of a read of a data source: columns, filters and limits.
+"""The request that a data source reads: columns, filters and limits.
 
-A filter narrows the read, but is never reported to Spark as handled. Spark compares every row
-again, so a filter has Spark's meaning.
+A filter narrows the read, but Spark is never told that it was handled. Spark therefore checks every
+row again, and a filter has exactly Spark's meaning.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ ACCEPTED: Final = {
     "failOnDataLoss": "for a stream: `true`, or `false` to go on after lost bytes",
     "stateLocation": "for a stream: a directory of its own, for the state that a restart needs",
 }
-"""Every option and its values."""
+"""Every option, with its possible values."""
 
 _MICROSECONDS: Final = 1000
 
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """The checked options of a read; ``asked`` has no files yet.
+    """The checked options of a read; ``asked`` is a request that has no files yet.
 
-    Rows are decoded with the catalog that is ``carried``, or with flexwire's own if it is None.
+    Rows are decoded with the ``carried`` catalog, or with flexwire's own if ``carried`` is None.
     """
 
     carried: PackedCatalog | None
@@ -122,7 +122,7 @@ class CaptureOptions:
 
     @property
     def message(self) -> str | None:
-        """The one message whose fields are columns of ``body``; None for several messages."""
+        """The only message, whose fields are the columns of ``body``; None for several messages."""
         names = self.row_filter.messages
         return next(iter(names)) if self.kind == MESSAGES and names and len(names) == 1 else None
 
@@ -156,7 +156,7 @@ _FILTER_OPTIONS: Final = {
     "startingTimestamp": (FRAMES, MESSAGES, RECORDS),
     "endingTimestamp": (FRAMES, MESSAGES, RECORDS),
 }
-"""The kinds of rows whose selection an option controls."""
+"""The kinds of rows that an option can select."""
 
 
 def _at_least_one(options: SourceOptions, name: str) -> int | None:
@@ -190,7 +190,8 @@ _EQUAL = {"EqualTo", "EqualNullSafe"}
 def narrow_query(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
     """Return a query that reads at least all rows that pass the filters.
 
-    They are `pyspark.sql.datasource.Filter`, recognized by their names: PySpark 4.0 has none.
+    The filters are `pyspark.sql.datasource.Filter` objects, recognized by their names because
+    PySpark 4.0 lacks the class.
     """
     for spark_filter in filters:
         attribute: tuple[str, ...] = getattr(spark_filter, "attribute", ())
@@ -220,7 +221,10 @@ def _within(allowed: Any, values: Iterable[Any]) -> frozenset[Any]:
 
 
 def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
-    """Return which numbers pass. A time is cut to milliseconds, so both of its ends stay in."""
+    """Return which numbers pass a filter.
+
+    A time is cut to milliseconds, so both ends are included.
+    """
     if kind in _EQUAL:
         return Bounds(value, value)
     if kind == "In":
@@ -233,7 +237,7 @@ def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """Return a time in the milliseconds of a log, rounded down."""
+    """Return a time in milliseconds, as in a log, rounded down."""
     return microseconds_of(moment) // _MICROSECONDS
 
 
@@ -258,7 +262,7 @@ except ImportError:
     ReadMaxFiles = ReadMaxRows = None  # type: ignore[assignment, misc]
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Nothing."""
+        """Does nothing: a substitute for a class that this PySpark lacks."""
 
 
 def user_schema(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Schema:

@@ -1,32 +1,34 @@
 """Answers to operators' questions about traffic and logs.
 
-One answer in each file, with the file's name.
+Each answer is in one file, which has the answer's name.
 
 An answer is a function of tables (`flexwire.answers.asking.answer.AnalysisTables`) that returns a
-DataFrame. Beside it, an `flexwire.answers.asking.answer.Answer` describes its columns and how the
-report shows them. Spark does the grouping, so an answer has few rows. `asking/` has what several
-answers need, and `state/` turns the logs of internal topics into state. Opening an output, and
-writing answers into it, is left to `flexwire.spark`. `ANSWERS_BY_NAME` maps each name to its answer
-and imports an answer when it is used. `ANSWERS` has all answers, in the order of the report.
-`LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS` those about internal topics.
+DataFrame. An `flexwire.answers.asking.answer.Answer` next to the function describes the columns,
+and how the report shows them. Spark does the grouping, so an answer has few rows. `asking/` has
+code that several answers need, and `state/` computes state from the logs of internal topics.
+`flexwire.spark` opens outputs and writes answers into them. `ANSWERS_BY_NAME` maps each name to its
+answer, and imports an answer when it is first used. `ANSWERS` has all answers, in the order of the
+report. `LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS` those about internal topics.
 
-Laws of this room:
+Laws of this package:
 
-- **An answer is one function of tables.** A fresh analysis and stored tables must give the same
+- - **An answer is one function of tables.** A fresh analysis and stored tables must return the same
   rows. `tests/spark/test_answers_asked.py`
-- **Answers join tables by `tables/keys.py`.** Frame numbers restart with each analysis, so a key of
-  several analyses names the analysis. `tests/spark/test_grown_tables.py`
+- **Answers join tables with the columns of `tables/keys.py`.** Frame numbers restart with each
+  analysis, so keys of several analyses include the analysis. `tests/spark/test_grown_tables.py`
 - **If one answer fails, all others still work.** The tables and the other answers are still
   published. `tests/spark/test_answers_asked.py`
-- **The sums of a day follow from the files of that day alone.** Otherwise kept sums could become
-  wrong. Facts from other days and analyses are added in the total. `tests/spark/test_day_sums.py`
-- **Rows that are cut off are counted.** Otherwise a reader would mistake a part for the whole.
+- **The sums of a day depend only on the files of that day.** Otherwise kept sums might become
+  wrong. Facts from other days and analyses are added when the total is computed.
+  `tests/spark/test_day_sums.py`
+- - **Rows that are cut off are counted.** Otherwise a reader might mistake a part for the whole.
   `tests/report/test_bounding.py`
-- **A view of an internal topic is exact, or it says that the value is unknown.** Holes in the log
-  and snapshots decide from where on a view is exact. Kafka's own coordinators are the judge.
-  `tests/spark/internal_topics/test_coordinators.py`, `tests/spark/internal_topics/test_views.py`
-- **The same sums audit tables and a running analysis** (`flexwire.measures.audit`), so that both
-  audits agree. `tests/spark/test_audit_sums.py`
+- **A view of an internal topic is exact, or reports that a value is unknown.** Holes in the log and
+  snapshots determine from which offset on a view is exact. The tests compare views with Kafka's own
+  coordinators. `tests/spark/internal_topics/test_coordinators.py`,
+  `tests/spark/internal_topics/test_views.py`
+- **The audit of tables and the audit of a running analysis use the same sums**
+  (`flexwire.measures.audit`), so that they agree. `tests/spark/test_audit_sums.py`
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ require("flexwire.answers", "spark", "numpy", "pyarrow", "pandas", "pyspark")
 
 
 class AnswerRegistry(Mapping[str, "Answer"]):
-    """All answers by name. The names are file names; a file is imported on first use."""
+    """All answers by name.
+
+    The names are file names. A file is imported when its answer is first used.
+    """
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -77,7 +82,7 @@ STATE_ANSWERS: tuple[Answer, ...]
 
 
 def __getattr__(name: str) -> tuple[Answer, ...]:
-    """Return all answers, or the named ones; this imports all of them."""
+    """Return all answers, or the named ones; this imports all their files."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flexwire.answers.asking.results import in_order  # noqa: PLC0415 - it imports PySpark

@@ -1,4 +1,4 @@
-"""Record batches: the codec that each client uses, and the sizes of its batches."""
+"""Record batches: each client's codec, and the sizes of its batches."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ COLUMNS: Final = (
 def batches(tables: AnalysisTables) -> DataFrame:
     """Return record batches by client, topic and codec.
 
-    Batches that a client produces show its ``compression.type``, ``batch.size`` and ``linger.ms``.
-    Batches that it fetches are those of the broker's log. A size is that of the whole batch on the
-    wire, after compression. Control batches are left out. A message of a message set (magic 0 or 1)
-    counts as a batch, and the messages inside it as its records.
+    Batches that a client produces reflect its ``compression.type``, ``batch.size`` and
+    ``linger.ms``. Batches that a client fetches are the batches in the broker's log. The size is
+    that of the whole batch on the wire, after compression. Control batches are left out. A message
+    of a message set (magic 0 or 1) counts as a batch, and the messages in it count as its records.
 
-    Batches whose bytes were withheld or could not be read are missing. So is everything in a
-    request log, whose table of records is empty.
+    Batches are missing if their bytes were withheld or could not be read. A request log has no
+    batches at all: its table of records is empty.
     """
     return _total(_part(tables), tables)
 
 
 def _part(tables: AnalysisTables) -> DataFrame:
-    """Return the batches by day, client, topic, codec and size, rounded as percentiles are."""
+    """Return the batches by day, client, topic, codec and size, rounded as for percentiles."""
     records = tables.records.where("magic is not null and not is_control")
     each = records.groupBy(*frame_key(records.columns), day_of_time().alias(DAY), *_BATCH).agg(
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")

@@ -45,15 +45,17 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that were cut between two analyses.
 
     An appended analysis continues where the previous one ended. In that case nothing is cut. It
-    begins anew if the earlier state was lost or written with other options, and for captures from
-    before its end; older releases always began anew. In that case the request and the response at
-    the cut are separated. Its request counts as unanswered and its response as unpaired. A frame
-    that was cut in the middle does not decode. The later part lacks what the client sent at the
-    beginning: its software and its login. Answers about grown tables count all this without
-    correction. This answer shows how much it is.
+    begins anew if the earlier state was lost or was written with other options, and for captures
+    from before that state. Older releases always began anew. In this case a request and its
+    response on two sides of the cut are separated. The request counts as unanswered, and the
+    response counts as unpaired. A frame that is cut in the middle does not decode. The later part
+    lacks the data that the client sent at the beginning: its software and its login. Answers about
+    tables that grow count all of this without correction. This answer shows how large the effect
+    is.
 
-    A connection continues if one analysis did not see its end, and the next analysis with the same
-    addresses did not see its beginning. Tables of a single analysis have no row.
+    Two connections with the same addresses are one that was cut if the first analysis did not see
+    its end, and the next analysis did not see its beginning. For tables of a single analysis the
+    answer has no rows.
     """
     if ANALYSIS not in tables.connections.columns:
         return None
@@ -61,7 +63,7 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _cut(connections: DataFrame) -> DataFrame:
-    """Return the connections that were cut: the later row, and the key of the earlier one."""
+    """Return the connections that were cut: the later row, and the key of the earlier row."""
     ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
     state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")
     both = connections.withColumn("earlier", F.lag(state).over(ends))
@@ -79,7 +81,7 @@ def _cut(connections: DataFrame) -> DataFrame:
 
 
 def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
-    """Return what was cut, by pair of analyses."""
+    """Return the numbers of things that were cut, for each pair of analyses."""
     is_request = F.col("direction") == "request"
     counted = frames.groupBy(*connection_key(frames.columns)).agg(
         F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
@@ -98,7 +100,7 @@ def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
 
 
 def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
-    """Add a figure of the analysis on one ``side`` of the cut to the cut connections."""
+    """Add a number, from the analysis on one ``side`` of the cut, to the cut connections."""
     key = connection_key(counted.columns)
     counts = counted.select(F.struct(*key).alias("of"), name)
     is_it = [F.col(f"{side}.{part}") == F.col(f"of.{part}") for part in key]
@@ -106,10 +108,10 @@ def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame
 
 
 def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
-    """Return a sentence about the cuts between analyses, or nothing."""
+    """Return a sentence about the cuts between analyses, or nothing if there are none."""
     if ANALYSIS not in tables.connections.columns:
         return ()
-    # Usually nothing was cut, and then no frame is read.
+    # Usually nothing was cut. In that case no frames are read.
     if _cut(tables.connections).isEmpty():
         return ()
     rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()

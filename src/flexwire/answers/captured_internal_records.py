@@ -1,4 +1,4 @@
-"""The captured records of internal topics, by record and key: `captured_internal_records`."""
+"""The captured records of internal topics, for each kind of record and each key."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPICS: Final = {topic.topic: topic for topic in InternalTopic}
-# The fields of keys that identify the subject of a record.
+# The fields of keys that say what a record is about.
 _ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
 _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
-# A producer counts offsets from 0. The broker assigns the real ones.
+# A producer counts offsets from 0. The broker replaces these by the real offsets.
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
 _ROW: Final = ("message", "type", *_ABOUT)
@@ -64,12 +64,12 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
-    """Return each kind of record of internal topics that was captured, with its subject.
+    """Return each kind of captured record of internal topics, with the subjects of the records.
 
-    Followers fetch these topics from their leaders, and several may fetch the same record. It
-    counts once. The capture has the records that were written in that time, which are **not the
-    state**. For the state, give the logs to `analyze`. The cluster's metadata is withheld, unless
-    credentials were requested.
+    Followers fetch these topics from their leaders, and several of them may fetch the same record.
+    Such a record counts once. The capture has only the records that were written while it ran. They
+    are **not the state**. For the state, give the logs to `analyze`. Records of the cluster's
+    metadata are withheld, unless credentials were requested.
     """
     records = tables.records
     is_data = F.coalesce(~F.col("is_control"), F.lit(True))
@@ -77,7 +77,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
         records = with_topic_names(records, tables)
     topic = F.coalesce("topic", known_name(F.col("topic_id")))
     ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
-    # Most captures have no such records, and then no Python process starts.
+    # Most captures have no such records. In that case no Python process is started.
     topics = [row.topic for row in ours.select("topic").distinct().collect()]
     if not topics:
         return None
@@ -108,7 +108,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _without_records(rows: DataFrame) -> DataFrame:
-    """Return batches that have no records to read."""
+    """Return batches that contain no records to read."""
     return rows.select(
         *("topic", "source", "partition", "timestamp"),
         F.lit(0).cast("bigint").alias("bytes"),

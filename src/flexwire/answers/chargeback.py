@@ -1,4 +1,4 @@
-"""Chargeback: the bytes that each client and team moves, by topic and day."""
+"""Chargeback: the bytes that each client and team sends and receives, by topic and day."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ COLUMNS: Final = (
 
 _PRINCIPAL: Final = "principal"
 _WHO: Final = ("client_id", _PRINCIPAL)
-# The key of a request without a response, in tables that grow.
+# In tables that grow, these columns are the key of a request without a response.
 _OPEN: Final = {ANALYSIS: "string", "connection": "string", "frame_index": "bigint"}
 _SUMMED: Final = ("requests", "sent_bytes", "received_bytes")
 _SUMS: Final = pa.schema(
@@ -83,37 +83,39 @@ _SUMS: Final = pa.schema(
 def chargeback(
     tables: AnalysisTables, labels: Mapping[str, str] | str | Path | None = None
 ) -> DataFrame:
-    """Return bytes and requests by day, client and topic, and one row for bytes without a topic.
+    """Return bytes and requests by day, client and topic, with one row for bytes without a topic.
 
-    The bytes of a topic are those of its record batches on the wire, each batch once. The rest of a
-    client's frames (lengths, headers, other fields, and all other requests and responses) has no
-    topic. So the bytes of all rows add up to those of all Kafka frames. A request with records of
-    several topics counts for each of them. If the responses of an API carry records, a request
-    counts on the day of its response, if that was captured.
+    The bytes of a topic are the bytes of its record batches on the wire. Each batch counts once.
+    The rest of a client's frames (lengths, headers, other fields, and all other requests and
+    responses) has no topic. The bytes of all rows therefore add up to the bytes of all Kafka
+    frames. A request with records of several topics counts once for each topic. If the records of
+    an API are in its responses, a request counts on the day of its response, if that was captured.
 
     ``labels`` map client ids to teams; they are a mapping, or a file for `read_labels`. In a
-    pattern, "*" stands for any characters and "?" for one. The first pattern that fits decides the
-    team.
+    pattern, "*" stands for any characters and "?" for one. The first pattern that matches decides
+    the team.
 
     Repeated segments are not counted, and withheld records have no topic. Request logs lack the
-    size of frames, so bytes without a topic are null. They have the size of records that were
-    produced or fetched, but not of records for share consumers (ShareFetch). The bytes of these
-    topics are null, and their requests are all answered requests for the topic. A broker of 2.7 or
-    earlier does not log the size of produced records.
+    sizes of frames, so bytes without a topic are null. They have the size of records that were
+    produced or fetched, but not of records for share consumers (ShareFetch). The bytes of topics
+    that share consumers read are therefore null, and their requests are all answered requests for
+    the topic. A broker of 2.7 or earlier does not log the size of produced records.
     """
     parts = _part(tables, _with_principal(tables))
     return _total(parts, tables, to_labels(labels))
 
 
 def _part_of_day(tables: AnalysisTables) -> DataFrame:
-    """Return the sums of tables without principals, which are facts of connections."""
+    """Return the sums of tables without principals, which come from the table of connections."""
     return _part(tables, tables.frames.withColumn(_PRINCIPAL, _nothing()))
 
 
 def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
-    """Return sums by day, client and topic. A request that may be answered later has its own row.
+    """Return sums by day, client and topic.
 
-    Such a row has the key of the request. All other rows have null.
+    A request that may be answered later has a separate row.
+
+    Such a row has the key of the request in its columns. In all other rows these columns are null.
     """
     parts = [_frames(frames)]
     carried = carried_topics(tables)
@@ -130,7 +132,7 @@ def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
 def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFrame:
     """Return the rows of the answer from sums."""
     if tables.answered_later is not None:
-        # The response counts as the request, so the request itself does not.
+        # The response counts in place of the request, so the request itself does not count.
         later = tables.answered_later.withColumn("is_late", F.lit(True))
         parts = parts.join(later, [*_OPEN], "left").withColumn(
             "requests", F.when(F.col("is_late"), 0).otherwise(F.col("requests"))
@@ -156,18 +158,18 @@ def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFram
 
 
 def _known_sum(numbers: SparkColumn) -> SparkColumn:
-    """Return the sum of numbers, null if one of them is null, because a part is not the whole."""
+    """Return the sum of numbers, or null if one is null, as the sum would be incomplete."""
     return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
 
 
 def _authenticated(tables: AnalysisTables) -> DataFrame | None:
-    """Return the principals of connections by their keys; None if no table has any."""
+    """Return the principals of connections by their keys, or None if no table has a principal."""
     connections = tables.connections
     if _PRINCIPAL in tables.frames.columns or _PRINCIPAL not in connections.columns:
         return None
     key = connection_key(tables.frames.columns)
     authenticated = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
-    # A capture may have very many frames, so they are joined only if that adds something.
+    # A capture may have very many frames, so they are joined only if the join adds something.
     return None if authenticated.isEmpty() else authenticated
 
 
@@ -176,7 +178,7 @@ def _has_principals(tables: AnalysisTables) -> bool:
 
 
 def _with_principal(tables: AnalysisTables) -> DataFrame:
-    """Add the principal of their connection to frames, null if it is unknown."""
+    """Add the principal of its connection to each frame, or null if it is unknown."""
     frames = tables.frames
     if _PRINCIPAL in frames.columns:
         return frames
@@ -191,14 +193,14 @@ def _nothing() -> SparkColumn:
 
 
 def _frames(frames: DataFrame) -> DataFrame:
-    """Return everything that a client sent and received, by day."""
+    """Return the bytes that each client sent and received, by day."""
     is_request = F.col("direction") == "request"
-    # For these APIs the response carries the records, so it decides the day.
+    # In these APIs the responses have the records, so they decide the day.
     carries = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
     is_answered = F.coalesce("answered", F.lit(False))
     is_late = carries & (is_answered | ~is_request)
     is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
-    # A later analysis may have the response, and then the request does not count.
+    # A later analysis may have the response. In that case the request does not count.
     is_open = carries & is_request & ~is_answered if ANALYSIS in frames.columns else F.lit(False)
     open_key = [
         F.when(is_open, F.col(name) if name in frames.columns else F.lit(None))
@@ -217,7 +219,7 @@ def _frames(frames: DataFrame) -> DataFrame:
 
 
 def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
-    """Return the part in record batches: added to its topic, subtracted from the rest."""
+    """Return the bytes in record batches: added to their topic, subtracted from the rest."""
     key = frame_key(frames.columns)
     carried = carried.join(frames.select(*key, _PRINCIPAL), [*key])
     is_request = F.col("direction") == "request"
@@ -247,7 +249,7 @@ def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
 
 
 def labelled_chargeback(path: str | Path) -> Ask:
-    """Return the function that `analyze` asks with a file of labels, which is read now."""
+    """Return the function that `analyze` calls with a file of labels, which is read at once."""
     return partial(chargeback, labels=read_labels(path))
 
 

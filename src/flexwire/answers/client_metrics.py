@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _INSTANCE: Final = "client_instance_id"
 _CLIENT: Final = ("client_id", _INSTANCE)
-# A push of a MiB has some ten thousand points.
+# A push of one MiB has about ten thousand points.
 _ROWS: Final = 10_000
 _US: Final = pa.timestamp("us", "UTC")
 
@@ -49,7 +49,8 @@ POINTS: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""The columns of `metric_points`. A push that cannot be read is a row with only an ``error``."""
+"""The columns of `metric_points`. A push that cannot be read is a row that has only an ``error``.
+"""
 
 COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent none",
@@ -86,9 +87,9 @@ COLUMNS: Final = (
 
 
 def metric_points(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each point of each pushed metric, or None without pushes.
+    """Return a row for each point of each pushed metric, or None if there are no pushes.
 
-    A push whose body has no client instance id is of the instance that its connection belongs to.
+    If the body of a push has no client instance id, that of its connection is used.
     """
     table = tables.message(PUSHES)
     if table is None:
@@ -112,11 +113,11 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
 
 @returns(COLUMNS)
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
-    """Return each metric of each client, over all attributes of its values.
+    """Return each metric of each client, with all attributes of its values combined.
 
-    OpenTelemetry's classes read the metrics; they come with ``flexwire[telemetry]``. If they are
-    missing, nothing is read and ``error`` says so. Clients push only what the cluster subscribes
-    to, so other metrics are missing.
+    OpenTelemetry's classes read the metrics. ``flexwire[telemetry]`` installs them. If they are
+    missing, no metrics are read, and ``error`` says this. Clients push only the metrics that the
+    cluster subscribes to.
     """
     points = metric_points(tables)
     if points is None:

@@ -1,4 +1,4 @@
-"""ACLs in the log of a cluster's metadata: `cluster_acls`."""
+"""The ACLs in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READS: Final = {
     ),
     REMOVED: ("id",),
 }
-# Enumerations of Kafka's Java that no spec has.
+# Enumerations of Kafka's Java code that are in no spec.
 RESOURCES: Final = {
     2: "TOPIC",
     3: "GROUP",
@@ -110,7 +110,7 @@ def acls(state: ClusterState) -> DataFrame:
 def cluster_acls(tables: AnalysisTables) -> DataFrame | None:
     """Return the ACLs in the cluster's metadata.
 
-    Only Kafka's own ``StandardAuthorizer`` stores them there.
+    Only Kafka's own ``StandardAuthorizer`` stores ACLs there.
     """
     state = tables.cluster()
     if state is None:

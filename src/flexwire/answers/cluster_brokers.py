@@ -1,4 +1,4 @@
-"""Brokers in the log of a cluster's metadata: `cluster_brokers`."""
+"""The brokers in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ READS: Final = {
     FENCE: ("id",),
     UNFENCE: ("id",),
 }
-# The change of fencing in a changed registration; 0 means no change.
+# The change of the fencing state in a record; 0 means no change.
 _FENCES, _UNFENCES = 1, -1
 
 
@@ -142,9 +142,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
-    """Return the brokers of the cluster, as the log of its metadata has them.
+    """Return the brokers of the cluster, according to the log of its metadata.
 
-    A broker that is not registered has a row if partitions name it as a replica.
+    A broker that is not registered also has a row if partitions name it as a replica.
     """
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())

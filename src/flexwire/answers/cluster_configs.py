@@ -1,4 +1,4 @@
-"""Dynamic configurations in the log of a cluster's metadata: `cluster_configs`."""
+"""The dynamic configurations in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READS: Final = {
     TOPIC: ("topic_id", "name"),
     REMOVED: ("topic_id",),
 }
-# An enumeration of Kafka's Java that no spec has.
+# An enumeration of Kafka's Java code that is in no spec.
 RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 _OF_TOPIC, _OF_BROKER = 2, 4
 VIEW_COLUMNS: Final = (
@@ -58,12 +58,13 @@ VIEW_COLUMNS: Final = (
 
 
 def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataFrame:
-    """Add to partitions the effective ``value`` of a topic's configuration, and its ``source``.
+    """Add the effective ``value`` of a topic configuration to partitions, and its ``source``.
 
     ``placed`` has ``topic`` and ``leader``. As in Kafka, the topic's own value comes first, then
-    the value of the leader ("broker"), then the value of all brokers ("cluster"). If none is set,
-    both columns are null: the brokers' files or Kafka's default decide, and the log has neither. If
-    brokers have their own values, a partition without a leader is unknown too.
+    the value of the leader ("broker"), then the value of all brokers ("cluster"). If none of them
+    is set, both columns are null: the value then comes from the brokers' files or from Kafka's
+    defaults, and the log has neither. If single brokers have values of their own, the value is also
+    unknown for a partition without a leader.
     """
     values = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
     is_broker = F.col("resource_type") == RESOURCES[_OF_BROKER]
@@ -94,7 +95,7 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
 
 
 def configs(state: ClusterState) -> DataFrame:
-    """Return configurations that are set, or that were removed since the state's snapshot."""
+    """Return the configurations that are set, or that were removed since the state's snapshot."""
     rows = state.typed(READS)
     is_config = F.col(CONFIG).isNotNull()
     topic_id = F.coalesce(f"{TOPIC}.topic_id", f"{REMOVED}.topic_id")
@@ -108,7 +109,8 @@ def configs(state: ClusterState) -> DataFrame:
             "resource_name": F.when(is_config, resource).otherwise(name),
         }
     )
-    # Removing a topic also removes its configuration, but not that of a later topic of its name.
+    # Removing a topic also removes its configuration, but not that of a later topic with the same
+    # name.
     of_resource = Window.partitionBy("resource_type", "resource_name")
     removal = F.when(F.col(REMOVED).isNotNull(), F.struct(*RECORD))
     rows = rows.withColumn("removal", F.max(removal).over(of_resource)).where(is_config)
@@ -148,7 +150,7 @@ COLUMNS = (
 def cluster_configs(tables: AnalysisTables) -> DataFrame | None:
     """Return the configurations that are set in the cluster's metadata.
 
-    No record has the values in files of brokers, nor the defaults.
+    No record has the values in the files of brokers, or the defaults.
     """
     state = tables.cluster()
     if state is None:

@@ -1,4 +1,4 @@
-"""Users of SCRAM and delegation tokens, without secrets: `cluster_credentials`."""
+"""SCRAM users and delegation tokens, without secrets."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ SCRAM_READS: Final = {
     SCRAM_SET: ("name", "mechanism", "iterations"),
     SCRAM_REMOVED: ("name", "mechanism"),
 }
-# An enumeration of Kafka's Java that no spec has.
+# An enumeration of Kafka's Java code that is in no spec.
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def scram_users(state: ClusterState) -> DataFrame:
-    """Return a row for each mechanism for which a user has credentials."""
+    """Return a row for each SCRAM mechanism for which a user has credentials."""
     rows = state.typed(SCRAM_READS).withColumns(
         {
             "user": F.coalesce(f"{SCRAM_SET}.name", f"{SCRAM_REMOVED}.name"),
@@ -123,7 +123,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
-    """Return the mechanisms of SCRAM of each user, and the delegation tokens.
+    """Return the SCRAM mechanisms of each user, and the delegation tokens.
 
     Salts, keys and the HMACs of tokens are never included. A token that was not removed may have
     expired.

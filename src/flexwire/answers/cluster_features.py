@@ -1,4 +1,4 @@
-"""Features in the log of a cluster's metadata: `cluster_features`."""
+"""The features in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def features(state: ClusterState) -> DataFrame:
         F.coalesce(f"{LEVEL}.name", f"{REMOVED}.name").alias("feature"),
         F.coalesce(f"{LEVEL}.feature_level", F.lit(0).cast("smallint")).alias("level"),
     )
-    # The level of this feature is in control records.
+    # The level of this feature is stored in control records.
     versions = state.quorum.where((F.col("kind") == KRAFT_VERSION) & ~F.col("is_older"))
     level = F.col("kraft_version").alias("level")
     rows = rows.unionByName(versions.select(*RECORD, F.lit(OF_QUORUM).alias("feature"), level))
@@ -96,10 +96,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_features(tables: AnalysisTables) -> DataFrame | None:
-    """Return each feature that is on or could be, including metadata.version.
+    """Return each feature that is on or that could be on, including metadata.version.
 
-    Levels are those in the log of the cluster's metadata. Brokers register the features that they
-    support, and so do controllers from metadata.version 3.7 on.
+    The levels are those in the log of the cluster's metadata. Brokers register the features that
+    they support, and so do controllers from metadata.version 3.7 on.
     """
     state = tables.cluster()
     if state is None:

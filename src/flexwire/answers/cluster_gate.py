@@ -1,4 +1,4 @@
-"""The conditions that block a cluster's upgrade to Kafka 4, from its metadata: `cluster_gate`."""
+"""The conditions in a cluster's metadata that block its upgrade to Kafka 4."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
-    """Return each gate for each release from 4.0 on; equal releases share a row.
+    """Return each gate for each release from 4.0 on; releases with the same result share a row.
 
-    It is the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
-    metadata and for the batches in the other logs. The files of brokers are not read, so a
+    The rows are the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
+    metadata and the batches in the other logs. The files of brokers are not read, so a
     configuration in server.properties is not seen.
     """
     state = tables.cluster()
@@ -78,7 +78,7 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
 
 
 def gate_rows(gates: list[ClusterGate]) -> list[tuple[Any, ...]]:
-    """Return findings as rows of `COLUMNS`; those that differ only in release share a row."""
+    """Return findings as rows of `COLUMNS`; those that differ only in the release share a row."""
     alike: dict[tuple[str, ...], list[ClusterGate]] = {}
     for gate in gates:
         key = gate.gate, gate.subject, gate.verdict, gate.evidence, *gate.names

@@ -1,4 +1,4 @@
-"""The history of leaders and ISR, by the log of a cluster's metadata: `cluster_history`."""
+"""The history of leaders and ISRs in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ VIEW_COLUMNS: Final = (
 
 
 def partition_history(state: ClusterState) -> DataFrame:
-    """Return a row for each change of a partition's leader or ISR, and one for its beginning.
+    """Return a row for each change of a partition's leader or ISR, and a row for its first state.
 
-    The history begins with the snapshot or record that the state begins with. So use
+    The history begins with the snapshot or record with which the state begins. For this reason, use
     ``cluster_state(…, oldest=True)``. Partitions of deleted topics are included.
     """
     rows = cluster_partitions.partition_changes(state)
@@ -95,11 +95,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_history(tables: AnalysisTables) -> DataFrame | None:
-    """Return the changes of partitions' leaders or ISR that the metadata's log still has.
+    """Return those changes of partitions' leaders or ISRs that the log of the metadata still has.
 
-    The beginning of a partition does not count as a change. The history goes back to the oldest
-    snapshot or record from which a state can be made. Partitions of topics that were deleted since
-    are included.
+    The first state of a partition does not count as a change. The history begins at the oldest
+    snapshot or record from which a state can be computed. Partitions of topics that were deleted
+    since then are included.
     """
     state = tables.cluster(oldest=True)
     if state is None:

@@ -1,4 +1,4 @@
-"""Partitions in the log of a cluster's metadata: `cluster_partitions`."""
+"""The partitions in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
-    """Return the partitions of the cluster, as the log of its metadata has them.
+    """Return the partitions of the cluster, according to the log of its metadata.
 
-    No record has the min.insync.replicas in brokers' own files. The rows are exact as of that
-    moment. If the quorum has several voters, the last records may not have been committed, and
-    ``is_committed`` is true where that is known.
+    No record has the min.insync.replicas in the files of brokers. The rows are exact for the moment
+    of the state. If the quorum has several voters, the last records may not have been committed.
+    ``is_committed`` is true where they are known to be.
     """
     logs = tables.internal
     placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())
@@ -81,9 +81,9 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
 
 
 def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
-    """Add min.insync.replicas to partitions, and compare their ISR with it, where it is known."""
+    """Add min.insync.replicas to partitions, and compare it with their ISR where it is known."""
     with_settings = with_effective(placed, state, _MIN_ISR)
-    # A leader requires no more than the number of replicas, whatever is configured.
+    # A leader never requires more in-sync replicas than there are replicas.
     setting = F.expr("try_cast(value as int)")
     least = F.when(setting.isNotNull(), F.least(setting, F.size("replicas")))
     with_least = with_settings.withColumns({"min_isr": least, "min_isr_source": F.col("source")})

@@ -1,4 +1,4 @@
-"""Quotas of clients in the log of a cluster's metadata: `cluster_quotas`."""
+"""The client quotas in the log of a cluster's metadata."""
 
 from __future__ import annotations
 

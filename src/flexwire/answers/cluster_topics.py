@@ -1,4 +1,4 @@
-"""Topics in the log of a cluster's metadata: `cluster_topics`."""
+"""The topics in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
-    """Return the topics of the cluster, as the log of its metadata has them.
+    """Return the topics of the cluster, according to the log of its metadata.
 
-    The rows are exact as of that moment. If the quorum has several voters, the last records may not
-    have been committed.
+    The rows are exact for the moment of the state. If the quorum has several voters, the last
+    records may not have been committed.
     """
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())
@@ -128,7 +128,7 @@ VIEW_COLUMNS: Final = (
 
 
 def topics(state: ClusterState) -> DataFrame:
-    """Return a row for each topic that exists, or that was deleted since the state's snapshot."""
+    """Return a row for each topic that exists or was deleted since the state's snapshot."""
     rows = state.typed(READS)
     created, deleted = F.col(CREATED).isNotNull(), F.col(DELETED).isNotNull()
     each = rows.groupBy(F.coalesce(f"{CREATED}.topic_id", f"{DELETED}.topic_id").alias("topic_id"))

@@ -1,4 +1,4 @@
-"""Voters in the log of a cluster's metadata: `cluster_voters`."""
+"""The voters in the log of a cluster's metadata."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ VIEW_COLUMNS: Final = (
 
 
 def voters(state: ClusterState) -> DataFrame:
-    """Return a row for each voter, by the last record before the state's offset, or the reason.
+    """Return a row for each voter in the last record before the state's offset, or the reason.
 
     As in Kafka, a voters record is valid as soon as it is written, committed or not.
     """
@@ -72,7 +72,7 @@ def voters(state: ClusterState) -> DataFrame:
     is_static = F.col("version") == 0
     statement = F.when(is_static, F.col(LEADER_CHANGE)).otherwise(F.col(KRAFT_VOTERS))
     last = last.withColumn("version", version).withColumn("said", statement)
-    # An unreadable record may contain anything, but a later record replaces it.
+    # A record that cannot be read may contain anything, but a later record replaces it.
     unread, at = F.col("unread"), F.col(f"{KRAFT_VERSION}.at")
     is_read = (unread["at"] < at) & (unread["at"] < F.col("said.at"))
     is_unread = unread.isNotNull() & ~F.coalesce(is_read, F.lit(False))
@@ -125,10 +125,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_voters(tables: AnalysisTables) -> DataFrame | None:
-    """Return the voters of the quorum, as its log has them.
+    """Return the voters of the quorum, according to its log.
 
-    From kraft.version 1 on, records list the voters. Static voters are in the configuration of
-    controllers, and records have the ids that the last leader used.
+    From kraft.version 1 on, records list the voters. Before that, static voters are in the
+    configuration of controllers, and records have only the ids that the last leader used.
     """
     state = tables.cluster()
     if state is None:

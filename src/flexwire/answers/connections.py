@@ -1,4 +1,4 @@
-"""Connections: how clients open, keep and lose them."""
+"""How clients open, keep and lose connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# Before it is authenticated, a client sends only these requests.
+# Before a client is authenticated, it sends only these requests.
 HANDSHAKE: Final = "SaslHandshake"
 OPENING: Final = ("ApiVersions", HANDSHAKE, "SaslAuthenticate")
 PAUSE_US: Final = 1_000_000
@@ -81,45 +81,44 @@ _WHO: Final = ("client_id", "address")
 
 
 def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
-    """Return how each client opens, keeps and loses connections, for each client id at a host.
+    """Return how each client (a client id at a host) opens, keeps and loses connections.
 
-    ``short_seconds`` is the longest life of a short-lived connection. A connection ends with its
-    last segment. Pauses include the time from the last frame to that end, and from the beginning to
-    the first frame. A reauthentication is a SASL handshake after a request that does not belong to
-    authentication.
+    ``short_seconds`` is the longest lifetime of a short-lived connection. A connection ends with
+    its last segment. Pauses include the time from the last frame to this end, and the time from the
+    beginning of the connection to the first frame. A reauthentication is a SASL handshake after a
+    request that is not part of authentication.
 
-    The reason for which a side closed is unknown, and so is everything before and after the
-    capture. A connection that was open then is in ``opened`` or ``not_closed`` only if its
-    beginning or end was captured.
+    It is unknown why a side closed a connection, and what happened before and after the capture. A
+    connection counts in ``opened`` or ``not_closed`` only if its beginning or end was captured.
     """
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
     kafka_rows = _connection_rows(tables)
     clients = kafka_rows.withColumn("whole_us", _whole_us()).groupBy(*_WHO).agg(*_sums(short_us))
     rows = clients.join(_busiest(kafka_rows), [*_WHO], "left")
     minutes = kafka_rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
-    # A capture shorter than a minute counts as a whole minute.
+    # A capture of less than a minute counts as a whole minute.
     a_minute = F.col("opened") / F.greatest(F.col("minutes"), F.lit(1.0))
     nothing = F.lit(0).cast("bigint")
     return (
         rows.crossJoin(F.broadcast(minutes))
         .withColumn("opened_per_minute", F.round(a_minute, 3))
         .withColumn("most_opened_per_minute", F.coalesce("most_opened_per_minute", nothing))
-        # A null is not a client id, but rows without a client id belong together.
+        # Null is not a client id, but rows without a client id belong together.
         .withColumn("client_id", F.col("client_id.id"))
         .select(*(column.name for column in COLUMNS))
     )
 
 
 def _whole_us() -> SparkColumn:
-    """Return how long a connection lasted, null unless its beginning and end were captured."""
+    """Return how long a connection lasted, or null unless its beginning and end were captured."""
     is_whole = F.col("seen_from_start") & F.col("closed_by").isNotNull()
     return F.when(is_whole, F.col("last_us") - F.col("first_us"))
 
 
 def _sums(short_us: int) -> list[SparkColumn]:
-    """Return the aggregates of a client's connections, over the columns of `_connection_rows`.
+    """Return the aggregates for a client's connections, from the columns of `_connection_rows`.
 
-    And over ``whole_us``.
+    They also use the column ``whole_us``.
     """
     lifetime = F.col("last_us") - F.col("first_us")
     is_whole = F.col("whole_us").isNotNull()
@@ -164,7 +163,8 @@ def _connection_rows(tables: AnalysisTables) -> DataFrame:
     rows = of_kafka.join(sent, [*key], "left")
     rows = rows.join(_handshakes(tables), [*key], "left")
     again = F.filter("handshakes", lambda place: place > F.col("first_other"))
-    # The pauses before the first frame and after the last one; a silent connection has only one.
+    # The pauses before the first frame and after the last frame; a connection without frames has
+    # one pause.
     before = F.col("first_frame_us") - F.col("first_us")
     after = F.col("last_us") - F.coalesce("last_frame_us", "first_us")
     ends = [F.when(pause >= PAUSE_US, pause).otherwise(0) for pause in (before, after)]
@@ -185,8 +185,8 @@ def _frames(tables: AnalysisTables) -> DataFrame:
     moment = F.unix_micros("time")
     is_request = F.col("direction") == "request"
     is_other = is_request & ~F.col("api_name").isin(*OPENING)
-    # A pause of a second ends in another second than it began in. So the first and the last frame
-    # of each second are enough, and no sorting is needed.
+    # A pause of a second does not end in the second in which it began. The first and the last frame
+    # of each second are therefore enough, and no sorting is needed.
     key = connection_key(tables.frames.columns)
     seconds = tables.frames.groupBy(*key, F.floor(moment / PAUSE_US).alias("second")).agg(
         F.min(moment).alias("first"),
@@ -210,7 +210,7 @@ def _frames(tables: AnalysisTables) -> DataFrame:
 
 
 def _handshakes(tables: AnalysisTables) -> DataFrame:
-    """Return the SASL handshakes of each connection, which are few."""
+    """Return the SASL handshakes of each connection. There are few of them."""
     is_one = (F.col("direction") == "request") & (F.col("api_name") == HANDSHAKE)
     places = F.collect_list("frame_index").alias("handshakes")
     key = connection_key(tables.frames.columns)
@@ -218,7 +218,7 @@ def _handshakes(tables: AnalysisTables) -> DataFrame:
 
 
 def _busiest(rows: DataFrame) -> DataFrame:
-    """Return the most connections that each client opened in one minute."""
+    """Return the largest number of connections that each client opened in one minute."""
     minute = F.floor(F.col("first_us") / 60_000_000).alias("minute")
     by_minute = rows.where("seen_from_start").groupBy(*_WHO, minute).agg(F.count("*").alias("n"))
     return by_minute.groupBy(*_WHO).agg(F.max("n").alias("most_opened_per_minute"))

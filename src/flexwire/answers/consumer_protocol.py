@@ -68,20 +68,21 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
-    """Return a verdict for each group: whether it can move to the consumer protocol (KIP-848).
+    """Return a verdict for each group on moving to the consumer protocol (KIP-848).
 
-    JoinGroup shows the protocol type, the assignors and the session timeout, SyncGroup the user
-    data of assignments, and ApiVersions the software. Nothing shows the broker's policy, its
-    limits, and whether a consumer subscribes by a pattern. If a member with the new protocol came
-    to the group, the broker's response shows whether it converted the group.
-    docs/consumer-protocol.md has the rules, and compares them with a broker's reactions.
+    JoinGroup shows the protocol type, the assignors and the session timeout. SyncGroup shows the
+    user data of assignments, and ApiVersions shows the software. The broker's policy and its limits
+    are not in the traffic, and neither is whether a consumer subscribes by a pattern. If a member
+    with the new protocol joined the group, the broker's response shows whether the broker converted
+    the group. docs/consumer-protocol.md has the rules, and compares them with the reactions of a
+    broker.
     """
     groups = group_facts(tables)
     return None if groups is None else judge_groups(groups, judge_facts, COLUMNS)
 
 
 def group_facts(tables: AnalysisTables) -> DataFrame | None:
-    """Return the facts about each group that `judge_facts` judges by."""
+    """Return the facts about each group that `judge_facts` uses."""
     facts = (_joins(tables), _assignments(tables), _beats(tables), _responses(tables))
     parts = [rows for rows in facts if rows is not None]
     if not parts:
@@ -119,7 +120,7 @@ def _joins(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _assignments(tables: AnalysisTables) -> DataFrame | None:
-    """Return the assignments that leaders sent. Only the leader's request has any."""
+    """Return the assignments that leaders sent. Only the requests of leaders have assignments."""
     requests = tables.message(f"{_SYNC}Request")
     if requests is None:
         return None
@@ -133,9 +134,9 @@ def _assignments(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _beats(tables: AnalysisTables) -> DataFrame | None:
-    """Return the members that ask for the consumer protocol.
+    """Return the members that request the consumer protocol.
 
-    A member with an epoch already uses it.
+    A member with an epoch already uses this protocol.
     """
     requests = tables.message(f"{_BEAT}Request")
     if requests is None:
@@ -145,7 +146,7 @@ def _beats(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _responses(tables: AnalysisTables) -> DataFrame | None:
-    """Return what brokers responded to members that join with the consumer protocol."""
+    """Return the responses of brokers to members that join with the consumer protocol."""
     request = F.struct("body.group_id", "body.member_epoch")
     answered = exchanges_of(tables, [ExchangeFilter(_BEAT, request, F.col("body.error_code"))])
     if answered is None:
@@ -165,7 +166,7 @@ def _with_software(
     joined: dict[str, Any],
     **traits: Any,
 ) -> DataFrame:
-    """Return traits of requests, with the software that their connection named.
+    """Return traits of requests, with the software that was named on their connection.
 
     ``joined`` are the other fields of a member.
     """
@@ -201,7 +202,7 @@ def judge_groups(
     judge: Callable[[dict[str, Any]], dict[str, Any]],
     columns: tuple[Column, ...],
 ) -> DataFrame:
-    """Return the row of each group, which ``judge`` makes of its facts."""
+    """Return a row for each group, which ``judge`` makes from the group's facts."""
     schema = schema_of(columns)
     return map_in_arrow(groups, partial(_judge, judge, schema), schema)
 
@@ -217,12 +218,12 @@ def _judge(
 
 
 def judgement_columns(judgement: GroupJudgement) -> dict[str, str | None]:
-    """Return the columns of a judgement; texts without content are null."""
+    """Return the columns of a judgement; empty texts become null."""
     return {name: text or None for name, text in judgement._asdict().items()}
 
 
 def judge_facts(group: dict[str, Any]) -> dict[str, Any]:
-    """Return the row about a group, from its row of `group_facts`."""
+    """Return the row about a group, made from its row of `group_facts`."""
     assignments = read_assignments(group["assignments"], group["protocol_type"])
     members = tuple(
         GroupMember(
@@ -257,17 +258,17 @@ def judge_facts(group: dict[str, Any]) -> dict[str, Any]:
 
 
 class AssignmentFacts(NamedTuple):
-    """The facts that assignments of a group show, for `GroupTraits`."""
+    """The facts in the assignments of a group, for `GroupTraits`."""
 
     has_user_data: bool | None
     is_unreadable: bool
 
 
 def read_assignments(assignments: list[bytes], protocol_type: str | None) -> AssignmentFacts:
-    """Return whether an assignment of consumers has user data, and whether one cannot be read.
+    """Return whether consumers' assignments have user data, and whether one cannot be read.
 
-    A broker does not convert a group with an assignment that it cannot read, and it takes an empty
-    one as no assignment. If the protocol type is unknown, unreadable bytes prove nothing.
+    A broker does not convert a group with an assignment that it cannot read. It treats an empty
+    assignment as no assignment. If the protocol type is unknown, unreadable bytes prove nothing.
     """
     if protocol_type not in {None, CONSUMERS}:
         return AssignmentFacts(None, is_unreadable=False)
@@ -300,7 +301,7 @@ ANSWER: Final = Answer(
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group_id"),
-    # Only one library changes its default, so a reader looks for the software first.
+    # Only one library changes this default, so a reader examines the software first.
     shown=(
         *("group_id", "software", "verdict", "reason", "remedy"),
         *("client_ids", "protocol_type", "assignors", "last_time"),

@@ -44,13 +44,13 @@ COLUMNS = (
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
     """Return each partition with several given replicas whose logs differ.
 
-    Logs of a failed cluster often differ: a leader that died has records that nobody else has.
-    Kafka cuts them off when that broker starts again. If there are several replicas, the leader's
-    replica is read, or one in the ISR, according to the log of the cluster's metadata. Without that
-    log, or if it is older than the replicas, the replica with the higher leader epoch is read. If
-    two have one epoch, the longer one is read.
+    In a failed cluster, logs often differ: a leader that died has records that no other replica
+    has. Kafka removes these records when that broker starts again. If there are several replicas,
+    that of the leader or another one in the ISR is read, according to the log of the cluster's
+    metadata. Without that log, or if it is older than the replicas, the replica with the higher
+    leader epoch is read. If two replicas have the same epoch, the longer one is read.
 
-    Leader epochs are compared, not bytes. A replica that only lags has no row.
+    Leader epochs are compared, not bytes. A replica that is only behind has no row.
     """
     logs = tables.internal
     if logs is None:

@@ -1,4 +1,4 @@
-"""Errors: the error codes in responses, by client, API and topic, over time."""
+"""The error codes in responses, by client, API and topic, over time."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def _tables() -> list[str]:
 
 @returns(COLUMNS)
 def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
-    """Return the error codes other than 0 in responses, by spans of ``bucket_seconds``.
+    """Return the error codes other than 0 in responses, for spans of ``seconds``.
 
     All error codes of every response are checked, as the specs place them. The topic of an error is
-    that of the structure around it, or of the nearest outer structure that names a topic.
+    the topic in the structure around it, or in the nearest outer structure that names one.
 
-    Errors without a response are missing, for example if a broker closes the connection. So are the
-    codes of responses that do not decode. An error code does not mean that something is wrong: a
-    client that joins a group first gets MEMBER_ID_REQUIRED.
+    Errors without a response are missing, for example if a broker closes the connection. The codes
+    in responses that do not decode are missing too. An error code does not always mean that
+    something is wrong. For example, a client that joins a group first gets MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
     parts = _part(tables, width)
@@ -105,10 +105,11 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
 
 
 def _part(tables: AnalysisTables, width: int = _MINUTE_US) -> DataFrame | None:
-    """Return the responses by day, span of time, client, code and field; None without errors.
+    """Return the responses by day, time, client, code and field, or None if there are no errors.
 
-    ``topics`` has the topics of a response with that code, and how often each has it. A name and an
-    id may be the same topic, so only the total can say which responses have a topic twice.
+    ``topics`` has the topics of a response with that code, and how often the code occurs for each
+    topic. A name and an id may mean the same topic, so only the total can find responses with a
+    topic twice.
     """
     parts = {
         name: part
@@ -128,7 +129,7 @@ def _part(tables: AnalysisTables, width: int = _MINUTE_US) -> DataFrame | None:
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Return the rows of the answer from sums."""
     alike = (*_ABOUT, "topics")
-    # A span of time may belong to two days.
+    # A span of time may cover parts of two days.
     counted = parts.groupBy(*alike).agg(F.sum("responses").alias("alike"))
     each = counted.select(*alike, "alike", F.inline("topics"))
     ids = {
@@ -157,13 +158,13 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
-    """Return whether a message has error codes, and its table may have one that is not 0."""
+    """Return whether a message has error codes, and its table may have a code that is not 0."""
     codes = [("body", *place.path) for place in error_places(message)]
     return not tables.hold_only(message, codes, NO_ERROR)
 
 
 def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
-    """Return the errors in the responses of one message, or None if there is no table."""
+    """Return the errors in the responses of one message, or None if it has no table."""
     whole = tables.message(message)
     if whole is None:
         return None
@@ -172,8 +173,8 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     if table is None:
         return None
     body = body_of(table, message)
-    # Nearly all responses have no error, so nothing is built for them. A filter would come after
-    # the filter that Spark makes of `inline`, which evaluates the errors of each row.
+    # Nearly all responses have no errors, so nothing is built for these. A filter would run after
+    # the filter that Spark derives from `inline`, which evaluates the errors of each row.
     error_list = F.when(body.has_error(), body.errors())
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(

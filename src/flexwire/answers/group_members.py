@@ -1,4 +1,4 @@
-"""The members of groups, with their partitions: `group_members`."""
+"""The members of groups, with their partitions."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_members(tables: AnalysisTables) -> DataFrame | None:
-    """Return the members of groups, as coordinators wrote them.
+    """Return the members of groups, as group coordinators wrote them.
 
-    The subscription and assignment of a member of a classic group are known if the members are
-    consumers and write them as Kafka's do. With the log of the cluster's metadata, topic ids have
-    their names.
+    For a member of a classic group, the subscription and the assignment are known if it is a
+    consumer that writes them in Kafka's form. If the log of the cluster's metadata is given, topic
+    ids are shown with their names.
     """
     logs = tables.internal
     members = None if logs is None else logs.view(_TOPIC, members_of)

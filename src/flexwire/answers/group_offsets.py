@@ -1,8 +1,8 @@
-"""The committed offsets of groups, partition by partition: `group_offsets`.
+"""The committed offsets of groups, for each partition.
 
 ``kafka-consumer-groups --reset-offsets --from-file`` reads lines of group, topic, partition and
-offset, without a header (KIP-122, KIP-175). It ends with status 0 even if something fails, so
-nobody would notice a line that it cannot use.
+offset, without a header (KIP-122, KIP-175). The tool ends with status 0 even if something fails, so
+a line that it cannot use would go unnoticed.
 """
 
 from __future__ import annotations
@@ -79,18 +79,18 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_offsets(tables: AnalysisTables) -> DataFrame | None:
-    """Return the partitions for which groups have committed, as coordinators wrote it.
+    """Return the partitions for which groups committed offsets, as coordinators wrote them.
 
-    These are the offsets to set if groups move to another cluster, or back to an earlier state. A
-    commit of a transaction counts when the transaction is committed, and is ``pending`` until then.
-    Commits that were deleted or have expired are left out. The commits do not tell who reads
-    committed; the lag that such a consumer can reduce is ``stable_lag``.
+    These are the offsets to set when groups move to another cluster, or back to an earlier state. A
+    commit in a transaction counts once the transaction is committed, and is ``pending`` until then.
+    Commits that were deleted or have expired are left out. Commits do not show which consumers read
+    only committed records. For such a consumer, ``stable_lag`` is the lag that it can reduce.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     if logs is None or commits is None:
         return None
-    # A null is unknown, and its size is -1.
+    # Null means unknown, and the size of null is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
     greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
     rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
@@ -127,21 +127,21 @@ ANSWER = Answer(
     ask=group_offsets,
     picture=AnswerPicture("Lag, by group and partition", "lag"),
     asks=(_TOPIC.topic,),
-    # A plan of only some rows would leave the other groups at their offsets.
+    # A plan with only some of the rows would leave the other groups at their offsets.
     most_rows=2_000_000,
 )
 
 ANSWER_NAME: Final = "group_offsets"
-"""The answer from whose rows a plan is made."""
+"""The answer from whose rows a plan for resetting offsets is made."""
 
 _COLUMNS: Final = ("group", "topic", "partition", "offset")
-# The tool splits the file into lines before it reads quotes.
+# The tool splits the file into lines before it interprets quotes.
 _LINE_BREAK: Final = "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """A file for ``--from-file``, and counts of the rows that are not in it.
+    """A file for ``--from-file``, and the numbers of rows that are not in it.
 
     Attributes:
         text: the lines, each with a newline. The tool reads UTF-8.
@@ -163,7 +163,7 @@ class ResetPlan:
 
 
 def reset_plan(rows: pa.Table) -> ResetPlan:
-    """Return the plan for rows of the answer ``group_offsets``."""
+    """Return the plan for the rows of the answer ``group_offsets``."""
     is_pending = pc.fill_null(pc.greater(rows["pending"], 0), fill_value=False)
     has_offset = pc.and_(rows["is_known"], pc.is_valid(rows["offset"]))
     is_known = pc.and_(has_offset, pc.is_valid(rows["pending"]))

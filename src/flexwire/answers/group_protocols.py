@@ -1,4 +1,4 @@
-"""Which groups in `__consumer_offsets` can move to the consumer protocol: `group_protocols`."""
+"""Which groups can move to the consumer protocol, according to `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def group_protocols(tables: AnalysisTables) -> DataFrame | None:
-    """Return a verdict for each group: whether it can move to the consumer protocol (KIP-848).
+    """Return a verdict for each group on moving to the consumer protocol (KIP-848).
 
     The log of `__consumer_offsets` has the protocol type of a group and the user data of its
-    assignments, which may block it. It does not have the software of members, so it never shows
-    that a group can move. Groups of share and streams consumers, and groups that only commit, have
-    no row.
+    assignments. Either of them may block the move. It does not have the software of members, so it
+    never proves that a group can move. Groups of share consumers or streams consumers, and groups
+    that only commit, have no row.
     """
     logs = tables.internal
     groups = None if logs is None else logs.view(_TOPIC, protocols_of)

@@ -1,4 +1,4 @@
-"""Groups in the log of `__consumer_offsets`: `group_state`."""
+"""The groups in the log of `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return each group and topic, as coordinators wrote them.
+    """Return each group and topic, as group coordinators wrote them.
 
     The rows come from the log of `__consumer_offsets`. They are exact for each group whose
-    partition of that topic is among the logs; one broker alone has only some of them. Commits that
-    were deleted or have expired are left out, and commits of transactions count from the
-    transaction's end on. This log does not have the offsets of share groups. A lag below 0 means
-    that a topic was created again, or that its log was truncated.
+    partition of `__consumer_offsets` is among the logs. The logs of a single broker have only some
+    of these partitions. Commits that were deleted or have expired are left out. Commits in
+    transactions count once the transaction has ended. This log does not have the offsets of share
+    groups. A lag below 0 means that a topic was created again, or that its log was truncated.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

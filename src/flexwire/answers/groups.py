@@ -77,16 +77,16 @@ _GROUP: Final = ("group_id", "protocol")
 def groups(tables: AnalysisTables) -> DataFrame | None:
     """Return the generations of each group, and the causes of these rebalances.
 
-    A cause is named only if the traffic proves it.
+    A cause is named only if the captured traffic proves it.
 
-    "new member": a member joined without a member id, with an id that it had just received, or was
-    not in the leader's earlier list of members. A static member that starts again is one too.
-    "member left": after the former generation there was a LeaveGroup, or a heartbeat with the epoch
-    of leaving. "session expired": a member of the former generation is gone and did not leave, and
-    its last heartbeat was at least its session timeout before. "leader rejoined" and "metadata
-    changed": the first to join was the leader, or another member with a changed subscription, and
-    nobody had been told to rejoin. All other causes are "unknown": they happened on connections
-    that were not captured, or inside the broker.
+    "new member": a member joined without a member id or with an id that it had just received, or
+    was not in the leader's last list of members. A static member that restarts counts as a new
+    member. "member left": after the last generation there was a LeaveGroup, or a heartbeat with the
+    epoch that means leaving. "session expired": a member of the last generation is missing and did
+    not leave, and its last heartbeat was at least a session timeout ago. "leader rejoined" and
+    "metadata changed": the first member to join was the leader, or another member with a changed
+    subscription, and no member had been told to rejoin. All other causes are "unknown". They
+    happened on connections that were not captured, or inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:
@@ -100,7 +100,7 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _proven(group_events: DataFrame) -> DataFrame:
-    """Return a row for each generation that an event names, and for each cause that it proves."""
+    """Return a row for each generation in an event, and for each cause that an event proves."""
     kind, number = F.col("kind"), F.col("generation")
     is_named = (kind == event.JOIN_EVENT) | (
         kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
@@ -138,8 +138,8 @@ def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = Non
 
 
 def _with_generation(proven: DataFrame) -> DataFrame:
-    """Add the generation that each event caused; if an event does not name it, the next one."""
-    # A generation appears after the events that caused it.
+    """Add the generation that each event caused: the next one if the event does not name it."""
+    # A generation appears in the traffic after the events that caused it.
     order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))
     later = Window.partitionBy(*_GROUP).orderBy(*order)
     later = later.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -149,7 +149,7 @@ def _with_generation(proven: DataFrame) -> DataFrame:
 
 
 def _sums() -> list[SparkColumn]:
-    """Return the columns of the answer by generation, and whether the generation is known."""
+    """Return the answer's columns for a generation, and whether the generation is known."""
     is_there, is_classic = F.col("is_there"), F.col("protocol") == PROTOCOL
     joins = is_there & is_classic
     took = F.unix_micros(F.max(F.when(joins, F.col("answered")))) - F.unix_micros(

@@ -1,4 +1,4 @@
-"""Transactions that should have ended, by the logs of coordinators: `hanging_transactions`."""
+"""Transactions that should have ended, according to the logs of coordinators."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ COLUMNS = (
 def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of transactions that should have ended.
 
-    A coordinator aborts a transaction that is past its timeout; transactions that it did not abort
-    are here. A partition may also have a transaction open that no coordinator knows (KIP-664).
+    A coordinator aborts a transaction that exceeds its timeout. The rows are transactions that it
+    did not abort. A partition may also have a transaction open that no coordinator knows (KIP-664).
     "Now" is the time of the last record of any internal topic, or the requested moment. If offsets
-    define the moment, each log of a coordinator has its own. If logs were copied one after the
-    other while a broker ran, a transaction may seem to hang although it does not. As of offsets of
-    coordinators' logs, transactions that no coordinator knows are left out.
+    define the moment, each log of a coordinator has its own "now". If logs were copied one after
+    the other while a broker was running, a transaction may seem to hang although it does not. If
+    the moment is given by offsets, transactions that no coordinator knows are left out.
     """
     logs = tables.internal
     transactions_seen = None if logs is None else logs.view(_TOPIC, transactions)

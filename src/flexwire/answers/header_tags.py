@@ -1,4 +1,4 @@
-"""Tags in headers: which client sends which, in what share of its requests, with what value."""
+"""Tags in headers: which client sends which tag, in how many of its requests, with which value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _SOFTWARE: Final = ("client_software_name", "client_software_version")
 _WHOSE: Final = ("sender", "client_id", *_SOFTWARE)
-# The most bytes of a value to show: the length of a trace id in hexadecimal, and of a tap's tag.
+# The most bytes of a value that are shown: the length of a trace id in hexadecimal, and of a tap's
+# tag.
 _SHOWN_BYTES: Final = 256
 
 COLUMNS: Final = (
@@ -57,17 +58,18 @@ COLUMNS: Final = (
 
 
 def header_tags(tables: AnalysisTables) -> DataFrame:
-    """Return the tags in headers, and who sends them: client id and software.
+    """Return the tags in headers, and their senders: client id and software.
 
-    Kafka itself has no tags in headers, so all of them come from other software: a trace id, or the
-    name of a forwarder. Only flexible versions can have tags in their headers, so ``message_share``
-    is a share of these. Behind a tap that adds tags, a capture shows them as if clients had sent
-    them. The tap's own captures tell which tags it added.
+    Kafka itself puts no tags in headers. All tags come from other software, for example a trace id
+    or the name of a forwarder. Only flexible versions can have tags in their headers, so
+    ``message_share`` is a share of the messages with such versions. If a tap adds tags, a capture
+    behind the tap shows them as if clients had sent them. The tap's own captures list the tags that
+    it added.
     """
     is_request = F.col("direction") == "request"
     first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
-    # A connection without tags costs only a count.
+    # For a connection without tags, only a number is stored.
     key = connection_key(tables.frames.columns)
     of_kafka = tables.frames.where(OF_KAFKA.sql)
     frames = of_kafka.where(F.col("header_version") >= fits).select(
@@ -94,7 +96,7 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
-    # If nobody sent it, the value is null on both sides.
+    # If nobody sent the tag, the value is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in _WHOSE]
     every = every.select(
         *(F.col(column).alias(f"all_{column}") for column in _WHOSE), "all_messages"

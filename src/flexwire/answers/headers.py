@@ -1,4 +1,4 @@
-"""Record headers: which headers records have, how large they are, and how their values read."""
+"""Record headers: which headers records have, how large they are, and how to read their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.records.conventions.convention import BulkCondition
 
 _OF: Final = ("topic", "source", "client_id")
-# The first convention that fits all judged values is reported.
+# The first convention that all judged values match is reported.
 _JUDGED: Final = {
     name: condition for name, convention in CONVENTIONS.items() if (condition := convention.in_bulk)
 }
@@ -74,11 +74,11 @@ COLUMNS: tuple[Column, ...] = (
 def headers(tables: AnalysisTables) -> DataFrame:
     """Return each record header key by topic and client, with counts, sizes and value types.
 
-    A record that was produced and fetched counts for both clients. Sizes are in bytes, without the
-    varints before keys and values. All headers are counted. Their values are judged in the first
-    record of each batch and in one of 64 others, by Spark's own functions. Bytes may fit a
-    convention by chance. Kafka Connect's headers have text as values and are shown as "utf-8".
-    Control records, and records that could not be read, are missing.
+    If a record was produced and fetched, it counts for both clients. Sizes are in bytes, without
+    the varints before keys and values. All headers are counted. Spark's own functions judge their
+    values: in the first record of each batch, and in one of 64 other records. Bytes may match a
+    convention by chance. Headers of Kafka Connect have text as values, and are reported as "utf-8".
+    Control records are missing, and so are records that could not be read.
     """
     return _total(_part(tables), tables)
 
@@ -121,7 +121,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
     ).where("header is not null")
     rows = rows.withColumns(
         {
-            # A share of zero bytes is unknown.
+            # If a batch has zero bytes, the share is unknown.
             "payload_share": F.try_divide("total_bytes", "payload"),
             "key": F.make_valid_utf8(F.col("header").cast("string")),
             "reads_as": _reads_as(),
@@ -131,7 +131,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _sums() -> list[SparkColumn]:
-    """Return the sums of sums, and how many of the judged values fit each convention."""
+    """Return the totals of sums, and how many of the judged values match each convention."""
     return [
         *(F.sum(name).alias(name) for name in SUMS),
         F.min("least").alias("least"),
@@ -145,7 +145,7 @@ def _sums() -> list[SparkColumn]:
 
 
 def _is_read_by(name: str, judge: BulkCondition) -> SparkColumn:
-    """Return whether a convention can read a value, together with its marker if it has one."""
+    """Return whether a convention can read a value and its marker, if it has a marker."""
     condition, marker = F.expr(judge.condition), CONVENTIONS[name].marker
     if marker is None:
         return condition

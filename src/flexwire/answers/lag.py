@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# The requests that commit offsets, and the responses that tell the end of a partition.
+# The requests that commit offsets, and the responses with the end of a partition.
 COMMITS: Final = "OffsetCommitRequest"
 ENDS: Final = "FetchResponse"
-# A commit in a transaction counts when the transaction ends (KIP-98).
+# A commit in a transaction takes effect when the transaction ends (KIP-98).
 IN_TRANSACTIONS: Final = "TxnOffsetCommitRequest"
 OUTCOMES: Final = "EndTxnRequest"
 FETCHES: Final = "FetchRequest"
@@ -95,7 +95,7 @@ COLUMNS: Final = (
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
 _AT: Final = ("client_id", *_PLACE)
-# Whose fetch shows the end: the client's own, or (null) that of any client on its host.
+# The client whose fetch shows the end: the same client, or (null) any client on the same host.
 _READER: Final = "reader"
 _KNOWN: Final = ("high_watermark", "last_stable_offset")
 _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")
@@ -106,13 +106,14 @@ def lag(tables: AnalysisTables) -> DataFrame | None:
     """Return how far commits are behind the ends of partitions, by group, client and partition.
 
     The end is the high watermark in the last Fetch response for the partition that the same client
-    (its id at its host) received before the commit. Clients that read committed get records only up
-    to the last stable offset, so their lag is ``stable_lag``. A commit in a transaction is sent by
-    a producer, which fetches nothing, so any client at its host counts. Such a commit counts if a
-    later EndTxn request of the same transactional id commits it.
+    (its id at its host) received before the commit. Clients that read only committed records get
+    records up to the last stable offset, so their lag is ``stable_lag``. A commit in a transaction
+    is sent by a producer, which fetches nothing. In this case the fetches of any client on its host
+    are used. Such a commit counts if a later EndTxn request of the same transactional id commits
+    it.
 
-    It is unknown whether the broker accepted a commit or an EndTxn. The lag is also unknown for a
-    client whose fetches were not captured, such as an administrator's.
+    The capture does not show whether the broker accepted a commit or an EndTxn. The lag is also
+    unknown for a client whose fetches were not captured, such as an administrator's tool.
     """
     reports = [
         fetched_and_committed
@@ -156,13 +157,13 @@ _COUNTS, _PENDING, _ABORTED = "counts", "pending", "aborted"
 
 
 def _short(end: str) -> SparkColumn:
-    """Return how far a commit is behind an end; a client may commit any offset."""
+    """Return how far a commit is behind an end. A client may commit any offset."""
     short = F.try_subtract(end, "committed_offset")
     return F.when(short < 0, 0).otherwise(short)
 
 
 def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Add their outcome to commits; for commits in transactions, a later EndTxn decides."""
+    """Add the outcome to commits; for a commit in a transaction, a later EndTxn decides it."""
     plain = commits.where("not is_transactional").withColumn("outcome", F.lit(_COUNTS))
     if tables.message(IN_TRANSACTIONS) is None:
         return plain
@@ -176,7 +177,7 @@ def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
         F.when(F.col("body.committed"), _COUNTS).otherwise(_ABORTED).alias("ended"),
     )
     both = of_transactions.unionByName(markers, allowMissingColumns=True)
-    # If a commit and an end have the same time, they were sent in this order.
+    # If a commit and the end of a transaction have the same time, the commit was sent first.
     order = ("time", F.col("ended").isNotNull())
     after = Window.partitionBy("transactional_id").orderBy(*order)
     after = after.rowsBetween(Window.currentRow, Window.unboundedFollowing)
@@ -187,7 +188,7 @@ def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Add to rows whether the client, or one at its host, reads committed."""
+    """Add to rows whether the client, or a client on its host, reads only committed records."""
     fetches = tables.message(FETCHES)
     if fetches is None:
         return rows.withColumn("reads_committed", F.lit(None).cast("boolean"))
@@ -231,7 +232,7 @@ def _commits(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _ends(tables: AnalysisTables) -> list[DataFrame]:
-    """Return the ends in responses to fetches, for a client's commits and those in transactions."""
+    """Return the ends in responses to fetches, for commits outside and inside transactions."""
     table = tables.message(ENDS)
     if table is None:
         return []
@@ -241,7 +242,8 @@ def _ends(tables: AnalysisTables) -> list[DataFrame]:
         F.inline("partitions"),
     )  # fmt: skip
     stable = F.col("last_stable_offset")
-    # It is -1 if the fetch failed, and the other one is -1 if the fetch reads uncommitted.
+    # The high watermark is -1 if the fetch failed, and the last stable offset is -1 if the fetch
+    # reads uncommitted records.
     ends = partitions.where("high_watermark >= 0").select(
         "client_id", "address", "time", "topic", "topic_id",
         F.col("partition_index").alias("partition"),

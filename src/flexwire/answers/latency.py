@@ -1,4 +1,4 @@
-"""Latency: how long clients waited for brokers, by API, broker and client."""
+"""How long clients waited for brokers, by API, broker and client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# The fields of a request for records that tell how long the broker may wait for records.
+# The fields of a fetching request that say how long the broker may wait for records.
 MAX_WAIT: Final = "max_wait_ms"
 MIN_BYTES: Final = "min_bytes"
 
@@ -145,24 +145,25 @@ _SUMS: Final = pa.schema(
 def latency(tables: AnalysisTables) -> DataFrame:
     """Return how long requests took, for each API, broker and client.
 
-    A latency is the time from the request's last byte to the response's, at the place of the
-    capture. Count and maximum are exact. A percentile is exact below 100 ms, and rounded down to
-    five digits from there on. A percentile that would be the slowest response is null.
+    A latency is the time from the last byte of the request to the last byte of the response, at the
+    place of the capture. Count and maximum are exact. A percentile is exact below 100 ms, and
+    rounded down to five digits from there on. If only the slowest response would be the percentile,
+    the percentile is null.
 
-    If a broker held a request for records for its whole max wait, because there were too few
-    records, the request has a row of its own (``waited``). Other intentional waits are unknown: a
-    fetch that got its records late, a JoinGroup that waits for other members, a Produce that waits
-    for replicas.
+    If a broker held a fetching request for its whole maximum wait time because there were too few
+    records, the request counts in a separate row (``waited``). Other intentional waits cannot be
+    recognized: a fetch that gets its records late, a JoinGroup that waits for other members, or a
+    Produce that waits for replicas.
 
     A broker that throttles a client responds at once, and then reads nothing from the connection
-    for the throttle time. A request that arrives in that time waits. Its latency excludes this
+    for the throttle time. A request that arrives during this time waits. Its latency excludes this
     wait, which is in ``throttled_us``.
     """
     return _rows(_counted(_responses(tables), _BY))
 
 
 def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
-    """Return the slowest responses of each row of `latency`, so that you can look them up."""
+    """Return the slowest responses of each row of `latency`, to look them up in the tables."""
     order = (F.desc("latency_us"), "time", "connection", "frame_index")
     rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
     ranked = _responses(tables).withColumn("rank", rank)
@@ -180,12 +181,12 @@ def _tables() -> list[str]:
 
 
 def _part(tables: AnalysisTables) -> DataFrame:
-    """Return the sums of each day, and what later days need of it.
+    """Return the sums of each day, and the rows that later days need.
 
-    A row without `_KEPT` has the sums of an API, broker and client, and how often each latency
-    occurs. Other rows are one of these: a response whose latency follows from an earlier day too, a
-    request for records without a response on its day, and a throttled response after which the
-    broker may have read nothing until the next day.
+    A row without `_KEPT` has the sums of an API, broker and client, and the number of responses
+    with each latency. Each other row is one of three kinds. It is a response whose latency also
+    depends on an earlier day, a request for records without a response on its day, or a throttled
+    response after which the broker may have read nothing until the next day.
     """
     throttled = throttles(tables)
     paused = None if throttled is None else paused_responses(tables, throttled)
@@ -210,7 +211,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
     by_time = parts.where(F.col(_KEPT).isNull()).select(
         *_BY, *names, F.posexplode("times").alias("number", "one")
     )
-    # The sums are those of all latencies together, so they count once.
+    # These are the sums over all latencies, so they must count only once.
     is_first = F.col("number") == 0
     of_days = by_time.select(
         *_BY,
@@ -223,7 +224,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
 
 
 def _counted(responses: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Count responses by these columns and by their latency."""
+    """Count responses by these columns and by latency."""
     slowest_one = F.max(F.struct(*(field.name for field in _SLOWEST)))
     return responses.groupBy(*by, rounded("latency_us").alias("rounded_us")).agg(
         F.count("*").alias("responses"),
@@ -266,7 +267,7 @@ def _rows(counts: DataFrame) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables) -> DataFrame:
-    """Return the responses to known requests, with `_BY`, and how long the requests waited."""
+    """Return the responses to known requests, with `_BY` and the time that the requests waited."""
     responses = _of_frames(tables).where(_IS_KNOWN)
     throttled = throttles(tables)
     waits = None if throttled is None else throttled_waits(tables, throttled)
@@ -279,12 +280,13 @@ def _responses(tables: AnalysisTables) -> DataFrame:
 
 
 def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> DataFrame:
-    """Return the same responses with their day, as far as they follow from the rows of that day.
+    """Return the same responses with their day, if only rows of that day are needed for them.
 
-    ``paused`` are the rows of `paused_responses`, None if nothing was throttled.
+    ``paused`` are the rows of `paused_responses`, or None if nothing was throttled.
 
-    Other responses have `_KEPT`, and so have requests for records without a response on their day,
-    and the first response of a connection on a day, unless the connection begins with it.
+    Three kinds of rows have `_KEPT`: the other responses, requests for records without a response
+    on their day, and the first response of a connection on a day, unless the connection begins with
+    it.
     """
     responses = _with_first(_of_frames(tables).withColumn(DAY, day_of_time()))
     responses = responses.where(f"({_IS_KNOWN}) or is_first")
@@ -304,14 +306,14 @@ def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> Data
         parts.append(joined.withColumn("is_asked_before", is_asked_before))
     every = _every(parts)
     is_counted = F.expr(_IS_KNOWN) & ~F.col("is_affected") & ~F.col("is_asked_before")
-    # A row without a request or an API only shows when its connection had its first response.
+    # A row without a request or an API only shows when the first response of its connection came.
     asked = F.when(F.col("frame_index").isNull() | F.expr(_IS_KNOWN), F.col("asked"))
     kept = _kept(every.withColumn("asked", asked))
     return every.withColumn(_KEPT, F.when(~F.coalesce(is_counted, F.lit(False)), kept))
 
 
 def _over_midnight(parts: DataFrame) -> DataFrame:
-    """Return the responses that were kept, with what earlier days have to do with them."""
+    """Return the kept responses, completed with the facts from earlier days."""
     kept = parts.select("api_name", "broker", "client_id", "address", f"{_KEPT}.*")
     connection = connection_key(kept.columns)
     frames = kept.where("frame_index is not null")
@@ -334,7 +336,8 @@ def _over_midnight(parts: DataFrame) -> DataFrame:
         requests, [*connection, "api_name", "correlation_id", "asked"], "left"
     )
     throttled_us = F.col("throttled_us") + F.coalesce("earlier_us", F.lit(0))
-    # What throttled a request last is on the day of its response, if it waited there.
+    # The last throttled response is on the day of the waiting response, if the request waited on
+    # that day.
     is_pipelined = F.when(F.col("throttled_us") > 0, F.col("is_pipelined")).otherwise(
         F.col("was_pipelined")
     )
@@ -353,7 +356,7 @@ def _over_midnight(parts: DataFrame) -> DataFrame:
 
 def _of_frames(tables: AnalysisTables) -> DataFrame:
     """Return the responses of all frames, with the time at which their request was sent."""
-    # A connection may reuse a correlation id, but not at the same moment.
+    # A connection may reuse a correlation id, but not at the same time.
     asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
     return tables.frames.where("direction = 'response'").select(
         *frame_key(tables.frames.columns), "api_name", "broker", "client_id",
@@ -363,17 +366,17 @@ def _of_frames(tables: AnalysisTables) -> DataFrame:
 
 
 def _with_first(responses: DataFrame) -> DataFrame:
-    """Add which responses earlier days may affect: throttles of the connection before its first.
+    """Mark the responses that throttling on earlier days may have delayed.
 
-    A broker that has responded reads again. So only requests that were sent before the first
-    response of a day can have waited for a throttled response of an earlier day.
+    A broker that has sent a response reads again. Only requests that were sent before the first
+    response of a day can therefore have waited for a throttled response of an earlier day.
     """
     by_day = [*connection_key(responses.columns), DAY]
     of_days = responses.where("is_captured").groupBy(*by_day)
     firsts = of_days.agg(
         F.min("frame_index").alias("first_index"), F.min("time").alias("first_time")
     )
-    # The first response of a connection has none before it.
+    # There is no response before the first response of a connection.
     joined = responses.join(firsts.where("first_index > 0"), by_day, "left")
     is_affected = F.col("is_captured") & (F.coalesce("asked", "time") <= F.col("first_time"))
     is_first = F.col("is_captured") & (F.col("frame_index") == F.col("first_index"))
@@ -401,7 +404,7 @@ def _without_throttling(responses: DataFrame, waits: DataFrame | None) -> DataFr
 def _by_message(
     responses: DataFrame, tables: AnalysisTables
 ) -> tuple[dict[str, DataFrame], DataFrame]:
-    """Return the responses that carry records, by message, with their bytes; and all others."""
+    """Return the responses with records, by message, with their bytes, and all other responses."""
     waiting = {}
     for message in CARRYING_RESPONSES:
         table = tables.message(message)
@@ -418,7 +421,7 @@ def _by_message(
 
 
 def _requests(tables: AnalysisTables, message: str) -> DataFrame | None:
-    """Return the requests of a response's API, and how long the broker may wait."""
+    """Return the requests for a response's API, with the time that the broker may wait."""
     requests = tables.message(_request_of(message))
     if requests is None:
         return None
@@ -439,7 +442,7 @@ def _with_request(responses: DataFrame, requests: DataFrame | None, how: str) ->
 
 
 def _every(parts: Sequence[DataFrame]) -> DataFrame:
-    """Return all responses, and whether the broker waited as requested."""
+    """Return all responses, with whether the broker waited as the request asked."""
     rows = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
     lacking = {"max_wait_ms", "min_bytes", "record_bytes"}.difference(rows.columns)
     rows = rows.withColumns({name: F.lit(None).cast("bigint") for name in lacking})
@@ -454,9 +457,9 @@ def _waited() -> SparkColumn:
 
 
 def _kept(rows: DataFrame) -> SparkColumn:
-    """Return the columns of `_OF_KEPT`; those that rows lack are null."""
+    """Return the columns of `_OF_KEPT`; columns that rows lack become null."""
     columns = {name: F.col(name) for name in rows.columns}
-    # A null would equal no other key.
+    # Null would not equal any other key.
     columns.setdefault(ANALYSIS, F.when(F.col("connection").isNotNull(), ""))
     return F.struct(
         *(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# The error with which a broker refuses a client that intended another broker (KIP-1242).
+# The error with which a broker refuses a client that wanted another broker (KIP-1242).
 _REFUSED: Final = next(code for code, name in ERROR_NAMES.items() if name == "REBOOTSTRAP_REQUIRED")
 _BY: Final = ("client_id", "address", "broker", "cluster_id", "node_id")
 COLUMNS: Final = (
@@ -42,15 +42,15 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def misrouted(tables: AnalysisTables) -> DataFrame | None:
-    """Return the connections that a broker refused because the client intended another broker.
+    """Return the connections that a broker refused because the client wanted another broker.
 
-    Since KIP-1242 (Kafka 4.4) a client can say in ApiVersions which broker of which cluster it
-    connects to. A broker that is another one responds with REBOOTSTRAP_REQUIRED. Older brokers and
-    clients do not check that, so their misrouted connections are missing. So are connections whose
-    first request and response were not captured.
+    Since KIP-1242 (Kafka 4.4), a client can say in ApiVersions to which broker of which cluster it
+    wants to connect. If another broker gets the request, it responds with REBOOTSTRAP_REQUIRED.
+    Older brokers and clients do not check this, so their misrouted connections are missing.
+    Connections whose first request and response were not captured are missing too.
     """
     asked = exchanges(tables, "ApiVersions")
-    # A catalog of releases before 4.4 has no such fields.
+    # A catalog with releases before 4.4 does not have these fields.
     if asked is None or "node_id" not in asked.select("request.*").columns:
         return None
     refused = asked.where(F.col("response.error_code") == _REFUSED)

@@ -1,7 +1,8 @@
-"""What would another codec, level or batch size save in the log segments of topics?
+"""The bytes that another codec, level or batch size would save in the log segments of topics.
 
-When a log is read, a sample of each topic's batches is written again in each way. This answer adds
-up the results. Nothing else is estimated: if no sample is large enough for a way, it has no row.
+When logs are read, a sample of each topic's batches is written again in each of these ways. This
+answer adds up the results. Nothing else is estimated. If no sample is large enough for a way, that
+way has no row.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ COLUMNS = (
            "what all topics together would save if each used its best combination; the same in "
            "each row", heading="All topics"),
 )  # fmt: skip
-# A Java producer adds this to its estimate of a compressed batch (MemoryRecordsBuilder).
+# A Java producer adds this number to its estimate of the size of a compressed batch
+# (MemoryRecordsBuilder).
 _CAUTION = 1.05
 _WAY = ("compression", "level", "batch_size")
 
@@ -72,10 +74,10 @@ _WAY = ("compression", "level", "batch_size")
 def savings(tables: AnalysisTables) -> DataFrame | None:
     """Return each topic and way of writing it, with the bytes of a sample and of the whole topic.
 
-    The sample consists of a few runs of successive batches, evenly over the topic's segments, and
-    only of the largest topics. The processor time of a codec is not measured. Nor is it known
-    whether a producer could collect such a batch within its linger.ms. Internal topics have no row,
-    because brokers write them and no producer's setting changes that.
+    The sample consists of a few runs of successive batches, spread evenly over the topic's
+    segments. Only the largest topics have samples. The CPU time of a codec is not measured. It is
+    also unknown whether a producer could collect such a batch within its linger.ms. Internal topics
+    have no row, because brokers write them, and settings of producers do not affect them.
     """
     logs = tables.logs
     if logs is None:
@@ -106,7 +108,7 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     return rows.withColumns(
         {
             "advice": F.when(F.col("rank") == 1, _advice()),
-            # No topic is null; without a key, Spark warns about the window.
+            # A topic is never null. Without a key, Spark would warn about the window.
             "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
         }
     )
@@ -115,8 +117,9 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
 def _producer_batch_size() -> SparkColumn:
     """Return the batch.size with which a producer collects ``batch_size`` bytes of records.
 
-    A batch accepts another record while three sizes together are at most batch.size: its header,
-    its records times the ratio that the producer has learned, and the new record uncompressed.
+    A batch accepts another record as long as the sum of three sizes is at most batch.size: the
+    header, the records times the compression ratio that the producer has learned, and the new
+    record without compression.
     """
     plain = Compression.NONE.value
     same = Window.partitionBy("topic", "batch_size")
@@ -129,7 +132,7 @@ def _producer_batch_size() -> SparkColumn:
 
 
 def _advice() -> SparkColumn:
-    """Return advice about a topic's best way and its saving; most topics have none."""
+    """Return advice about the best way for a topic and its saving; most topics get no advice."""
     level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
     kibibytes = F.format_number(F.col("batch_size") / 1024, 0)
     saved = F.col("saved_bytes") / F.lit(1e6)

@@ -1,4 +1,4 @@
-"""Share groups: what each member acquired, earlier deliveries, and acknowledgements."""
+"""Share groups: the records that each member acquired, earlier deliveries, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _FETCH: Final = "ShareFetch"
-# Requests that acknowledge: a fetch can carry the acknowledgements of the fetch before.
+# Requests that acknowledge records. A fetch can acknowledge the records of the fetch before it.
 _ACKNOWLEDGE: Final = ("ShareFetchRequest", "ShareAcknowledgeRequest")
-# By number (KIP-932; KIP-1222 for the last). The first is for offsets without a record.
+# The types of acknowledgements by number (KIP-932, and KIP-1222 for the last one). The first type
+# is for offsets without a record.
 _TYPES: Final = ("gaps", "accepted", "released", "rejected", "renewed")
 _WHO: Final = ("group_id", "member_id", "client_id", "time")
 _COUNTED: Final = ("acquired", "redelivered", "deliveries", *_TYPES)
@@ -62,12 +63,13 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
-    """Return each member of a share group and topic: deliveries, and acknowledgements.
+    """Return deliveries and acknowledgements for each member of a share group and each topic.
 
-    For each range of offsets, a broker sends how often it was delivered (KIP-932): 1 for the first
-    time. A higher count means that the records were given back, or that their time ran out. Records
-    acquired in responses to requests that were not captured are missing. It is unknown whether
-    brokers accepted the acknowledgements; ``errors`` has the refused ones.
+    For each range of offsets, a broker says how often it was delivered (KIP-932): the first time is
+    1. A higher number means that the records were returned, or that the time for acknowledging them
+    was over. Records acquired in responses to requests that were not captured are missing. It is
+    unknown whether brokers accepted the acknowledgements. The answer ``errors`` has those that they
+    refused.
     """
     parts = [
         part
@@ -114,7 +116,7 @@ def _acquired(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
-    """Return a row for each range of offsets that a member acknowledged by this request."""
+    """Return a row for each range of offsets that a member acknowledged with this request."""
     table = tables.message(message)
     if table is None:
         return None
@@ -128,7 +130,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
     partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
     ranges = partitions.select(*_WHO, "topic_id", F.inline("acknowledgement_batches"))
     types = F.col("acknowledge_types")
-    # A single type applies to all offsets; otherwise each offset has its own.
+    # A single type applies to all offsets. Otherwise each offset has its own type.
     counts = {
         name: F.when(
             F.size(types) == 1, F.when(F.element_at(types, 1) == number, _offsets())
@@ -139,7 +141,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _offsets() -> SparkColumn:
-    # Any two numbers may be there.
+    # The two numbers may be any numbers.
     return F.try_add(F.try_subtract("last_offset", "first_offset"), F.lit(1))
 
 

@@ -1,4 +1,4 @@
-"""The state of share groups in the log of `__share_group_state`: `share_state`."""
+"""The state of share groups in the log of `__share_group_state`."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def share_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return the partitions of share groups, as the coordinator wrote them.
+    """Return the partitions of share groups, as share coordinators wrote them.
 
-    The state is the last snapshot with the updates of its epoch. The members of share groups are in
-    ``group_members``, if the log of `__consumer_offsets` was read.
+    The state is that of the last snapshot together with the updates of its epoch. The members of
+    share groups are in ``group_members``, if the log of `__consumer_offsets` was read.
     """
     logs = tables.internal
     state = None if logs is None else logs.view(_TOPIC, state_of)

@@ -1,4 +1,4 @@
-"""The size of the sent messages in each encoding of KIP-482 and KIP-636."""
+"""The sizes of sent messages in each encoding of KIP-482 and KIP-636."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ENCODINGS: Final = {
     ERROR_TAGS: "with error codes and messages as tagged fields (KIP-636), which makes both "
     "messages of an API with errors flexible",
 }
-# The sizes with which a client's messages are compared, to see whether it gains.
+# The sizes with which a client's messages are compared, to see whether the client would gain.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
@@ -56,7 +56,7 @@ _GAINS: Final = {
 }
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96
-# The sums of measured messages, for each client.
+# The sums for each client over its measured messages.
 _MEASURED: Final = (
     *("measured", "standing_for", "with_error", "could_have_error"),
     *(AS_SENT, "sent_spread", WITHOUT_ERROR_TAGS),
@@ -109,21 +109,22 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
-    """Return each message and version: its bytes as sent, and in each other encoding.
+    """Return each message and version with its bytes as sent and in each other encoding.
 
-    Messages, clients and bytes as sent are exact counts. Other encodings are measured in columns,
-    byte for byte as flexwire would write them. The sample has the first 256 frames of each
-    connection and one in 32 of the others, in blocks over its whole course; ``whole`` measures all
-    frames. The estimate scales the bytes as sent. ``margin_bytes`` assumes that measured messages
-    are independent, so it is too small if neighbouring messages are similar. Some messages are
-    missing: those that did not decode, that broke their spec, or in which credentials are withheld,
-    and all of request logs, which lack the size of frames.
+    The numbers of messages and clients and the bytes as sent are exact. Other encodings are
+    measured in columns, with the exact bytes that flexwire would write. The sample has the first
+    256 frames of each connection, and one in 32 of the other frames, in blocks over the whole
+    connection. With ``whole``, all frames are measured. To estimate a size, the bytes as sent are
+    scaled. ``margin_bytes`` assumes that measured messages are independent. It is too small if
+    neighboring messages are similar. Some messages are missing: messages that did not decode or
+    broke their spec, messages in which credentials are withheld, and all messages of request logs,
+    which lack the sizes of frames.
     """
     return _total(_part(tables, whole=whole), tables)
 
 
 def _part(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
-    """Return sums by day, message and client: of all frames, and of those that were measured."""
+    """Return sums by day, message and client: over all frames, and over the measured ones."""
     columns, task, schema = day_task(partial(measure, whole=whole), READ, SAMPLE)
     sampled = tables.of_messages(columns, task, schema, None if whole else BLOCKS)
     parts = [_counted(tables.frames)]
@@ -177,7 +178,7 @@ def _counted(frames: DataFrame) -> DataFrame:
 
 
 def _by_client(sampled: DataFrame) -> DataFrame:
-    """Return the weighted sums of each day and client, and the terms of their spread."""
+    """Return the weighted sums of each day and client, and the terms of their variance."""
     weight, rest = F.col("weight"), F.col("weight") * (F.col("weight") - 1)
     sent = F.col(AS_SENT)
     sums = [
@@ -227,12 +228,12 @@ def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
 
 
 def _share(name: str) -> SparkColumn:
-    """Return the size of the measured messages in this encoding, divided by their size as sent."""
+    """Return the size of the measured messages in this encoding, as a share of the sent size."""
     return F.col(name) / F.col(AS_SENT)
 
 
 def _margin(name: str) -> SparkColumn:
-    # The variance of a ratio estimate, from the squares of the residuals.
+    # The variance of a ratio estimate, computed from the squares of the residuals.
     share = _share(name)
     residuals = (
         F.col(f"{name}_spread")

@@ -1,7 +1,7 @@
-"""What do the log segments of topics contain, and how much of that would compaction remove?
+"""The content of topics' log segments, and how much of it compaction would remove.
 
-The answer reads the tables of logs and returns a row for each topic. Every byte of every segment
-that was read is counted once. One replica of each partition is read.
+The answer is computed from the tables of logs, and has a row for each topic. Every byte of every
+segment that was read is counted once. One replica of each partition is read.
 """
 
 from __future__ import annotations
@@ -104,14 +104,15 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def storage(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic: its batches, records, sizes and ages, and its superseded records.
+    """Return each topic with its batches, records, sizes and ages, and its superseded records.
 
-    Superseded records are exact, by 128 bits of a hash of the key. Tasks compared the keys of each
-    partition when its log was read. As in Kafka's log cleaner, a record of an aborted transaction
-    replaces nothing and is removed itself. A tombstone that is the last record of its key does not
-    count; compaction removes it after delete.retention.ms. A log does not show whether and when its
-    topic is compacted. The active segment is never compacted. Percentiles of batches are exact
-    below 100 kB; larger ones are rounded down to five digits.
+    The numbers of superseded records are exact: keys are compared by 128 bits of a hash. Tasks
+    compared the keys of each partition when its log was read. As in Kafka's log cleaner, a record
+    of an aborted transaction replaces no other record, and is removed itself. A tombstone that is
+    the last record of its key does not count as superseded. Compaction removes it after
+    delete.retention.ms. A log does not show whether and when its topic is compacted. The active
+    segment is never compacted. Percentiles of batches are exact below 100 kB; larger ones are
+    rounded down to five digits.
     """
     logs = tables.logs
     if logs is None:
@@ -121,7 +122,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
     rows = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
     rows = rows.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
-    # Nobody has searched for later records of the same keys in another analysis.
+    # Nothing has compared these records with later records of the same keys in another analysis.
     exact_counts = {column: F.when(F.col(_IS_WHOLE), F.col(column)) for column in _OF_KEYS[1:]}
     rows = rows.withColumns(exact_counts)
     return rows.withColumns(
@@ -141,12 +142,12 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
-    """Return a p99, null if it would be the greatest value."""
+    """Return a 99th percentile, or null if it would be the largest value."""
     return F.when(F.col(count) >= least_of(99), p99)
 
 
 def _of_keys(keys: DataFrame) -> DataFrame:
-    """Return the sums over keys, and whether one analysis has compared all of them."""
+    """Return the sums over keys, and whether a single analysis has compared all of the keys."""
     run = F.col(ANALYSIS) if ANALYSIS in keys.columns else F.lit("")
     times = F.size(F.collect_set(F.struct("partition", run)))
     is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
@@ -156,9 +157,9 @@ def _of_keys(keys: DataFrame) -> DataFrame:
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:
-    """Return the figures that come from the table of batches alone."""
+    """Return the numbers that come only from the table of batches."""
     if "outcome" not in batches.columns:
-        # An older analysis wrote this Delta table.
+        # An older release wrote this Delta table.
         batches = batches.withColumn("outcome", F.lit(None).cast("string"))
     is_damage, is_data = F.col("error").isNotNull(), ~F.col("is_control")
     size, records = F.when(is_data, F.col("size")), F.when(is_data, F.col("records"))
@@ -200,9 +201,9 @@ def _of_batches(batches: DataFrame) -> DataFrame:
 def _of_transactions(
     is_data: SparkColumn, records: SparkColumn, record_bytes: SparkColumn
 ) -> tuple[SparkColumn, ...]:
-    """Return the sums about transactions that were aborted or had not ended."""
+    """Return the sums over transactions that were aborted or had not ended."""
     is_asked = is_data & F.col("is_transactional") & (F.col("records") > 0)
-    # Tables of an older analysis lack the outcome of transactions.
+    # The tables of an older release do not have the outcomes of transactions.
     is_said = F.count_if(is_asked & F.col("outcome").isNull()) == 0
     is_aborted = F.col("outcome") == OUTCOMES[TransactionOutcome.ABORTED]
     is_unsettled = F.col("outcome").isin(

@@ -1,4 +1,4 @@
-"""Which tagged fields are on the wire, who sends them, and what they cost."""
+"""The tagged fields in the traffic: which ones, who sends them, and how many bytes they take."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def tagged_fields(tables: AnalysisTables) -> DataFrame:
-    """Return each tagged field, its place, and the software of the client.
+    """Return each tagged field with its place and the software of the client.
 
-    A known field is on the wire if it does not have its default, because Kafka writes no others.
-    ``bytes`` are the bytes of values, without tag and size. Tags that the catalog does not know
-    come from newer releases or other software, or are wrong. The software that a client names on
-    its connection counts for all its messages. Bodies that do not decode are missing, but fields in
-    the headers before them count.
+    A known field counts as sent if its value is not the default, because Kafka does not send
+    defaults. ``bytes`` are the bytes of values, without tag and size. Tags that the catalog does
+    not know come from newer releases or other software, or are wrong. If a client names its
+    software on a connection, this software is assumed for all its messages there. Bodies that do
+    not decode are missing, but fields in their headers count.
     """
     frames = tables.frames.where(OF_KAFKA.sql)
     key = connection_key(frames.columns)
@@ -102,7 +102,7 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
 
 
 def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the messages with tagged fields in their bodies, which are few."""
+    """Yield the messages with tagged fields in their bodies. There are few of them."""
     for batch in batches:
         some = batch.filter(pc.greater(pc.list_value_length(batch[_BODIES]), 0))
         if some.num_rows:
@@ -117,12 +117,12 @@ def _uses_schema(key: tuple[str, ...]) -> pa.Schema:
 
 
 def _in_bodies(table: DataFrame) -> DataFrame:
-    """Return the uses of tagged fields in bodies, one row for each message and field."""
+    """Return the uses of tagged fields in bodies, with one row for each message and field."""
     return _uses(table, _BODIES, "body_version", is_header=False)
 
 
 def _in_headers(frames: DataFrame) -> DataFrame:
-    """Return the uses in headers: tags to which no release gives a meaning."""
+    """Return the uses in headers, whose tags have no meaning in any release."""
     each = _uses(frames, "header_unknown_tagged_fields", "api_version", is_header=True)
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.octet_length("data"))
     return each.select(

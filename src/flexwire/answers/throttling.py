@@ -1,4 +1,4 @@
-"""Throttling: which clients a broker slows down by quota, at which API, and who does not wait."""
+"""Throttling: which clients a broker slows down by quotas, for which APIs, and who ignores it."""
 
 from __future__ import annotations
 
@@ -53,14 +53,15 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
     """Return throttled responses by client, broker and API.
 
     The ``throttle_time_ms`` of a response is the time for which the broker throttles the client. It
-    is the longer one of two quotas, bytes and request time, and the response does not tell which.
-    Some throttles are in no response: those of replication, of connection rates, and of requests
-    with acks 0.
+    is the longer of two throttle times, for bytes and for request time, and the response does not
+    say which one. Some kinds of throttling are not in responses: throttling of replication, of
+    connection rates, and of requests with acks 0.
 
-    A client of Kafka 2.0 or later waits for that time before it sends again. A client that does not
-    wait has ``early_requests``, and the broker leaves them in the socket. The answer `latency`
-    excludes this wait. Requests that were never answered are missing. So are those to a broker that
-    responded again before the time was over: before 2.0, a broker waits before it responds.
+    A client of Kafka 2.0 or later waits for that time before it sends again. If a client does not
+    wait, its requests count as ``early_requests``, and the broker leaves them in the socket. The
+    answer `latency` excludes this wait. Requests that were never answered are missing. Requests to
+    a broker that responded again before the time was over are missing too: before 2.0, a broker
+    waits before it responds.
     """
     throttled = throttles(tables)
     if throttled is None:

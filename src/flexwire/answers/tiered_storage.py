@@ -1,4 +1,4 @@
-"""The content of tiered storage, from the log of `__remote_log_metadata`: `tiered_storage`."""
+"""The content of tiered storage, according to the log of `__remote_log_metadata`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
-    """Return the topics with segments in tiered storage, as their log has them.
+    """Return the topics with segments in tiered storage, according to the log of the segments.
 
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """

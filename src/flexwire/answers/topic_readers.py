@@ -1,4 +1,4 @@
-"""Who reads which topic, by the fetches and commits in captures and request logs."""
+"""The clients that read each topic, from fetches and commits in captures and request logs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class _TopicPlace(NamedTuple):
-    """The place at which a message names topics.
+    """The place in a message where topics are named.
 
-    An array in its body, and the topic's field in it.
+    The place consists of an array in the body and the field of the topic in it.
     """
 
     message: str
@@ -37,7 +37,8 @@ class _TopicPlace(NamedTuple):
 
 
 _COUNTED: Final = ("requests", "responses", "commits")
-# In a fetch session, a request lists changes, and a response lists partitions with news (KIP-227).
+# In a fetch session, a request lists only changes, and a response lists only partitions with news
+# (KIP-227).
 _PLACES: Final = (
     _TopicPlace("FetchRequest", "topics", "topic", "requests"),
     _TopicPlace("FetchResponse", "responses", "topic", "responses"),
@@ -88,10 +89,10 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def topic_readers(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic with each client that fetches it, or commits an offset of it.
+    """Return each topic with each client that fetches it, or that commits an offset for it.
 
-    A topic without a row may still have readers: a client that was not captured, or that reads at
-    another time, or whose fetch session began before the capture and had no news.
+    A topic without a row may still have readers. Such a client was not captured, reads at another
+    time, or has a fetch session that began before the capture and had no news.
     """
     parts = _part(tables)
     return None if parts is None else _total(parts, tables)
@@ -136,13 +137,13 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
-    """Return the topics that a message's table names, one a row, or None without a table."""
+    """Return the topics in the table of a message, one per row, or None without a table."""
     table = tables.message(place.message)
     if table is None:
         return None
     at = f"body.{place.topics}"
     names = place.name or "topic_id"
-    # Spark then reads these columns of the topics, and not their partitions.
+    # With this, Spark reads only these columns of the topics, and not their partitions.
     pairs = F.arrays_zip(
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )
@@ -167,7 +168,7 @@ def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
 
 
 def _followers(tables: AnalysisTables) -> DataFrame | None:
-    """Return the clients whose fetches name a replica, which consumers never do."""
+    """Return the clients whose fetches name a replica, which those of consumers never do."""
     table = tables.message(_FOLLOWERS)
     if table is None:
         return None

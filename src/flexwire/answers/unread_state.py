@@ -1,4 +1,4 @@
-"""Records of internal topics that do not decode, and so are in no state: `unread_state`."""
+"""The records of internal topics that do not decode, and are therefore in no state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.asking.internal_logs import InternalLogs
 
-# The records that each state is made of.
+# The records from which each state is computed.
 _READS: Final = {
     InternalTopic.CONSUMER_OFFSETS: (*OF_COMMITS, *OF_GROUPS),
     InternalTopic.TRANSACTIONS: (OF_TRANSACTIONS,),
@@ -59,13 +59,13 @@ COLUMNS = (
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
     """Return the records that no state contains.
 
-    Each partition, type and version that does not decode.
+    The answer has a row for each partition, type and version of such records.
 
-    These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
-    other answers about internal topics are exact except for these records. As of an earlier moment,
-    there is a row for each partition whose later records were compacted or pruned: things that
-    existed then and have no record any more are in no answer. A log of tiered segments that lacks
-    records has such a row at any moment.
+    The records are damaged, or come from a Kafka release that is newer than flexwire's catalog.
+    Apart from these records, the other answers about internal topics are exact. If an earlier
+    moment is requested, each partition whose later records were compacted or pruned has a row. An
+    object that existed at that moment and has no record any more is in no answer. If the log of
+    tiered segments lacks records, it has such a row at any moment.
     """
     logs = tables.internal
     if logs is None:
@@ -109,7 +109,7 @@ def _nulls() -> list[SparkColumn]:
 
 
 def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
-    """Return where missing records may have been the last of their key."""
+    """Return the places where a missing record may have been the last record of its key."""
     return [
         (topic.topic, partition, log.until.get(partition), _MISSING.format(log.cleaned[partition]))
         for topic in _READS

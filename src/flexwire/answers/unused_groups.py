@@ -1,4 +1,4 @@
-"""Groups that nobody was seen to use for some time: `unused_groups`."""
+"""Groups that nobody was seen to use for some time."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 RECENT: Final = timedelta(days=1)
-"""A group that was used since then may belong to a daily job, or a consumer without membership.
+"""A group that was used after this time may belong to a daily job, or to a consumer without
+membership.
 """
 
-# Requests of clients that are in a group or commit for it. Monitoring only asks about groups.
+# The requests of clients that are members of a group or commit for a group. Monitoring only asks
+# about groups.
 _USES: Final = (
     *("JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "OffsetCommitRequest"),
     *("TxnOffsetCommitRequest", "AddOffsetsToTxnRequest", "ConsumerGroupHeartbeatRequest"),
@@ -55,12 +57,14 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     """Return each group without members that was not used for ``recent``.
 
     Some groups are left out because they may be in use: groups about which something is unknown,
-    and groups for which a transaction has a pending commit. The same holds for groups that
-    committed less than ``recent`` ago, because a consumer that assigns its own partitions commits
-    but is in no group's record. So are groups that a client uses in the captures and request logs
-    of this analysis. If no record tells when a group was last used, its ``idle_us`` is null.
+    and groups for which a transaction has a pending commit. Groups that committed less than
+    ``recent`` ago are left out too, because a consumer that assigns its own partitions commits but
+    is in no record of a group. Groups that a client uses in the captures and request logs of this
+    analysis are also left out. If no record shows when a group was last used, its ``idle_us`` is
+    null.
 
-    No row proves that nobody needs a group. A group that is used once a quarter looks the same.
+    No row proves that nobody needs a group. A group that is used once a quarter would look the
+    same.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -77,8 +81,8 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
         named = shared.join(logs.topic_names(), "topic_id", "left")
         topic = F.coalesce("topic", "topic_id").alias("topic")
         time = F.col("write_time").alias("time")
-        # If no record of a group names it, its members are unknown, unless all these logs were
-        # read.
+        # If a group is named in no record of a group, its members are unknown, unless all these
+        # logs were read.
         is_named = F.col("of_group").isNotNull() | F.lit(logs.has_all(_TOPIC))
         settled = (F.col("is_known") & is_named).alias("is_settled")
         of_groups = every.select(F.col("group").alias("of_group"))

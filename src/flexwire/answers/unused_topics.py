@@ -1,4 +1,4 @@
-"""Topics that no group was seen to read for some time: `unused_topics`."""
+"""Topics that no group was seen to read for some time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)
-"""A client that committed since then still reads; a weekly job has not stopped."""
+"""A client that committed after this time still reads the topic: a weekly job has not stopped."""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
@@ -70,7 +70,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-# The facts that a topic's batches show.
+# The facts about a topic that come from its batches.
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
@@ -79,14 +79,14 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     """Return each topic that no group was seen to read for ``recent``.
 
     A group with members reads the topics for which it has committed offsets, the topics that its
-    members subscribe to by name, and those assigned to them. Whoever committed an offset less than
-    ``recent`` ago also reads the topic, with members or without, because a consumer that assigns
-    its own partitions has none. The same holds for a client that fetches it in the captures and
-    request logs of this analysis (`topic_readers`).
+    members subscribe to by name, and the topics assigned to its members. A group that committed an
+    offset less than ``recent`` ago also reads the topic, with or without members, because a
+    consumer that assigns its own partitions is not a member. A client that fetches the topic in the
+    captures and request logs of this analysis (`topic_readers`) reads it too.
 
-    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, such as
-    Spark, which stores its offsets itself. Neither is a topic that is used once a quarter. Kafka's
-    own internal topics are left out.
+    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, for
+    example Spark, which stores its offsets itself. A topic that is read once a quarter looks unused
+    too. Kafka's own internal topics are left out.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -97,7 +97,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     states = every.select("group", "members", F.col("is_known").alias("is_alive"))
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
-    # If no record has the time, it may be now.
+    # If no record has the time, the topic may have been used just now.
     is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
     uses = used.agg(
@@ -123,7 +123,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
-    """Return the software that owns a topic, by its name, or null if the name does not show it."""
+    """Return the software that owns a topic, or null if the topic's name does not show it."""
     software = F.lit(None).cast("string")
     for topic_kind in reversed(SOFTWARE_TOPICS):
         software = F.when(
@@ -133,7 +133,7 @@ def _software(topic: SparkColumn) -> SparkColumn:
 
 
 def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
-    """Return the topics that clients fetch or commit in captures and request logs."""
+    """Return the topics that clients fetch, or commit offsets for, in captures and request logs."""
     readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
     names = logs.topic_names().withColumnRenamed("topic", "named")
     named = readers.join(names, "topic_id", "left")
@@ -142,7 +142,7 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
 
 
 def _compacted_topics(logs: InternalLogs) -> DataFrame:
-    """Return the topics that are compacted by their own configuration."""
+    """Return the topics whose own configuration says that they are compacted."""
     state = _state(logs)
     if state is None:
         return logs.topic_names().select("topic", F.lit(False).alias("is_compacted")).where("false")
@@ -160,12 +160,12 @@ def _state(logs: InternalLogs) -> ClusterState | None:
     try:
         return logs.cluster()
     except CaptureError:
-        # The configuration at that moment is unknown.
+        # The configuration at the moment is unknown.
         return None
 
 
 def _expected_topics(logs: InternalLogs) -> DataFrame:
-    """Return the topics that members subscribe to or have."""
+    """Return the topics that members subscribe to or are assigned."""
     members = logs.view(_TOPIC, group_members)
     if members is None:
         return logs.topic_names().select("topic").where("false")
@@ -195,7 +195,7 @@ def _topics(logs: InternalLogs) -> DataFrame:
     try:
         placed = logs.partitions()
     except CaptureError:
-        # The topics at that moment are unknown.
+        # The topics that existed at the moment are unknown.
         placed = None
     if placed is None:
         every = of_logs.withColumnRenamed("read", "partitions")

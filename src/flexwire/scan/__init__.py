@@ -1,19 +1,19 @@
-"""Captures and logs as rows for engines that are not Spark: Arrow, Polars, DuckDB, pandas.
+"""Captures and logs as rows for engines other than Spark: Arrow, Polars, DuckDB, pandas.
 
 ```
 paths ─▶ read_capture, read_kafka_log ─▶ pyarrow.RecordBatchReader ─▶ DuckDB, pandas, Parquet
       └▶ scan_capture, scan_kafka_log ─▶ polars.LazyFrame
 ```
-One process reads batch after batch, so the input may be larger than memory. The columns are
+One process reads one batch after another, so the input may be larger than memory. The columns are
 those of Spark's data sources `kafka-capture` and `kafka-log`.
 
-Laws of this room:
+Laws of this package:
 
-- **Rows are those of the data sources of Spark**, so a query may move there when one machine is not
-  enough. `tests/scan/test_captures.py`, `tests/scan/test_logs.py`
-- **A reader holds some batches at a time**, whatever it reads. `tests/scan/test_captures.py`
-- **Only data that Polars does not need is left out**: columns that were not requested, and rows
-  after the last requested row. Every filter is Polars' own. `tests/scan/test_frames.py`
+- **Rows are those of Spark's data sources**, so a query can be moved to Spark when one machine is
+  not enough. `tests/scan/test_captures.py`, `tests/scan/test_logs.py`
+- **A reader holds only a few batches at a time**, whatever it reads. `tests/scan/test_captures.py`
+- - **Only data that Polars does not need is left out**: columns that were not requested, and rows
+  after the last requested row. Polars itself applies every filter. `tests/scan/test_frames.py`
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class CaptureScan:
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns."""
+        """The columns of all rows of this kind."""
         if self.rows == MESSAGES:
             release = self._release
             return table_schema(self.message or "", release, record_bytes=self.record_bytes)
@@ -125,7 +125,7 @@ class CaptureScan:
         )
 
     def row_filter(self) -> RowFilter:
-        """Return the rows that are wanted."""
+        """Return a filter for the wanted rows."""
         return RowFilter(
             self.rows,
             None if self.message is None else {self.message},
@@ -160,15 +160,15 @@ def read_capture(
     columns: Iterable[str] | None = None,
     **options: Any,
 ) -> pa.RecordBatchReader:
-    """Return the rows of captures, batch after batch, with some ``columns`` or all.
+    """Return the rows of captures, batch by batch, with some ``columns`` or with all.
 
     ``paths`` are files, directories, patterns and URLs. ``options`` are the attributes of
     `CaptureScan`. All files are read twice. The first pass reads everything, because a later packet
-    may show what a frame is. The second pass decodes.
+    may show what an earlier frame is. The second pass decodes the frames.
 
-    Raises `CaptureError` for paths without a capture and `ArgumentError` for what an option does
-    not take; while rows are read, `CaptureError` for captures that cannot be read, or that hold
-    only a part of the traffic.
+    Raises `CaptureError` for paths without a capture, and `ArgumentError` for a value that an
+    option does not accept. While rows are read, raises `CaptureError` for captures that cannot be
+    read, or that have only a part of the traffic.
     """
     scan = CaptureScan(rows=rows, **options)
     schema = choose_columns(scan.schema, columns)
@@ -177,7 +177,7 @@ def read_capture(
 
 
 def to_paths(paths: str | Path | Iterable[str | Path]) -> list[str | Path]:
-    """Return one path, or several, as a list."""
+    """Return a single path, or several paths, as a list."""
     return [paths] if isinstance(paths, str | Path) else to_list(paths, "paths", "a list of paths")
 
 
@@ -209,6 +209,6 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
             yield connection_rows(survey.connections[first : first + _BATCH_ROWS])
     else:
         for number in range(survey.ranges):
-            # The files for a range are not needed after it, except for the names of all.
+            # The files for a range are not needed afterwards, but the names of all files are.
             for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
                 yield rows

@@ -1,4 +1,4 @@
-"""Captures and logs as lazy frames of Polars."""
+"""Captures and logs as lazy frames for Polars."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def scan_capture(
     """Return the rows of captures as a lazy frame of Polars.
 
     Paths, ``rows`` and options are those of `flexwire.scan.read_capture`. Captures are read when
-    the frame is collected, with the columns that the query needs, and no further than it needs.
-    Raises as that does; and `MissingExtraError` without Polars.
+    the frame is collected: only the columns that the query needs, and no more rows than it needs.
+    Raises the errors of that function, and `MissingExtraError` without Polars.
     """
     scan = CaptureScan(rows=rows, **options)
     request = scan.request(to_paths(paths))
@@ -39,11 +39,11 @@ def scan_kafka_log(paths: str | Path | Iterable[str | Path], **options: Any) -> 
     """Return the records of log segments as a lazy frame of Polars.
 
     Paths and options are those of `flexwire.scan.read_kafka_log`. Logs are read when the frame is
-    collected, with the columns that the query needs, and no further than it needs. Raises as that
-    does; and `MissingExtraError` without Polars.
+    collected: only the columns that the query needs, and no more rows than it needs. Raises the
+    errors of that function, and `MissingExtraError` without Polars.
     """
     scan, listed = LogScan(**options), to_paths(paths)
-    # A topic that does not exist is an error now, not when the frame is collected.
+    # A topic that does not exist raises an error here, before the frame is collected.
     log_batches(scan, listed, scan.schema)
     return _lazy("scan_kafka_log", scan.schema, lambda schema: log_batches(scan, listed, schema))
 
@@ -58,7 +58,7 @@ def _lazy(name: str, schema: pa.Schema, batches: Batches) -> pl.LazyFrame:
         with_columns: list[str] | None,
         predicate: pl.Expr | None,
         n_rows: int | None,
-        batch_size: int | None,  # noqa: ARG001 - batches have their own size
+        batch_size: int | None,  # noqa: ARG001 - batches have a size of their own
     ) -> Iterator[pl.DataFrame]:
         left = n_rows
         for batch in batches(choose_columns(schema, with_columns)):

@@ -66,7 +66,7 @@ class LogScan:
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns."""
+        """The columns of all rows."""
         names = [
             *KAFKA_COLUMNS,
             *(FACT_COLUMNS if self.include_batch else ()),
@@ -77,7 +77,7 @@ class LogScan:
         return pa.schema([(name, LOG_COLUMNS[name]) for name in names])
 
     def query(self) -> LogQuery:
-        """Return the query of logs."""
+        """Return the query for the reader of logs."""
         topics, partitions = self.topics, self.partitions
         if topics is not None:
             topics = [to_text(one, "topics") for one in to_list(topics, "topics", "topics' names")]
@@ -105,13 +105,13 @@ def read_kafka_log(
     columns: Iterable[str] | None = None,
     **options: Any,
 ) -> pa.RecordBatchReader:
-    """Return the records of log segments, batch after batch, with some ``columns`` or all.
+    """Return the records of log segments, batch by batch, with some ``columns`` or with all.
 
     ``paths`` are log directories of brokers, directories of partitions, segments, patterns and
-    URLs. ``options`` are the attributes of `LogScan`. Columns that are not requested are not made.
+    URLs. ``options`` are the attributes of `LogScan`. Columns that are not requested are not built.
 
-    Raises `CaptureError` for paths without a log, `ArgumentError` for what an option does not take
-    and for a topic that is not there; while rows are read, `CaptureError` for damage, and
+    Raises `CaptureError` for paths without a log, and `ArgumentError` for a missing topic or a
+    value that an option does not accept. While rows are read, raises `CaptureError` for damage, and
     `StorageError`.
     """
     scan = LogScan(**options)
@@ -122,7 +122,7 @@ def read_kafka_log(
 def log_batches(
     scan: LogScan, paths: list[str | Path], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Return the records of a scan with the columns of a schema; raise as `read_kafka_log` does."""
+    """Yield the records of a scan with the columns of a schema; raises as `read_kafka_log` does."""
     query = scan.query()
     pieces = [*chain.from_iterable(plan(paths, query))]
     topics = {piece.partition.topic for piece in pieces}

@@ -1,4 +1,4 @@
-"""Collect the facts that bodies give about the whole capture: client software and topic names."""
+"""Collects facts about the whole capture from bodies: client software and topic names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TopicName = tuple[str, str]
 def decode_bodies(
     frames: FrameColumns, headers: HeaderColumns, name: str, release: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows of one message's table for frames."""
+    """Yield the rows of one message's table for frames."""
     entry = catalog().entry(name)
     rows = np.flatnonzero(headers.api_key == entry.api_key)
     if not len(rows):
@@ -49,7 +49,7 @@ def decode_bodies(
 
 
 def find_software(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
-    """Return the connection, the frame's index and the software of requests that name it."""
+    """Yield the connection, the frame's index and the software of each request that names it."""
     named = pc.struct_field(rows["body"], "client_software_name")
     naming = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
     for connection, index, body in zip(
@@ -65,11 +65,11 @@ def find_topic_names(
     release: str | None,
     wanted: NumpyArray | None = None,
 ) -> Iterator[tuple[int, frozenset[TopicName]]]:
-    """Return the rows of responses that name topics, and those topics.
+    """Yield the row of each response that names topics, and the topics.
 
-    Only ``wanted`` rows are read, if they are given. A response with the same bytes as another one
-    is not decoded again, because clients repeat the same request and these responses are a large
-    share of a broker's traffic.
+    If ``wanted`` rows are given, only these are read. A response with the same bytes as an earlier
+    one is not decoded again: clients repeat the same request, and these responses are a large share
+    of a broker's traffic.
     """
     api_key = catalog().entry(TOPIC_NAMES_MESSAGE).api_key
     rows = np.flatnonzero(
@@ -95,7 +95,10 @@ def find_topic_names(
 
 
 def _alike(frames: FrameColumns, headers: HeaderColumns, rows: NumpyArray) -> NumpyArray:
-    """Return a number for each row. Rows with the same number have bodies that decode alike."""
+    """Return a number for each row.
+
+    Rows with the same number have bodies that are decoded in the same way.
+    """
     begins = np.minimum(frames.start[rows] + CORRELATION_ID_SIZE, frames.stop[rows])
     sizes = frames.stop[rows] - begins
     different = -1 - np.arange(len(rows))
@@ -109,13 +112,14 @@ def _alike(frames: FrameColumns, headers: HeaderColumns, rows: NumpyArray) -> Nu
     codes = np.asarray(texts.dictionary_encode().indices).astype(np.int64)
     versions = headers.api_version[rows].astype(np.int64) & _UINT16
     alike = codes << 32 | versions
-    # A row that was not plain may decode differently, for reasons unknown at this point.
+    # If a row was not plain, its body may be decoded differently, for reasons that are unknown
+    # here.
     plain = ~np.isin(rows, [*headers.odd, *frames.error])
     return np.where(plain, alike, different)
 
 
 def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[TopicName]]]:
-    """Return the connection, the frame's index and the topics of responses that name some."""
+    """Yield the connection, the frame's index and the topics of each response that names topics."""
     lists = pc.struct_field(rows["body"], "topics")
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_pylist()
     topics = pc.list_flatten(lists)

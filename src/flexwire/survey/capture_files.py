@@ -1,4 +1,4 @@
-"""The files of a capture in its order, the places of cuts in them, and their readers."""
+"""The files of a capture in their order, the places of cuts in them, and readers for them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 CutPosition = FilePosition | MergePosition | None
-"""Where a range begins or ends. None is the start and the end of the capture."""
+"""The place where a range begins or ends; None is the start or the end of the capture."""
 
 
 class CaptureFiles(Protocol):
-    """The files of a capture, in its order."""
+    """The files of a capture, in the order in which they are read."""
 
     def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
         """Return the files of the next range, which ends at ``stop`` after ``rows`` segments."""
@@ -28,7 +28,7 @@ class CaptureFiles(Protocol):
 class SequentialFiles:
     """Files that are read one after the other.
 
-    There may be a million files. So the files of a piece are found by name, without a search
+    There may be a million files. The files of a piece are therefore found by name, without a search
     through all files.
     """
 
@@ -38,7 +38,7 @@ class SequentialFiles:
         self._start: FilePosition | None = None
 
     def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[InputFile]:
-        """Return the files from one position to another; None is the start or the end of all."""
+        """Return the files from one position to another; None is the start or the end."""
         first = 0 if start is None else self._places[start.file]
         end = len(self._files) if stop is None else self._places[stop.file] + 1
         return self._files[first:end]

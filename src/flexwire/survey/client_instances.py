@@ -1,7 +1,7 @@
 """The frames that name the client instance of a connection (KIP-714, KIP-1313).
 
-A client may send the id in each request or only in the first one, and a broker may assign it. So it
-is a fact about the connection: the first id in any of its frames.
+A client may send the id in each request or only in the first one, and a broker may assign it. The
+id is therefore a fact about the connection: the first id in any of its frames.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix for a few names
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import (
     assigned_client_instance_id,
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 class GivenInstance(NamedTuple):
-    """The id in a frame, and its time. The least of several is the first.
+    """The id in a frame, and its time. The smallest of several tuples is the first id.
 
-    ``time_us`` is the time of the frame's last byte. At equal times a request comes before a
+    ``time_us`` is the time of the frame's last byte. If times are equal, a request comes before a
     response.
     """
 
@@ -55,11 +55,11 @@ def find_instances(
     *,
     by_row: bool = False,
 ) -> Iterator[tuple[int, GivenInstance]]:
-    """Yield the row of the first frame of each connection that gives an id, and that id.
+    """Yield the row of the first frame of each connection that has an id, and this id.
 
-    Only ``wanted`` rows are read, if they are given. The first frame is the earliest by time, and
-    connections with an earlier ``known`` id are left out. With ``by_row`` the first frame is the
-    one in the first row, and all known connections are left out.
+    If ``wanted`` rows are given, only these are read. The first frame is the earliest by time.
+    Connections with an earlier ``known`` id are left out. With ``by_row``, the first frame is the
+    one with the lowest row number, and all known connections are left out.
     """
     gives = (headers.instance_at > 0) | _may_give_in_body(headers)
     odd = [row for row, values in headers.odd.items() if values.get("client_instance_id")]
@@ -88,12 +88,12 @@ def find_instances(
 
 
 def assigning_api_keys(api_keys: Iterable[int]) -> list[int]:
-    """Return the api keys of the catalog, among those given, whose responses may assign an id."""
+    """Return those of the given api keys whose responses may assign an id."""
     return [key for key in api_keys if _has_field(response_name(key, 0))]
 
 
 def _may_give_in_body(headers: HeaderColumns) -> NumpyArray:
-    """Return which rows are requests or responses of an API with an id in its bodies."""
+    """Return which rows are requests or responses of an API whose bodies may have an id."""
     gives = np.zeros(len(headers.kind), np.bool_)
     for key in present_api_keys(headers):
         for kind, name in ((L.REQUEST, request_name(key, 0)), (L.ANSWER, response_name(key, 0))):
@@ -116,7 +116,7 @@ def _has_field(name: str) -> bool:
 def _is_known(
     frames: FrameColumns, rows: NumpyArray, known: Mapping[str, GivenInstance]
 ) -> NumpyArray:
-    """Return which rows belong to connections that are known."""
+    """Return which rows belong to connections whose id is known."""
     places, numbers = np.unique(frames.connection[rows], return_inverse=True)
     is_known = np.array([frames.connections[place] in known for place in places.tolist()], np.bool_)
     of_rows: NumpyArray = is_known[numbers]

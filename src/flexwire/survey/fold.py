@@ -1,10 +1,11 @@
-"""Folds the surveys of a capture's pieces into the survey of the whole, and verifies each one.
+"""Joins the surveys of a capture's pieces into one survey, and verifies each of them.
 
-The fold goes from piece to piece with the true state of all connections. A piece counts if it began
-where the piece before it ended. A connection is checked step by step. As long as its true state
-equals the piece's guess, its steps are used without reading its segments
-(`flexwire.survey.piece_merger`). From the first step that fails this check, its segments are read
-again. The result equals that of `Surveyor`, and the fold never reads most of the bytes.
+The fold processes the pieces in order, with the true state of all connections. A piece is used only
+if it began where the previous piece ended. A connection is checked step by step. As long as its
+true state equals the piece's guess, its steps are used without reading its segments
+(`flexwire.survey.piece_merger`). From the first step whose guess is wrong, the segments of the
+connection are read again. The result equals that of `Surveyor`, but the fold never reads most of
+the bytes.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 class Fold:
     """Makes one survey from the surveys of pieces of ``files``, which are in the capture's order.
 
-    ``survey`` is what is already known. ``before`` is the saved state of an earlier analysis.
-    Raises `SavedStateError` if that state cannot be used.
+    ``survey`` is the survey with the facts that are already known. ``before`` is the saved state of
+    an earlier analysis. Raises `SavedStateError` if that state cannot be used.
     """
 
     def __init__(
@@ -53,9 +54,9 @@ class Fold:
         self._at: FilePosition | None = None
 
     def run(self, pieces: Sequence[Piece], summaries: Iterable[PieceSummary | None]) -> Survey:
-        """Take in the surveys of all pieces, in order. Raises `UnprovenError` or `LateError`."""
+        """Add the surveys of all pieces, in order. Raises `UnprovenError` or `LateError`."""
         if not has_kernels():
-            # The machine that cut the pieces had kernels.
+            # The machine that cut the capture into pieces had kernels.
             raise UnprovenError
         self._state.begin_range(None)
         left = len(pieces)
@@ -65,14 +66,14 @@ class Fold:
         return self._state.finish(self._files)
 
     def _take(self, group: list[_Surveyed], *, is_last: bool) -> None:
-        """Take in the pieces of a range."""
+        """Add the pieces of one range."""
         state = self._state
         keys = None if is_last else _keys(group)
         begins = self._at is not None
         for piece, summary in group:
             is_next = summary is not None and self._is_next(summary.start)
             if begins or (keys is not None and not is_next):
-                # The range shows other keys than its survey says.
+                # The range shows other keys than its survey lists.
                 keys = keys if is_next else None
                 state.begin_range(self._at, keys)
             begins = False
@@ -101,12 +102,12 @@ class Fold:
         )
 
     def _after(self, summary: PieceSummary) -> FilePosition | None:
-        """Return where a piece ends, as reported by a reader that has read everything before it."""
+        """Return where a piece ends, as reported by a reader that has read everything before."""
         stop, at = summary.stop, self._at
         if stop is None or stop.is_end or at is None or at.file != stop.file:
             return stop
         if stop.offset == at.offset:
-            # No packet of the piece has a time.
+            # No packet of the piece has a capture time.
             return at
         return stop._replace(
             ordinal=at.ordinal + stop.ordinal,
@@ -128,7 +129,7 @@ class Fold:
                 earlier.append(note)
 
     def _read(self, piece: Piece) -> None:
-        """Survey a piece here, because its survey may have begun at another place."""
+        """Survey a piece here, because its own survey may have begun at another place."""
         state = self._state
         until = piece.until
         last = until or FilePosition(piece.files[-1].name, is_end=True)
@@ -148,7 +149,7 @@ class Fold:
 
 
 def _ranges(surveys: Iterable[_Surveyed], size: int) -> Iterator[list[_Surveyed]]:
-    """Group pieces into ranges whose sizes come nearest to ``size``."""
+    """Group pieces into ranges with sizes as near as possible to ``size``."""
     group: list[_Surveyed] = []
     total = 0
     for piece, summary in surveys:
@@ -163,7 +164,7 @@ def _ranges(surveys: Iterable[_Surveyed], size: int) -> Iterator[list[_Surveyed]
 
 
 def _keys(group: list[_Surveyed]) -> list[str] | None:
-    """Return the keys in the pieces, in the order in which they appear, or None if unknown."""
+    """Return the keys in the pieces, in the order of their appearance, or None if unknown."""
     keys: dict[str, None] = {}
     for _, summary in group:
         if summary is None:
@@ -173,7 +174,10 @@ def _keys(group: list[_Surveyed]) -> list[str] | None:
 
 
 def _same(head: Head | None, other: Head | None) -> bool:
-    """Return whether two heads mean the same for the packets that follow. Only one has a time."""
+    """Return whether two heads mean the same for the packets after them.
+
+    Only one of the heads has a time.
+    """
     if isinstance(head, SectionHead) and isinstance(other, SectionHead):
         return head._replace(last_us=0) == other._replace(last_us=0)
     return head == other

@@ -1,9 +1,9 @@
-"""Follows captures that grow: how far they are read, and the state that the next read needs.
+"""Follows captures that grow: how far they were read, and the state that the next read needs.
 
-An offset says for each file how many of its bytes were read, in whole blocks. A follower keeps the
-state of all connections at that offset in memory. Another follower takes it from a file that the
-first one left (`flexwire.survey.saved_stream`), or rebuilds it by reading the files up to the
-offset.
+An offset says for each file how many of its bytes were read. It counts whole blocks. A follower
+keeps the state of all connections at that offset in memory. Another follower loads the state from a
+file that the first one wrote (`flexwire.survey.saved_stream`), or rebuilds it by reading the files
+up to the offset.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
 
 
 HELD_BYTES: Final = 32 << 20
-"""At most this many bytes of a stretch are held, to see which connections are in it.
+"""At most this many bytes of a stretch are held, to find out which connections are in it.
 
-Its task then gets the state of these connections only.
+The stretch's task then gets the state of only these connections.
 """
 
 _LOOKED_AT_ONCE: Final = 1000
-_GROW: Final = {"", "hdfs"}  # in any other store a file appears as a whole, or not at all
-_BEGUN_BYTES: Final = 28  # of a section's header; the header of a pcap file is shorter
+_GROW: Final = {"", "hdfs"}  # in any other store, a file appears as a whole or not at all
+_BEGUN_BYTES: Final = 28  # the size of a section's header; the header of a pcap file is shorter
 _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A part of a file. Without a ``start`` it begins at the beginning of the file."""
+    """A part of a file; without a ``start``, the part begins at the beginning of the file."""
 
     source: InputFile
     start: FilePosition | None
@@ -65,7 +65,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Parts of files that one task reads, and the state before them."""
+    """Parts of files that one task reads, and the state at their start."""
 
     state: bytes
     parts: tuple[FilePart, ...]
@@ -74,9 +74,9 @@ class Stretch:
 def decode_stretch(
     request: AnalysisRequest, row_filter: RowFilter, stretch: Stretch
 ) -> Iterator[tuple[str, Rows]]:
-    """Return the rows of the frames that end in a stretch, each batch with its table's name."""
-    # The state was pickled for this very task.
-    state: FollowerState = pickle.loads(decompress(stretch.state))  # noqa: S301 - our own bytes
+    """Yield the rows of the frames that end in a stretch, each batch with its table's name."""
+    # The driver pickled this state for this task.
+    state: FollowerState = pickle.loads(decompress(stretch.state))  # noqa: S301 - we wrote these bytes ourselves
     tables = TableRows(
         row_filter,
         release=request.release,
@@ -105,13 +105,13 @@ def _reader(request: AnalysisRequest, part: FilePart) -> SegmentReader:
 
 
 class CaptureFollower:
-    """Reads the captures in some paths again and again, as they grow and as new ones appear.
+    """Reads the captures in some paths repeatedly, as they grow and as new ones appear.
 
     Files are read one after the other, in the order of their first segments. Gzip'd files are
-    skipped. With ``fails_on_loss``, a file that is removed or truncated before it was completely
-    read raises `CaptureError`. Otherwise the rest is read. With ``states``, each batch leaves the
-    state there, and a new follower continues from it. If that fails, it warns and reads the files
-    again.
+    skipped. With ``fails_on_loss``, `CaptureError` is raised if a file was removed or truncated
+    before it was read completely. Otherwise the follower continues with the remaining files. With
+    ``states``, each batch saves its state there, and a new follower continues from that state. If
+    this fails, the follower prints a warning and reads the files again.
     """
 
     def __init__(
@@ -128,14 +128,14 @@ class CaptureFollower:
         self._row_filter = row_filter
         self._fails_on_loss = fails_on_loss
         self._files = _FollowedFiles(request)
-        # How far each file is whole, and how many bytes it had.
+        # For each file: up to where it has whole blocks, and how many bytes it had at that time.
         self._whole: dict[str, WholeBlocks] = {}
         self._sizes: dict[str, int] = {}
         self._state = FollowerState(request, row_filter)
         self._positions: dict[str, FilePosition] = {}
         self._at: FileOffsets | None = {}
         self._states = states
-        # The offset of the last saved state, once it was read.
+        # The offset of the last saved state, once that state was read.
         self._last_saved: FileOffsets | None = None
         # The last offset whose state could not be used.
         self._refused: FileOffsets | None = None
@@ -149,11 +149,11 @@ class CaptureFollower:
         *,
         until: Mapping[str, int] | None = None,
     ) -> FileOffsets:
-        """Return the offset to read up to after ``start``.
+        """Return the offset up to which to read after ``start``.
 
-        None for ``start`` means the last known offset. It adds at most ``most_bytes``, but at least
-        one block, in at most ``most_files`` files. With ``until``, it adds nothing after that
-        offset and no other file.
+        If ``start`` is None, the last known offset is used. The returned offset adds at most
+        ``most_bytes``, but at least one block, in at most ``most_files`` files. With ``until``,
+        nothing after that offset is added, and no other file.
         """
         if start is None:
             start = self._last_known()
@@ -166,7 +166,7 @@ class CaptureFollower:
         for file in files:
             begin = end = start.get(file.name, 0)
             size = file.size if until is None else min(file.size, until.get(file.name, 0))
-            # Another file is read only after the rest of this one.
+            # The next file is read only after the rest of this one.
             if not has_more and files_left != 0 and not self._is_cut(file, begin):
                 end, has_more = self._end(file, begin, size, left)
             if end > begin:
@@ -179,7 +179,7 @@ class CaptureFollower:
         return dict(sorted(ends.items()))
 
     def _end(self, file: InputFile, begin: int, size: int, most: int | None) -> tuple[int, bool]:
-        """Return the place up to which to read a file, and whether it may have more."""
+        """Return the place up to which to read a file, and whether the file may have more."""
         if scheme_of(file.url) not in _GROW:
             return max(begin, size), False
         whole = self._whole.get(file.name)
@@ -235,7 +235,7 @@ class CaptureFollower:
         return stretches
 
     def _keep_state(self, start: FileOffsets, end: FileOffsets) -> None:
-        """Keep the state at the end of a batch for another follower."""
+        """Save the state at the end of a batch for another follower."""
         if self._states is None:
             return
         files = {
@@ -251,13 +251,13 @@ class CaptureFollower:
             )
 
     def _go_on_from(self, offset: Mapping[str, int]) -> bool:
-        """Use the saved state at an offset; return whether a usable one exists."""
+        """Load the saved state at an offset; return whether a usable state exists."""
         if self._states is None or not offset or offset == self._refused:
             return False
         try:
             data = self._states.read(offset)
             if data is None:
-                raise SavedStateError("there is none at this offset")  # noqa: TRY301 - told as others
+                raise SavedStateError("there is none at this offset")  # noqa: TRY301 - reported like other errors
             saved = SavedStream.from_bytes(data, self._request, self._row_filter)
             if saved.offset != offset:
                 raise SavedStateError("it belongs to another offset")  # noqa: TRY301 - as above
@@ -282,7 +282,7 @@ class CaptureFollower:
         return True
 
     def _check_complete(self, saved: SavedStream) -> None:
-        """Raise `SavedStateError` if a state lacks bytes that can be read again."""
+        """Raise `SavedStateError` if a state lacks bytes that could be read again from files."""
         if saved.is_complete:
             return
         sizes = {file.name: file.size for file in self._list_files()}
@@ -294,10 +294,10 @@ class CaptureFollower:
         )
 
     def _last_known(self) -> FileOffsets:
-        """Return the last offset: what was read, or otherwise the last saved state's."""
+        """Return the last offset that was read, or else that of the last saved state."""
         if self._states is not None and self._at == {} and self._last_saved is None:
             self._last_saved = {}
-            # Otherwise the caller learns it when the stream continues.
+            # Otherwise the caller gets this error when the stream continues.
             with suppress(SavedStateError, StorageError):
                 data = self._states.read(None)
                 if data is not None:
@@ -326,7 +326,7 @@ class CaptureFollower:
     def _advance(
         self, start: FileOffsets, end: FileOffsets, *, makes_stretches: bool = True
     ) -> Iterator[Stretch]:
-        """Bring the state from one offset to another."""
+        """Move the state from one offset to another."""
         files = {file.name: file for file in self._files.find(self._paths)}
         for name in end.keys() - files.keys():
             if end[name] > start.get(name, 0):
@@ -347,30 +347,34 @@ SAMPLED: Final = (
     "it says that it holds only a part of the traffic: set acceptSampled to true to read it, and "
     "remember that all counts cover only this part"
 )
-"""Return why a capture is read only on request."""
+"""The reason why such a capture is read only on request."""
 
 
 class _FollowedFiles:
-    """The files in some paths, in their order."""
+    """The files in some paths, in the order in which they are read."""
 
     def __init__(self, request: AnalysisRequest) -> None:
         self._skips = request.skip_unreadable
         self._takes_sampled = request.takes_sampled
-        # By file: its size at the last check, and its beginning. None: it is not a capture.
+        # For each file: its size at the last check, and its beginning. None means that it is not a
+        # capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
     def know(self, files: Mapping[str, FollowedFile]) -> None:
-        """Copy the beginnings of files from a follower that has examined them."""
+        """Take the beginnings of files from a follower that has already examined them."""
         self._begins |= {
             name: (file.read, file.begins_us) for name, file in files.items() if file.begins_us
         }
 
     def begins_us(self, name: str) -> int | None:
-        """Return when a file begins, if that is known."""
+        """Return the time at which a file begins, if that is known."""
         return self._begins.get(name, (0, None))[1]
 
     def find(self, paths: Iterable[str | Path]) -> list[InputFile]:
-        """Return the files that have begun. Raises `CaptureError` for one that is not a capture."""
+        """Return the files that have begun.
+
+        Raises `CaptureError` for a file that is not a capture.
+        """
         files = {file.name: file for path in paths for file in _listed(path)}
         self._look([file for file in files.values() if not self._is_known(file)])
         times = {name: self._begins[name][1] for name in files if name in self._begins}
@@ -395,7 +399,7 @@ class _FollowedFiles:
 
 
 def _looks(files: list[InputFile]) -> Iterator[FileLook]:
-    """Yield the results for files, without removed files: they are not listed next time."""
+    """Yield the results for files, except removed files, which the next listing will lack."""
     for first in range(0, len(files), _LOOKED_AT_ONCE):
         some = files[first : first + _LOOKED_AT_ONCE]
         try:
@@ -407,7 +411,7 @@ def _looks(files: list[InputFile]) -> Iterator[FileLook]:
 
 
 def _whole_up_to(position: FilePosition, read: int) -> WholeBlocks | None:
-    """Return how far a file is whole, if that is known without reading it."""
+    """Return up to where a file has whole blocks, if that is known without reading it."""
     head = position.head
     if head is None or position.offset != read:
         return None
@@ -418,7 +422,7 @@ def _listed(path: str | Path) -> list[InputFile]:
     try:
         files = list_captures([path])
     except CaptureError:
-        # The first file is not there yet.
+        # The first file does not exist yet.
         if scheme_of(str(path)) or not local_path(str(path)).is_dir():
             raise
         files = []
@@ -473,7 +477,7 @@ class _StretchBuilder:
         self._held = []
 
     def finish(self) -> Iterator[Stretch]:
-        """Return the part since the last stretch, if it has any segments."""
+        """Yield the part since the last stretch, if it has any segments."""
         if self._makes_stretches and (self._held or self._start_state is not None):
             if self._start_state is None:
                 keys = (
@@ -487,7 +491,7 @@ class _StretchBuilder:
 
 
 def _report(notes: FileNotes) -> None:
-    """Warn about packets of a part that should contain segments and do not."""
+    """Warn about packets of a part that should contain segments but do not."""
     if notes.error is not None:
         raise notes.error
     for reason, packets in notes.unreadable.packets.items():

@@ -1,9 +1,9 @@
-"""The state of the connections of captures that grow, and the rows of the frames that end.
+"""The state of the connections of captures that grow, and the rows of their completed frames.
 
-A growing capture has no end at which facts about the whole are known. So a row depends only on the
-bytes up to the last byte of its frame. It is the same wherever the captures are cut. Rows are
-decoded in separate batches if different facts were known at their times, such as the client's
-software or its instance id.
+A growing capture has no end at which facts about the whole capture are known. A row therefore
+depends only on the bytes up to the last byte of its frame. It is the same wherever the captures are
+cut. If different facts were known at the times of two frames, their rows are decoded in separate
+batches. Such facts are the client's software and its instance id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix for a few names
 from flexwire.capture.pairing.headers import ConnectionReader, FrameReader
 from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
 from flexwire.capture.reassembly.assembly import FrameAssembler
@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 
 
 MANY_KEYS: Final = 10_000
-"""With fewer connections than this, none is forgotten."""
+"""With fewer connections than this, no connection is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000
-"""The number of connections is kept for at most this many forgotten pairs of ends."""
+"""The connection count is kept for at most this many pairs of ends that were forgotten."""
 
 
 @dataclass(slots=True)
 class FollowStep:
-    """The added frames, and what was known when each of them ended.
+    """The frames that a chunk added, and the facts that were known when each of them ended.
 
-    For each row, ``is_proven`` says whether its connection had been recognized as Kafka.
+    For each row, ``is_proven`` says whether its connection had been recognized as Kafka by then.
     ``is_introduced`` says whether its client had named its software by then. It covers only clients
     that name their software in this step. ``is_identified`` says the same about the client instance
     id. ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
@@ -82,7 +82,7 @@ class FollowStep:
 
 
 class FollowerState:
-    """Takes the segments of captures in order. It can be pickled between two chunks."""
+    """Takes the segments of captures, in order. It can be pickled between two chunks."""
 
     def __init__(self, request: AnalysisRequest, row_filter: RowFilter) -> None:
         self._request = request
@@ -92,7 +92,7 @@ class FollowerState:
         self._software: dict[str, Software] = {}
         self._instances: dict[str, GivenInstance] = {}
         self._names: dict[str, str] = {}
-        # How many connections between two ends were forgotten.
+        # The number of forgotten connections for each pair of ends.
         self._forgotten: dict[str, int] = {}
         self._most_keys = MANY_KEYS
         # The evidence about connections that are not yet recognized as Kafka.
@@ -125,7 +125,7 @@ class FollowerState:
         return state
 
     def take(self, segments: SegmentColumns) -> FollowStep:
-        """Take in a chunk; return the frames that it completes."""
+        """Add a chunk of segments; return the frames that it completes."""
         self._remember(segments)
         frames = self._flows.push(segments, in_order=True)
         headers = self._pairing.read_headers(frames)
@@ -163,12 +163,16 @@ class FollowerState:
             self._evidence.pop(name, None)
             self._proven.discard(name)
         if len(self._flows.files) > self._most_keys:
-            # The median is used instead of the last time, because one time may be damaged.
+            # The median time is used instead of the last time, because a single time may be
+            # damaged.
             self._forget(int(np.median(segments.timestamp_us)))
         return step
 
     def _forget(self, now_us: int) -> None:
-        """Forget connections that have ended. The connection count of their ends is kept."""
+        """Forget connections that have ended.
+
+        The number of connections between their ends is kept.
+        """
         kept_keys = set()
         for key in self._flows.files:
             activity = self._flows.take_back(key).activity()
@@ -191,7 +195,7 @@ class FollowerState:
                 self._flows.adopt(segments.keys[number], assembler, ())
 
     def _judge(self, name: str, ended: CapturedConnection | None) -> Judgement:
-        """Return whether a connection is Kafka, as far as that is known before its end."""
+        """Return whether a connection is Kafka, as far as this is known before its end."""
         brokers = self._request.brokers
         is_kafka = not brokers or any(map(brokers.has, ends_of(name)))
         if ended is not None:
@@ -202,7 +206,7 @@ class FollowerState:
     def _early(
         self, frames: FrameColumns, headers: HeaderColumns
     ) -> dict[str, dict[int, RequestSummary]]:
-        """Return what is known about requests that come after their responses in these captures."""
+        """Return the known facts about requests that come after their responses in the captures."""
         early = self._pairing.take_early()
         unpaired = np.flatnonzero(headers.kind == L.UNPAIRED)
         for place in np.unique(frames.connection[unpaired]).tolist():
@@ -288,7 +292,7 @@ class FollowerState:
 
 
 def _from_rows_on(frames: FrameColumns, rows: dict[str, int]) -> NumpyArray:
-    """Return which rows are at or after the given row of their connection, if it has one."""
+    """Return which rows are at or after the given row of their connection, if it has such a row."""
     is_after = np.ones(len(frames), np.bool_)
     for name, row in rows.items():
         is_its = frames.connection[:row] == frames.connections.index(name)
@@ -299,7 +303,7 @@ def _from_rows_on(frames: FrameColumns, rows: dict[str, int]) -> NumpyArray:
 def build_step_rows(
     step: FollowStep, request: AnalysisRequest, row_filter: RowFilter, tables: TableRows
 ) -> Iterator[tuple[str, Rows]]:
-    """Return the rows of the frames of a step, each batch with the name of its table."""
+    """Yield the rows of the frames of a step, each batch with the name of its table."""
     code_of_row = (step.names_known << 1 | step.is_identified) << 1 | step.is_proven
     code_of_row = code_of_row << 1 | step.is_introduced
     for code in np.unique(code_of_row).tolist():
@@ -324,7 +328,7 @@ def build_step_rows(
             }
         hindsight = Hindsight(judgements, early=step.early)
         batch = build_paired(frames, headers, hindsight, show_credentials=request.show_credentials)
-        # The response may come later.
+        # The response may still come.
         column = batch.schema.get_field_index("answered")
         batch = batch.set_column(column, "answered", pa.nulls(len(batch), pa.bool_()))
         batch = row_filter.frames(batch)

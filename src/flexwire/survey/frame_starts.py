@@ -1,6 +1,6 @@
-"""Guesses from the bytes of a connection where frames begin in its segments.
+"""Guesses, from the bytes of a connection, where frames begin in its segments.
 
-The connection began before the part that is read.
+The connection began before the part of the capture that is read.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-# At most this many requests are assumed to be pending. This many frames must follow one another.
+# At most this many requests are assumed to be pending. A chain must have this many frames.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
-# Where a frame that begins within a segment is searched for: in this many bytes after the bytes
-# from before the part, and in this many before the first frame that begins a segment.
+# A frame that begins within a segment is searched for in two places: in this many bytes after the
+# bytes from before the part, and in this many bytes before the first frame that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
-# Some TLS records fit into this many bytes.
+# A few TLS records fit into this many bytes.
 _SEARCHED_FOR_TLS = 1 << 16
 
 
 class ConnectionGuess(NamedTuple):
-    """A guess at the state of a connection at the start of a part.
+    """A guess about the state of a connection at the start of a part.
 
-    ``firsts`` are the next sequence numbers of its two ends. If ``shows_tls``, the bytes look like
-    TLS, and no frame is expected to begin in them.
+    ``firsts`` are the next sequence numbers of its two ends. If ``shows_tls`` is true, the bytes
+    look like TLS, and no frames are expected in them.
     """
 
     client: str
@@ -98,7 +98,7 @@ class KeySegments:
     def before_frames(
         self, direction: Direction, *, client_is_high: bool, first: int, least: int
     ) -> int | None:
-        """Return how many bytes of a direction come before its first frame; None if unknown.
+        """Return how many bytes of a direction come before its first frame, or None if unknown.
 
         ``first`` is the sequence number of the first byte of the direction. At least ``least``
         bytes come before its first frame.
@@ -110,7 +110,7 @@ class KeySegments:
         ids = self._request_ids(of_high=client_is_high)
         if ids:
             return stream.first_frame(partial(self._answers, ids=ids), least)
-        # The requests of these responses are from before the part.
+        # The requests for these responses were sent before the part.
         return 0 if not least and stream.leads_to_end(0, self._limit) else None
 
     def _first(self, *, of_high: bool) -> int | None:
@@ -118,7 +118,8 @@ class KeySegments:
         rows = np.flatnonzero(self._is_high == of_high)
         if len(rows):
             return int(self.segments.sequence[self._rows[rows[0]]])
-        # If no request is pending, the other end has acknowledged everything that this end sent.
+        # If no request is pending, the other end has acknowledged everything that this end has
+        # sent.
         first = self._rows[0]
         acknowledged = int(self.segments.acknowledgment[first])
         return acknowledged if self.segments.flags[first] & ACK and acknowledged else None
@@ -153,7 +154,7 @@ class KeySegments:
         return bool(looks_like_request(head, self._limit))
 
     def _surely_asks(self, row: int) -> bool:
-        """Return whether a payload looks like a request and cannot be a response with a low id."""
+        """Return whether a payload is surely a request: it cannot be a response with a low id."""
         head = self.head(row, REQUEST_HEAD_BYTES)
         if len(head) < SHORTEST_HEAD or not self._asks(head):
             return False
@@ -178,7 +179,7 @@ class KeySegments:
 
 
 class _SentBytes:
-    """The bytes that one end sent in a chunk, by their distance from the first of them."""
+    """The bytes that one end sent in a chunk, found by their distance from the first byte."""
 
     def __init__(self, rows: KeySegments, *, of_high: bool, first: int) -> None:
         self.rows = rows.with_payload(of_high=of_high)
@@ -192,7 +193,7 @@ class _SentBytes:
         self._in_order = [self.rows[place] for place in order.tolist()]
 
     def first_frame(self, is_frame: Callable[[bytes], bool], least: int) -> int | None:
-        """Return where the first frame at or after ``least`` begins, as far as it is known."""
+        """Return where the first frame at or after ``least`` begins, or None if unknown."""
         for row in self.rows:
             at = self._position[row]
             if least <= at < HALF_MODULUS and self._leads_on(at, is_frame, sure=True):
@@ -204,7 +205,7 @@ class _SentBytes:
         return None
 
     def shows_tls(self) -> bool:
-        """Return whether a TLS record is followed by another one, or ends with the last byte."""
+        """Return whether a TLS record is followed by another record, or ends with the last byte."""
         data = np.frombuffer(self._peek(0, _SEARCHED_FOR_TLS), np.uint8)
         likely = (data[1:-1] == TLS_MAJOR) & (data[2:] <= TLS_NEWEST)
         likely &= (data[:-2] >= TLS_FIRST_TYPE) & (data[:-2] <= TLS_LAST_TYPE)
@@ -220,7 +221,7 @@ class _SentBytes:
         return False
 
     def leads_to_end(self, at: int, limit: int) -> bool:
-        """Return whether each length leads to the next response, from ``at`` to the very end."""
+        """Return whether each length leads to the next response, from ``at`` to the last byte."""
         for _ in range(_MOST_ROWS):
             head = self._peek(at, RESPONSE_HEAD_BYTES)
             if not looks_like_response(head, limit):
@@ -231,15 +232,15 @@ class _SentBytes:
         return False
 
     def _leads_on(self, at: int, is_frame: Callable[[bytes], bool], *, sure: bool) -> bool:
-        """Return whether a frame begins at a place, and the next frames where its length leads.
+        """Return whether a frame begins at a place, followed by more frames where its length ends.
 
-        If the length leads beyond the last known byte, a ``sure`` place counts as the beginning of
-        a frame.
+        If the length ends after the last known byte, the place counts as the start of a frame only
+        if it is ``sure``.
         """
         for number in range(_CHAIN):
             head = self._peek(at, REQUEST_HEAD_BYTES)
             if len(head) < SHORTEST_HEAD:
-                # The chain holds as far as there are bytes.
+                # The chain holds for all known bytes.
                 return number > 1 or (number == 1 and sure)
             if not is_frame(head):
                 return False
@@ -247,7 +248,7 @@ class _SentBytes:
         return True
 
     def _earliest(self, at: int, is_frame: Callable[[bytes], bool], least: int) -> int:
-        """Return where the chain of frames that leads to ``at`` begins."""
+        """Return the start of the chain of frames that leads to ``at``."""
         begin = max(least, at - _BEFORE)
         data = self._peek(begin, at - begin)
         if len(data) < at - begin:
@@ -280,10 +281,10 @@ class _SentBytes:
 
 
 def _lengths(data: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
-    """Return the places of all numbers that can be a frame's length, and these lengths."""
+    """Return the places of all numbers that may be the length of a frame, and these numbers."""
     if len(data) < SHORTEST_HEAD:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # Frames of 16 MiB and more are not searched for.
+    # The search does not find frames of 16 MiB or more.
     first = np.flatnonzero(data[:-3] == 0)
     words = data[first[:, None] + np.arange(1, 4)].astype(np.int64)
     lengths = words[:, 0] << 16 | words[:, 1] << 8 | words[:, 2]

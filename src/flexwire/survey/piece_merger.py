@@ -1,11 +1,12 @@
-"""Merges the survey of one piece into the true state of everything before it.
+"""Merges the survey of one piece into the true state of the capture before it.
 
-The kernels' result for a connection depends on its segments and on the state of its two ends. Of
-that state, only the sequence numbers and the held bytes of frames decide which segments the kernels
-take. So if these were as guessed, the result in the piece is the true result. The first bytes of a
-frame that crosses into the piece are held, and the piece has its tail. That frame must end exactly
-where the piece guessed that the next one begins. If no beginning of a frame is known, the kernels
-skip only bytes in which surely no frame begins, whatever came before them.
+The kernels' result for a connection depends on its segments and on the state of its two ends. The
+kernels look at two parts of this state to decide which segments to take: the sequence numbers, and
+the held bytes of frames. If the guesses about these were right, the piece's result is the true
+result. If a frame crosses into the piece, its first bytes are held, and the piece has the rest of
+it. That frame must end exactly where the piece guessed that the next one begins. If it is unknown
+where frames begin, the kernels skip only bytes in which surely no frame begins, whatever came
+before them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix for a few names
 from flexwire.capture.pairing.apis import api_table
 from flexwire.capture.pairing.pairing import HeaderColumns
 from flexwire.capture.reassembly.course import NOTED_FRAMES
@@ -51,22 +52,22 @@ if TYPE_CHECKING:
 _NUMBER = struct.Struct(">i")
 
 Payloads = tuple[bytes | None, bytes | None]
-"""The payload of the first frame, for requests and for responses, if there is one."""
+"""The payloads of the first request and of the first response, where they exist."""
 
 
 class OverlapError(UnprovenError):
-    """Files overlap in time and show the same connections, so they have to be merged."""
+    """Files overlap in time and have the same connections, so they must be merged."""
 
 
 class CrossingFrame(NamedTuple):
-    """A frame that crosses into the piece: its payload, and when its held bytes were last seen."""
+    """A frame that crosses into the piece: its payload, and the time of its held bytes."""
 
     payload: bytes
     last_us: int
 
 
 class Proof(NamedTuple):
-    """The true history of a connection. Add ``indexes`` to the indexes of its frames."""
+    """The true history of a connection; ``indexes`` must be added to the indexes of its frames."""
 
     connection: str
     result: HandoffResult
@@ -75,7 +76,7 @@ class Proof(NamedTuple):
 
 
 def prove(handoff: Handoff, step: FastPathStep, payloads: Payloads, limit: int) -> Proof | None:
-    """Return the true result for a connection in its true state; None if the guess was wrong."""
+    """Return the true result for a connection in its true state, or None if the guess was wrong."""
     guess, result = step.handoff, step.result
     request = _SideProof(handoff.request, guess.request, result.request, limit)
     response = _SideProof(handoff.response, guess.response, result.response, limit)
@@ -99,7 +100,7 @@ def prove(handoff: Handoff, step: FastPathStep, payloads: Payloads, limit: int) 
 
 
 class _SideProof:
-    """One end: its true state, its guessed state, and its result in the step."""
+    """One end of a connection: its true state, its guessed state, and its result in the step."""
 
     def __init__(
         self, true: SideState, guess: SideState, side_result: SideResult, limit: int
@@ -111,7 +112,7 @@ class _SideProof:
 
     @property
     def seeks(self) -> bool:
-        """True if no beginning of a frame is known in the bytes of this end."""
+        """True if it is unknown where frames begin in the bytes of this end."""
         return self._guess.seeks != FRAMES
 
     def goes_on(self) -> bool:
@@ -131,7 +132,10 @@ class _SideProof:
         )
 
     def crosses(self, payload: bytes | None) -> bool:
-        """Return whether the held frame continues as guessed. A whole one has a ``payload``."""
+        """Return whether the held frame continues as guessed.
+
+        A complete frame has a ``payload``.
+        """
         true, side_result = self._true, self.side_result
         held_by_piece = self._guess.held[HEAD_BYTES:]
         tail = side_result.held[HEAD_BYTES:] if payload is None else payload[len(MARK) :]
@@ -152,7 +156,7 @@ class _SideProof:
             return True
         if length is None or length + PREFIX_LENGTH != len(frame) or not following:
             return False
-        # In the piece the frame began with a mark and had another length.
+        # The piece put a mark in front of this frame, which changed its length.
         sizes = side_result.sizes - len(payload) - PREFIX_LENGTH + len(frame)
         last = length if side_result.frames == 1 else side_result.length
         self.side_result = side_result._replace(sizes=sizes, length=last)
@@ -174,14 +178,14 @@ class _SideProof:
 def _true_notes(
     step: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
 ) -> list[tuple[bool, int]] | None:
-    """Return the noted correlation ids, with those of crossing frames; None if one is uncertain."""
+    """Return the correlation ids, with those of crossing frames, or None if one is uncertain."""
     noted = list(step.result.noted)
     for is_request, crossing in ((True, request), (False, response)):
         places = [place for place, note in enumerate(noted) if note == (is_request, MARK_ID)]
         if crossing is None:
             continue
         if not places and step.frames > NOTED_FRAMES:
-            # Later frames pushed it out.
+            # Later frames have replaced it.
             continue
         if len(places) != 1 or step.frames > NOTED_FRAMES:
             return None
@@ -193,20 +197,20 @@ def _true_notes(
 
 
 def read_correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
-    """Return the correlation id of a frame; an empty list if the frame ends before it."""
+    """Return the correlation id of a frame, or an empty list if the frame ends before it."""
     start = CORRELATION_ID_IN_REQUEST if is_request else 0
     if len(payload) < start + _NUMBER.size:
         return []
     return [_NUMBER.unpack_from(payload, start)[0]]
 
 
-# Frames that are objects are processed together, in groups of about this many bytes.
+# Frames that are Python objects are processed in groups of about this many bytes.
 _SEEN_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
 class _Round:
-    """Rows and other frames of many connections. Those of one connection follow one another."""
+    """Rows and other frames of many connections. The frames of one connection are adjacent."""
 
     rows: list[NumpyArray] = field(default_factory=list)
     frames: list[CapturedFrame] = field(default_factory=list)
@@ -217,12 +221,12 @@ def _topics_api_key() -> int:
 
 
 def _telling_api_keys(api_keys: Iterable[int]) -> list[int]:
-    """Return the api keys whose responses say something about the whole capture."""
+    """Return the api keys whose responses have facts about the whole capture."""
     return [_topics_api_key(), *assigning_api_keys(api_keys)]
 
 
 class PieceMerger:
-    """Merges a piece that begins where everything before it ends into a survey's state."""
+    """Merges a piece into the state of a survey that ends where the piece begins."""
 
     def __init__(
         self,
@@ -238,7 +242,7 @@ class PieceMerger:
         self._summary = summary
         self._frames: PieceFrames = summary.frames
         self._rounds: list[_Round] = []
-        self._proven_segments: dict[str, int] = {}  # how many segments of a key were proven
+        self._proven_segments: dict[str, int] = {}  # how many segments of each key were proven
         self._rows_of = self._by_key()
         self._isolation = ExchangeIsolation(summary.frames.left_out, state.pairing)
         self._first_steps = number_first_steps(summary.logs)
@@ -247,8 +251,8 @@ class PieceMerger:
         self._index = self._frames.index.copy()
         self._time_us = self._frames.time_us.copy()
         self._payloads: dict[int, bytes] = {}
-        # Responses whose bodies the piece did not hand over, and the connections for which these
-        # bodies may say something.
+        # Responses whose bodies the piece did not pass on, and the connections for which these
+        # bodies may have facts.
         headers, has_payload = self._frames.headers, self._frames.stop > self._frames.start
         self._lacks_body = (headers.kind == L.UNPAIRED) & (headers.is_preset > 0) & ~has_payload
         self._asking: set[str] = set()
@@ -257,7 +261,7 @@ class PieceMerger:
             self._asking = set().union(*map(state.pairing.awaiting, keys))
 
     def run(self) -> None:
-        """Take in the whole piece. Raises `UnprovenError`."""
+        """Merge the whole piece. Raises `UnprovenError`."""
         state, summary, flows = self._state, self._summary, self._flows
         for file, keys, clock in summary.clocks:
             if not state.order.goes_on(file, keys, clock):
@@ -282,7 +286,7 @@ class PieceMerger:
     def _take(self, key: str) -> None:
         flows, summary = self._flows, self._summary
         is_known = flows.has(key)
-        # Assemblers are kept in the order in which their keys appeared.
+        # Assemblers are kept in the order in which their keys first appeared.
         assembler = flows.take_back(key)
         rows = self._rows_of.get(key, np.zeros(0, np.int64))
         fresh = summary.fresh.get(key)
@@ -297,14 +301,14 @@ class PieceMerger:
             self._proven_segments[key] = 0
 
     def _true_numbers(self, connections: NumpyArray) -> NumpyArray:
-        """Return the true numbers of connections that the piece has numbered."""
+        """Return the true numbers of connections that the piece numbered in its own way."""
         used, places = np.unique(connections, return_inverse=True)
         names = self._frames.names
         numbers = [self._flows.number(names[number]) for number in used.tolist()]
         return np.array(numbers, np.int32)[places]
 
     def _follow(self, key: str, assembler: FrameAssembler, log: StepLog, rows: NumpyArray) -> None:
-        """Take over the steps of a log as long as they are verified."""
+        """Use the steps of a log until one cannot be verified."""
         flows, at, segments, number = self._flows, 0, 0, 0
         ordinals, first_step = self._frames.ordinal[rows], self._first_steps[key]
         for step_number, step in enumerate(log.steps, first_step):
@@ -384,7 +388,7 @@ class PieceMerger:
         self._index[rows] += np.where(frames.is_response[rows], answer, ask)
 
     def _shakes_hands(self, rows: NumpyArray) -> bool:
-        """Return whether one of these requests changes how the frames after it are read."""
+        """Return whether one of these requests changes how later frames are read."""
         if not len(rows):
             return False
         headers = self._frames.headers
@@ -395,7 +399,7 @@ class PieceMerger:
         return any(api_table().shakes_hands(*api) for api in versions)
 
     def _check(self, frames: list[CapturedFrame]) -> None:
-        """Raise `UnprovenError` if a frame changes how the frames after it are read."""
+        """Raise `UnprovenError` if a frame changes how later frames are read."""
         for frame in frames:
             if frame.direction == "request" and api_table().is_handshake(frame.payload):
                 raise UnprovenError
@@ -407,9 +411,9 @@ class PieceMerger:
         return self._rounds[number]
 
     def _see_all(self) -> None:
-        """Take in the frames of all rounds, several rounds at once.
+        """Add the frames of all rounds, several rounds at a time.
 
-        Each call costs as much time as a thousand rows.
+        A single call takes as much time as a thousand rows.
         """
         rows: list[NumpyArray] = []
         frames: list[CapturedFrame] = []
@@ -429,13 +433,13 @@ class PieceMerger:
                 rows, frames, of_rows, of_frames, size = [], [], [], [], 0
 
     def _see(self, rows: NumpyArray, objects: list[CapturedFrame], order: NumpyArray) -> None:
-        """Take in rows of the piece, and frames that are objects, in an order."""
+        """Add rows of the piece, and frames that are objects, in the given order."""
         if not len(order):
             return
         flows, state = self._flows, self._state
         for frame in objects:
             flows.number(frame.connection)
-        # Their files are not kept.
+        # The piece does not keep the names of their files.
         others = FrameColumns.from_frames(objects, "", flows.connections)
         places = np.argsort(order, kind="stable")
         parts = [(self._columns(rows), places[: len(rows)]), (others, places[len(rows) :])]
@@ -478,9 +482,9 @@ class PieceMerger:
     def _is_told(
         self, headers: HeaderColumns, piece_headers: HeaderColumns, is_unread: NumpyArray
     ) -> NumpyArray:
-        """Return the responses that reveal a fact and whose request the piece guessed right.
+        """Return which responses have a new fact and a request that the piece guessed right.
 
-        Raises `UnprovenError` if the piece read a response that ``is_unread`` here in another way.
+        Raises `UnprovenError` if the piece read a response in another way that ``is_unread`` here.
         """
         keys = _telling_api_keys(present_api_keys(headers))
         tells = (headers.kind == L.ANSWER) & np.isin(headers.api_key, keys)
@@ -492,7 +496,7 @@ class PieceMerger:
         return is_told
 
     def _note_topics(self, rows: NumpyArray, headers: HeaderColumns, is_told: NumpyArray) -> None:
-        """Take in the names of topics in responses."""
+        """Record the names of topics in responses."""
         is_named = is_told & (headers.api_key == _topics_api_key())
         topics = self._frames.topics
         places = [place for place in _places_of(rows, topics) if is_named[place]]
@@ -500,7 +504,7 @@ class PieceMerger:
             self._state.note_names(names)
 
     def _note_instances(self, rows: NumpyArray, frames: FrameColumns, is_told: NumpyArray) -> None:
-        """Take in the client instance ids in requests, and in responses."""
+        """Record the client instance ids in requests and responses."""
         instances = self._frames.instances
         for place in _places_of(rows, instances):
             if is_told[place] or not frames.is_response[place]:
@@ -536,7 +540,7 @@ class PieceMerger:
         )
 
     def _read_again(self) -> None:
-        """Take in the segments of the keys that are not verified."""
+        """Process the segments of the keys that are not verified."""
         if not self._proven_segments:
             return
         state, left = self._state, dict(self._proven_segments)
@@ -550,7 +554,7 @@ class PieceMerger:
                     state.see(self._flows.push(segments))
 
     def _readers(self) -> Iterator[SegmentReader]:
-        """Return readers of the parts of the piece that contain an unverified key."""
+        """Yield readers for the parts of the piece that have an unverified key."""
         summary = self._summary
         numbers = [place for place, key in enumerate(summary.keys) if key in self._proven_segments]
         if any(chunk.start is None or chunk.stop is None for chunk in summary.chunks):
@@ -574,13 +578,13 @@ class PieceMerger:
 
 
 def _places_of(rows: NumpyArray, by_row: Mapping[int, object]) -> list[int]:
-    """Return the places, in order, of the rows that have an entry in ``by_row``."""
+    """Return the places of the rows that have an entry in ``by_row``, in order."""
     places: list[int] = np.flatnonzero(np.isin(rows, list(by_row))).tolist()
     return places
 
 
 def _without(segments: SegmentColumns, left_to_skip: dict[str, int]) -> SegmentColumns:
-    """Return the segments of some keys, without the number of each that is to be skipped."""
+    """Return the segments of some keys; ``left_to_skip`` has the number to skip of each key."""
     is_kept = np.zeros(len(segments), np.bool_)
     for number in np.unique(segments.key).tolist():
         key = segments.keys[number]

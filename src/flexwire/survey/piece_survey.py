@@ -1,10 +1,10 @@
 """The survey of one piece of a capture, without the bytes before the piece.
 
-A request and its response in one step of a log change nothing for other frames. They leave the set
-of pending requests unchanged, if no other frame on their connection has their correlation id.
-`drop_exchanges` checks the frames of the piece. `ExchangeIsolation` checks the requests that are
-pending from before the piece, and the frames that cross into it. So a piece hands over no row for
-most of its frames.
+If a request and its response are in the same step of a log, they do not affect other frames. They
+leave the set of pending requests unchanged if no other frame on their connection has the same
+correlation id. `drop_exchanges` checks this for the frames of the piece. `ExchangeIsolation` checks
+it for the requests that are pending from before the piece, and for frames that cross into it. A
+piece therefore passes on no rows for most of its frames.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix for a few names
 from flexwire.capture.pairing.pairing import HeaderColumns, Pairing
 from flexwire.capture.reassembly.frames import pick_rows
 from flexwire.capture.reassembly.segments import FileNotes
@@ -52,19 +52,19 @@ if TYPE_CHECKING:
 
 _EXCHANGE_COLUMNS = ("connection", "is_response", "index", "time_us", "first_us", "start", "stop")
 _BY_ROW = ("error", "software", "instances", "topics")
-# At most this many requests may be pending from before the piece, in the piece, and among those
-# that only the whole capture shows. With more, the oldest would be evicted, and a piece cannot know
-# which one that is.
+# At most this many requests may be pending in each group: those from before the piece, those in the
+# piece, and those that only the whole capture shows. If there were more, the oldest request would
+# be evicted, and a piece cannot know which one that is.
 _MOST_PENDING: Final = DEFAULT_IN_FLIGHT // 4
 
 
 class RowSteps(NamedTuple):
-    """The places of the rows of a piece.
+    """The key and the step of each row of a piece.
 
     ``order`` sorts the rows by key.
 
-    In that order, ``key`` numbers the keys, and ``step`` numbers the steps of the fast path; -1 is
-    any other step.
+    In that order, ``key`` has the number of each row's key. ``step`` has the number of its
+    fast-path step, and -1 for any other step.
     """
 
     order: NumpyArray
@@ -79,7 +79,10 @@ def number_first_steps(logs: Mapping[str, StepLog]) -> dict[str, int]:
 
 
 def assign_steps(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool) -> RowSteps:
-    """Return the steps of all rows. In the first piece, without guesses, a connection is a step."""
+    """Return the steps of all rows.
+
+    In the first piece, where nothing is guessed, each connection is one step.
+    """
     connection = frames.connection.astype(np.int64)
     if is_first:
         order = np.argsort(connection, kind="stable")
@@ -106,7 +109,7 @@ def assign_steps(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: 
 def drop_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, *, is_first: bool
 ) -> PieceFrames:
-    """Drop the rows that need not be handed over. ``made_up`` rows are not true frames."""
+    """Drop the rows that need not be passed on. Rows that are ``made_up`` are not true frames."""
     if not len(made_up):
         return frames
     step = np.empty_like(steps.step)
@@ -148,7 +151,7 @@ def _take_rows(
 
 
 def _without_response(frames: PieceFrames) -> NumpyArray:
-    """Return which rows are requests that expect no response."""
+    """Return which rows are requests that get no response."""
     headers = frames.headers
     is_silent: NumpyArray = (
         (headers.kind == L.REQUEST) & (headers.is_preset > 0) & (headers.is_expected == 0)
@@ -157,7 +160,7 @@ def _without_response(frames: PieceFrames) -> NumpyArray:
 
 
 def _on_unread_connections(frames: PieceFrames, made_up: NumpyArray) -> NumpyArray:
-    """Return which rows are on connections with frames that only the merger can read."""
+    """Return which rows are on connections that have frames which only the merger can read."""
     has_unread = np.zeros(len(frames.names), np.bool_)
     has_unread[frames.connection[(frames.headers.is_preset == 0) & ~made_up]] = True
     return has_unread[frames.connection]
@@ -194,7 +197,7 @@ def _find_exchanges(
 def _on_crowded_keys(
     frames: PieceFrames, steps: RowSteps, asks: NumpyArray, answers: NumpyArray
 ) -> NumpyArray:
-    """Return which rows have a key with more pending requests than can be kept."""
+    """Return which rows have a key with more pending requests than are kept."""
     is_crowded = np.zeros(len(steps.order), np.bool_)
     change = np.zeros(len(steps.order), np.int64)
     change[(frames.headers.kind == L.REQUEST) & ~_without_response(frames)] = 1
@@ -206,7 +209,7 @@ def _on_crowded_keys(
     alone = change.copy()
     alone[asks] = alone[answers] = 0
     change -= alone
-    # An exchange leaves nothing pending, so each key begins with none.
+    # An exchange leaves no request pending, so each key begins without pending requests.
     most = np.maximum.reduceat(np.cumsum(change[steps.order]), starts)
     most += np.add.reduceat(alone[steps.order], starts)
     sizes = np.diff(np.append(starts, len(steps.order)))
@@ -215,10 +218,10 @@ def _on_crowded_keys(
 
 
 def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
-    """Return the rows that represent all frames of their step.
+    """Return the rows that must be kept to represent all frames of their step.
 
     These are the first and last frame by time, and the first and last request. The last request,
-    with everything before it, tells whether the connection may carry credentials.
+    together with everything before it, shows whether the connection may carry credentials.
     """
     order, headers = steps.order, frames.headers
     begins = _starts_group(steps.step) | _starts_group(steps.key)
@@ -238,7 +241,7 @@ def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
 def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
     """Return the rows whose bodies have new facts.
 
-    If rows in a step are equal, only the first.
+    If several rows in a step are equal, only the first is returned.
     """
     first_rows = {
         (int(step[row]), id(topics)): row for row, topics in sorted(frames.topics.items())[::-1]
@@ -247,7 +250,7 @@ def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
 
 
 def _starts_group(column: NumpyArray) -> NumpyArray:
-    """Return where a value differs from the previous value."""
+    """Return where a value differs from the value before it."""
     starts: NumpyArray = np.ones(len(column), np.bool_)
     np.not_equal(column[1:], column[:-1], out=starts[1:])
     return starts
@@ -266,9 +269,10 @@ def _spans(codes: NumpyArray) -> NumpyArray:
 
 
 class ExchangeIsolation:
-    """Says whether exchanges that were left out are isolated from all other frames.
+    """Tells whether exchanges that were left out are isolated from all other frames.
 
-    It knows the requests that are pending from before the piece. The caller notes other frames.
+    It knows the requests that were pending at the start of the piece. The caller adds other frames
+    with `note`.
     """
 
     def __init__(self, left_out: NumpyArray, pairing: Pairing) -> None:
@@ -276,7 +280,7 @@ class ExchangeIsolation:
         self._ids = pairing.waiting() if len(left_out) else {}
 
     def note(self, connection: str, ids: Iterable[int]) -> None:
-        """Take in the correlation ids of frames whose true form the piece does not know."""
+        """Add the correlation ids of frames whose true form the piece does not know."""
         earlier = self._ids.get(connection, np.zeros(0, np.int64))
         self._ids[connection] = np.append(earlier, np.array([*ids], np.int64))
 
@@ -291,8 +295,8 @@ class ExchangeIsolation:
         return not is_within.any() and len(ids) <= _MOST_PENDING
 
 
-# Only the frames before the piece may hold the request of a response. So this many bytes of an
-# unpaired response are handed over.
+# Only frames from before the piece can be the request of such a response. Of an unpaired response,
+# this many bytes are therefore passed on.
 _MOST_UNPAIRED = 64 * 1024
 _COLUMNS = ("connection", "is_response", "index", "time_us", "first_us")
 
@@ -303,7 +307,7 @@ def has_kernels() -> bool:
 
 
 def survey_piece(request: AnalysisRequest, piece: Piece, *, is_first: bool) -> PieceSummary | None:
-    """Survey a piece; return None if it is unknown where the piece begins."""
+    """Survey a piece, or return None if the start of the piece is unknown."""
     start = piece.begin()
     if start is None:
         return None
@@ -357,9 +361,9 @@ class _PieceSurveyor:
         self._error: dict[int, str] = {}
         self._unplaced: set[int] = set()
         self._software: dict[int, Software] = {}
-        self._introduced: set[str] = set()  # connections whose software is known
+        self._introduced: set[str] = set()  # connections whose software is already known
         self._instances: dict[int, GivenInstance] = {}
-        self._instance_of: dict[str, GivenInstance] = {}  # by connection, the first one so far
+        self._instance_of: dict[str, GivenInstance] = {}  # the first id so far, by connection
         self._topics: dict[int, frozenset[TopicName]] = {}
         self._same_topics: dict[frozenset[TopicName], frozenset[TopicName]] = {}
 
@@ -417,7 +421,7 @@ class _PieceSurveyor:
     def _read(
         self, frames: FrameColumns, headers: HeaderColumns, is_preset: NumpyArray, rows: NumpyArray
     ) -> None:
-        """Read bodies that say something about the whole capture, as `SurveyState.read` does."""
+        """Read bodies with facts about the whole capture, as `SurveyState.read` does."""
         asks = is_preset & ~frames.is_response
         for bodies, places in self._bodies(frames, headers, SOFTWARE_MESSAGE, asks):
             for name, index, software in find_software(bodies):
@@ -436,7 +440,7 @@ class _PieceSurveyor:
     def _bodies(
         self, frames: FrameColumns, headers: HeaderColumns, name: str, wanted: NumpyArray
     ) -> Iterator[tuple[pa.RecordBatch, dict[tuple[str, int], int]]]:
-        """Return rows of a message's table, and the row of each frame by connection and index."""
+        """Yield rows of a message's table, and each frame's row by connection and index."""
         rows = np.flatnonzero(wanted & (headers.api_key == catalog().entry(name).api_key))
         if not len(rows):
             return
@@ -481,7 +485,7 @@ class _PieceSurveyor:
         self._rows += len(frames)
 
     def frames(self, logs: dict[str, StepLog]) -> PieceFrames:
-        """Return the frames of the piece, without exchanges that begin and end in one step."""
+        """Return the frames of the piece, except exchanges that begin and end in one step."""
 
         def column(name: str, kind: type) -> NumpyArray:
             parts: list[NumpyArray] = [np.asarray(columns[name], kind) for columns in self._columns]

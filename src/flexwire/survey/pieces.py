@@ -1,8 +1,8 @@
-"""The pieces in which a large capture is surveyed, and the summary that each piece hands over.
+"""The pieces in which a large capture is surveyed, and the summary that each piece passes on.
 
-A piece begins at the start of a file, or at a block within a file whose place is guessed
-(`flexwire.capture.files.blocks`). The survey of the piece depends on that guess and on the guesses
-about connections. `flexwire.survey.fold` verifies all of them.
+A piece begins at the start of a file, or at a block within a file. The place of such a block is a
+guess (`flexwire.capture.files.blocks`). The survey of the piece depends on this guess, and on
+guesses about connections. `flexwire.survey.fold` verifies all of them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ COMPRESSED: Final = ".gz"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Files that follow one another, or a part of one file.
+    """Adjacent files of a capture, or a part of one file.
 
     The piece begins at the first block at or after ``start`` in its first file. It ends before the
-    first block at or after ``stop`` in its last file; None is the end of that file.
+    first block at or after ``stop`` in its last file. If ``stop`` is None, it ends with that file.
     """
 
     files: tuple[InputFile, ...]
@@ -47,17 +47,17 @@ class Piece:
 
     @property
     def until(self) -> FilePosition | None:
-        """The position at which a reader of the files has to stop, or None for their end."""
+        """The position at which a reader of the files must stop, or None for their end."""
         return None if self.stop is None else FilePosition(self.files[-1].name, self.stop)
 
     @property
     def size(self) -> int:
-        """The size of the piece, in bytes of files."""
+        """The size of the piece in the files, in bytes."""
         end = self.files[-1].size if self.stop is None else self.stop
         return sum(file.size for file in self.files[:-1]) + end - self.start
 
     def begin(self) -> FilePosition | None:
-        """Return where the piece begins, a guess if it is within a file; None without a guess.
+        """Return where the piece begins, which is a guess within a file; None if there is no guess.
 
         Raises `CaptureError` if the file cannot be opened or is not a capture.
         """
@@ -97,7 +97,7 @@ def _pieces(files: list[InputFile], size: int) -> Iterator[Piece]:
 
 
 class PieceChunk(NamedTuple):
-    """A part of a piece that is read at once: where it begins and ends, and the keys in it."""
+    """A part of a piece that is read at once: where it begins and ends, and its keys."""
 
     start: FilePosition | None
     stop: FilePosition | None
@@ -106,14 +106,14 @@ class PieceChunk(NamedTuple):
 
 @dataclass(slots=True)
 class PieceFrames:
-    """The frames that a piece hands over, one row each.
+    """The frames that a piece passes on, one row each.
 
-    ``connection`` counts in ``names``. Only some rows have a payload, ``data[start:stop]``. Every
-    row that is not preset (`HeaderColumns.is_preset`) has one. ``software``, ``instances`` and
-    ``topics`` come from preset rows. Of a connection's requests that name its software, only the
-    first is kept. ``ordinal`` is the place of a row among all rows of its key. ``left_out`` holds
-    spans of the correlation ids of the rows that are not handed over, by step
-    (`flexwire.survey.piece_survey`).
+    ``connection`` is an index into ``names``. Only some rows have a payload, ``data[start:stop]``.
+    Every row that is not preset (`HeaderColumns.is_preset`) has a payload. ``software``,
+    ``instances`` and ``topics`` come from preset rows. If several requests of a connection name its
+    software, only the first one is kept. ``ordinal`` is the position of a row among all rows of its
+    key. ``left_out`` has, for each step, ranges of the correlation ids of rows that are not passed
+    on (`flexwire.survey.piece_survey`).
     """
 
     names: list[str]
@@ -137,11 +137,11 @@ class PieceFrames:
 
 @dataclass(slots=True)
 class PieceSummary:
-    """The survey of a piece, which is valid if the piece begins at ``start``.
+    """The survey of a piece, which is valid only if the piece begins at ``start``.
 
     ``logs`` has the steps of every key. ``fresh`` has the assemblers of keys about which nothing
-    was guessed. ``ended`` has the ended connections of those keys. ``keys`` are all keys, in the
-    order in which they appeared.
+    was guessed. ``ended`` has the ended connections of those keys. ``keys`` has all keys, in the
+    order in which they first appeared.
     """
 
     start: FilePosition

@@ -1,4 +1,4 @@
-"""The rows of one range of a capture, decoded with the survey's entries for it."""
+"""The rows of one range of a capture, decoded with the entries that the survey wrote for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CHUNKS_HELD = 4
 def decode_range(
     request: AnalysisRequest, number: int, read_kept: Callable[[str], bytes]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Return the rows of a range as `decode_range_rows` does, but with all columns in each row."""
+    """Yield the rows of a range as `decode_range_rows` does, but with all columns in each row."""
     for table, rows in decode_range_rows(request, number, read_kept):
         yield table, rows.batch() if isinstance(rows, RunRows) else rows
 
@@ -51,25 +51,25 @@ def decode_range_rows(
     read_kept: Callable[[str], bytes],
     row_filter: RowFilter = EVERYTHING,
 ) -> Iterator[tuple[str, Rows]]:
-    """Return the rows of a range, each batch with the path of its table below the tables.
+    """Yield the rows of a range, each batch with the path of its table below the tables.
 
-    ``read_kept`` returns the survey's entry of a name.
+    ``read_kept`` returns the survey's entry with a given name.
     """
-    # A survey of this analysis pickled these, in a directory of its own.
-    context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - our own bytes
+    # A survey of this analysis pickled these, in the analysis's own directory.
+    context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - we wrote these bytes ourselves
     if number or context.has_start:
         names_of_shares = [range_start_name(number, share) for share in range(context.shares)]
-        start = join_starts([pickle.loads(read_kept(name)) for name in names_of_shares])  # noqa: S301 - our own bytes
+        start = join_starts([pickle.loads(read_kept(name)) for name in names_of_shares])  # noqa: S301 - we wrote these bytes ourselves
     else:
         pairing = Pairing(show_credentials=request.show_credentials)
         start = RangeStart(None, Flows(brokers=request.brokers), pairing)
-    names: dict[str, str] = pickle.loads(read_kept(NAMES))  # noqa: S301 - our own bytes
+    names: dict[str, str] = pickle.loads(read_kept(NAMES))  # noqa: S301 - we wrote these bytes ourselves
     yield from _RangeDecoder(request, context, start, names, row_filter).rows()
 
 
 def read_origins(number: int, read_kept: Callable[[str], bytes]) -> dict[str, str]:
-    """Return the earlier analysis in which connections of a range began, by their names."""
-    origins: dict[str, str] = pickle.loads(read_kept(range_origins_name(number)))  # noqa: S301 - our own bytes
+    """Return the analysis in which each continued connection of a range began, by its name."""
+    origins: dict[str, str] = pickle.loads(read_kept(range_origins_name(number)))  # noqa: S301 - we wrote these bytes ourselves
     return origins
 
 
@@ -88,8 +88,8 @@ class _RangeDecoder:
         self._context = context
         self._start = start
         self._names = names
-        # There may be many small files, or a few frames at the end of one. A batch of ten rows
-        # costs as much time as a batch of a thousand.
+        # There may be many small files, or only a few frames at the end of a file. A batch of ten
+        # rows takes as much time as a batch of a thousand.
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._row_filter = row_filter
@@ -106,7 +106,7 @@ class _RangeDecoder:
         for item in make_range_reader(self._request, self._context, self._start.position):
             if isinstance(item, FileNotes):
                 if item.error is not None:
-                    # The survey could read the file.
+                    # The survey was able to read this file.
                     raise item.error
                 continue
             self._hold(flows.push(item))
@@ -131,7 +131,7 @@ class _RangeDecoder:
             self._held_bytes += batch.nbytes
 
     def _table_rows(self) -> Iterator[tuple[str, Rows]]:
-        """Return the rows of the held frames."""
+        """Yield the rows of the held frames."""
         if not self._held:
             return
         batch = self._held[0] if len(self._held) == 1 else pa.concat_batches(self._held)

@@ -1,8 +1,8 @@
-"""The actions of rehearsing taps, read from the comments in their captures.
+"""The actions of taps that rehearse a release, read from the comments in their captures.
 
 Each task reads one file that is marked as written by such a tap. The results of all files are added
-up. The comments are attached to packets, so all packets of the file are read. The tables have what
-was sent, not what the tap did.
+up. The comments are attached to packets, so all packets of the file are read. The tables show only
+what was sent, not what the tap did.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 MOST_CLIENTS: Final = 2_000
-"""At most this many refused clients are counted separately per file, to bound a task's result."""
+"""At most this many refused clients are counted separately per file, to limit a task's result."""
 _MOST_REQUESTS: Final = 5
 CLOSED: Final = "closed"
 
 
 class RefusedKey(NamedTuple):
-    """A client that was refused as a release would refuse it: its address without the port."""
+    """A client that was refused as a release would refuse it; its address has no port."""
 
     release: str
     host: str
@@ -37,7 +37,7 @@ class RefusedKey(NamedTuple):
 
 @dataclass(slots=True)
 class ClientRefusals:
-    """How often a client was refused, when first and last, and its first distinct requests."""
+    """How often a client was refused, the first and last time, and its first distinct requests."""
 
     first_us: int
     last_us: int
@@ -45,7 +45,7 @@ class ClientRefusals:
     requests: list[str] = field(default_factory=list)
 
     def add(self, other: ClientRefusals) -> None:
-        """Take in more refusals of the same client."""
+        """Add more refusals of the same client."""
         self.first_us = min(self.first_us, other.first_us)
         self.last_us = max(self.last_us, other.last_us)
         self.times += other.times
@@ -57,9 +57,9 @@ class ClientRefusals:
 class RehearsedTraffic:
     """The actions of taps on requests.
 
-    The requests of each kind, and the clients that were refused.
+    The counts are kept by kind of request, and for each client that was refused.
 
-    ``beyond`` has the requests of clients above the limit of separately counted clients.
+    ``beyond`` counts the requests of clients above the limit of separately counted clients.
     """
 
     did: Counter[str] = field(default_factory=Counter)
@@ -67,7 +67,7 @@ class RehearsedTraffic:
     beyond: int = 0
 
     def see(self, request: RehearsedRequest, most: int = MOST_CLIENTS) -> None:
-        """Add the action of a tap on a request."""
+        """Count the action of a tap on a request."""
         self.did[request.did] += 1
         if request.did != CLOSED:
             return
@@ -105,7 +105,8 @@ def host_of(end: str) -> str:
 def read_rehearsal(source: InputFile) -> RehearsedTraffic:
     """Return the actions of the tap that wrote a capture file.
 
-    Raises `StorageError` for a file that is gone or changed, `CaptureError` if it is not a capture.
+    Raises `StorageError` for a file that is gone or changed, and `CaptureError` if it is not a
+    capture.
     """
     traffic = RehearsedTraffic()
     with open_capture(source.name, make_opener([source])) as (file, _):

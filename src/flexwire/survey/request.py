@@ -1,4 +1,4 @@
-"""The request and the result of a survey, the state for each range, and opening files."""
+"""The request and the result of a survey, the state of each range, and how files are opened."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 
 NAMES = "names"
-"""The name of an entry that all ranges use: the names of topics by their ids."""
+"""The name of an entry that all ranges use, which has the names of topics by id."""
 
 RANGE_BYTES = 1 << 30
 """One task decodes about this many bytes of segments."""
 
 
 class Continuation(NamedTuple):
-    """How one analysis continues another: its own ``run``, and where the state is.
+    """How one analysis continues another: its own ``run``, and where the state is stored.
 
-    ``before`` is the directory of the run whose state it begins with; None if there is none. Its
-    capture ends with it, unless it ``pauses``.
+    ``before`` is the directory of the run whose final state is loaded, or None if there is none.
+    The capture ends with this analysis, unless it ``pauses``.
     """
 
     run: str
@@ -63,11 +63,11 @@ class Continuation(NamedTuple):
 class AnalysisRequest:
     """The input and the options of an analysis. The survey and every range get the same request.
 
-    ``release`` is the release of the captured brokers, if it is known. A file that cannot be opened
-    or is not a capture ends the survey, unless ``skip_unreadable``. ``takes_sampled`` says whether
-    a follower reads files that hold only a part of all connections. ``inflation`` bounds the
-    decompressed size of record batches. With a ``continuation``, a later analysis continues the
-    capture.
+    ``release`` is the release of the captured brokers, if it is known. With ``skip_unreadable``,
+    files that cannot be opened or are not captures are skipped; otherwise they end the survey.
+    ``takes_sampled`` says whether a follower reads files that have only a part of all connections.
+    ``inflation`` bounds the decompressed size of record batches. With a ``continuation``, a later
+    analysis continues the capture.
     """
 
     files: tuple[InputFile, ...]
@@ -84,12 +84,12 @@ class AnalysisRequest:
 
     @property
     def pauses(self) -> bool:
-        """True if a later analysis continues the capture."""
+        """True if a later analysis will continue the capture."""
         return self.continuation is not None and self.continuation.pauses
 
     @property
     def digest(self) -> str:
-        """A name for the input, in hexadecimal. It is the same if all files are the same."""
+        """A name for the input, in hexadecimal, which is the same if all files are the same."""
         digest = hashlib.sha256()
         for file in self.files:
             digest.update(f"{file.url}\0{file.size}\0{file.version}\n".encode())
@@ -100,8 +100,9 @@ class AnalysisRequest:
 class RangeStart:
     """The start of a range: its position in the files, and the state of all connections there.
 
-    If the connections were surveyed in shares, it is the state of one share. Its connection keys
-    then have ``ranks``, which put the keys of all shares in the order in which they appeared.
+    If the connections were surveyed in shares, this is the state of one share. The connection keys
+    of a share have ``ranks``, which give the keys of all shares the order in which they first
+    appeared.
     """
 
     position: FilePosition | MergePosition | None
@@ -113,7 +114,7 @@ class RangeStart:
 class MergePlan(NamedTuple):
     """How the files of a range are merged: the files that begin in it, and its segment count.
 
-    ``rows`` is None for the last range, which has all the remaining segments.
+    ``rows`` is None for the last range, which gets all the remaining segments.
     """
 
     queued: tuple[QueuedFile, ...]
@@ -122,12 +123,12 @@ class MergePlan(NamedTuple):
 
 @dataclass(slots=True)
 class RangeContext:
-    """The data of a range in addition to its start: its end, and facts about the whole capture.
+    """The facts of a range in addition to its start: its end, and facts about the whole capture.
 
-    ``files`` are the files that the range lies in. Files are read one after the other, unless there
-    is a ``merge_plan``. The first range ``has_start`` only if it continues another analysis. The
-    last one ``is_paused`` if a later analysis continues the capture. ``shares`` is the number of
-    shares of connections that have a `RangeStart` each.
+    ``files`` are the files that the range lies in. Files are read one after the other if there is
+    no ``merge_plan``. The first range ``has_start`` only if the analysis continues another one. The
+    last range ``is_paused`` if a later analysis continues the capture. ``shares`` is the number of
+    shares of the connections. Each share has its own `RangeStart`.
     """
 
     files: tuple[InputFile, ...]
@@ -141,7 +142,7 @@ class RangeContext:
 
     @classmethod
     def joined(cls, parts: Sequence[RangeContext]) -> RangeContext:
-        """Return the context of one range that joins these ranges, which follow one another."""
+        """Return the context of one range that joins these adjacent ranges."""
         files = dict.fromkeys(file for part in parts for file in part.files)
         hindsights = [part.hindsight for part in parts]
         hindsight = Hindsight(
@@ -174,15 +175,16 @@ def _join_plans(parts: Sequence[RangeContext]) -> MergePlan | None:
 class Survey:
     """The result of a survey. ``ranges`` is the number of ranges to decode.
 
-    ``notes`` are the notes of the files, in order. ``unreadable`` says why files could not be read,
-    in the order of the request. If such a file must not be skipped, the rest of the survey is
-    empty. The capture ``is_merged`` if its files overlap in time and show the same connections, so
-    that they are merged by time. ``span_us`` is the time from Kafka's first frame to its last.
-    ``redone`` segments were read a second time, because a guess about them was wrong. ``marks`` are
-    the marks in the files, by file name. ``topic_names`` are the names that no earlier analysis
-    knew, by topic id. ``state`` is the state that a later analysis begins with, ``end_us`` when its
-    last segment was captured, and ``held_bytes`` how many bytes of frames it holds. ``begins_anew``
-    is the reason why the state of an earlier analysis was not used.
+    ``notes`` are the notes of the files, in order. ``unreadable`` has the reasons why files could
+    not be read, in the order of the request. If an unreadable file must not be skipped, the rest of
+    the survey is empty. The capture ``is_merged`` if its files overlap in time and have the same
+    connections, and were therefore merged by time. ``span_us`` is the time from the first Kafka
+    frame to the last. ``redone`` is the number of segments that were read a second time because a
+    guess about them was wrong. ``marks`` are the marks in the files, by file name. ``topic_names``
+    has the names that no earlier analysis knew, by topic id. ``state`` is the state with which a
+    later analysis begins, ``end_us`` is the time of its last segment, and ``held_bytes`` is the
+    number of frame bytes in it. ``begins_anew`` is the reason why the state of an earlier analysis
+    was not used.
     """
 
     ranges: int = 0
@@ -201,35 +203,35 @@ class Survey:
 
 
 def range_start_name(number: int, share: int = 0) -> str:
-    """Return the name of the entry for the start of a range, of one share of the connections."""
+    """Return the name of the entry for the start of a range, for one share of the connections."""
     return f"start-{number:06d}" + (f"-{share:06d}" if share else "")
 
 
 def range_context_name(number: int) -> str:
-    """Return the name of the entry for a range that is written once the capture has ended."""
+    """Return the name of the range's entry that is written when the capture has ended."""
     return f"known-{number:06d}"
 
 
 def range_origins_name(number: int) -> str:
-    """Return the name of the entry for a range's connections that began earlier."""
+    """Return the name of the range's entry for connections that began in an earlier analysis."""
     return f"origins-{number:06d}"
 
 
 LOOK_BYTES: Final = 1 << 20
-"""To find when a file begins, at most this many bytes are read if they hold a segment."""
+"""At most this many bytes are read to find when a file begins, if they hold a segment."""
 
-# Each read from a store asks for at least this many bytes, however many files are read at once.
+# Each read from a store asks for at least this many bytes, even if many files are read at once.
 _LEAST_PIECE = 256 * 1024
-# Examining a file in a store is mostly waiting.
+# Examining a file in a store takes mostly waiting.
 _LOOKS_AT_ONCE = 16
 
 
 class FileMarks(NamedTuple):
-    """The marks of a capture file, before its first packet.
+    """The marks of a capture file, which come before its first packet.
 
-    ``part`` says which part of the traffic the file holds, if not all. ``added_tags`` are the
-    header tags that its tap adds to the requests that it sends on. ``rehearsed`` is the release
-    that its tap rehearses.
+    ``part`` says which part of the traffic the file holds, or is None for all traffic.
+    ``added_tags`` are the header tags that the tap adds to the requests that it forwards.
+    ``rehearsed`` is the release that the tap rehearses.
     """
 
     part: CapturedPart | None = None
@@ -244,8 +246,8 @@ NO_MARKS: Final = FileMarks()
 class FileLook:
     """The capture time of a file's first segment, or the reason why it has none.
 
-    Without a segment, ``first_us`` is the time of the first packet, or 0. ``marks`` are the marks
-    in the file.
+    Without a segment, ``first_us`` is the time of the first packet, or 0 if there is none.
+    ``marks`` are the marks in the file.
     """
 
     source: InputFile
@@ -255,10 +257,10 @@ class FileLook:
 
 
 def make_opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
-    """Return a function that opens listed files by name, to read ``among`` of them at once.
+    """Return a function that opens listed files by name, for reading ``among`` files at once.
 
-    The opener raises `OSError` for a file that cannot be opened. It raises `StorageError`, when it
-    opens the file or while the file is read, if the file is gone or was replaced.
+    The opener raises `OSError` for a file that cannot be opened. It raises `StorageError` if the
+    file is gone or was replaced, either when it opens the file or when the file is read.
     """
     return _opener(sources, None, max(PIECE_BYTES // among, _LEAST_PIECE))
 
@@ -281,7 +283,7 @@ def make_reader(
 
 
 def look_at_files(sources: Iterable[InputFile]) -> list[FileLook]:
-    """Look at each file, in order. Raises `StorageError` for a file that is gone or changed."""
+    """Examine each file, in order. Raises `StorageError` for a file that is gone or changed."""
     files = list(sources)
     if not any(scheme_of(file.url) for file in files):
         return list(map(_look, files))
@@ -307,7 +309,7 @@ def _look(source: InputFile) -> FileLook:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
-            # There may be many bytes before the first segment.
+            # Many bytes may come before the first segment.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
         return FileLook(source, error=error)

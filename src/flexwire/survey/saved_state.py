@@ -1,18 +1,19 @@
-"""The open connections at the end of an analysis, in a file from which the next one continues.
+"""The open connections at the end of an analysis, in a file that the next analysis reads.
 
 ```
 magic · format · layout (8 bytes) · digest (16) · size (8)     the head
 zstd of msgpack                                                 a `StateRecord`, lists in lists
 ```
-The layout is a digest of the names and types of all fields. If a release has other fields, it does
-not read the file, and the next analysis begins anew. The digest in the head covers the bytes after
-it. A file is decoded by its types, and then checked for everything that the code relies on: it is
-data from a directory, and never code. The state of a stream of captures is in a file of the same
-kind (`flexwire.survey.saved_stream`).
+The layout of the file is a digest of the names and types of all fields. A release with other fields
+does not read the file, and the next analysis begins anew. The digest at the start of the file
+covers the bytes after it. A file is decoded by the types of its fields, and then checked for
+everything that the code relies on. Its content is data, and is never run as code. The state of a
+stream of captures is stored in a file of the same kind (`flexwire.survey.saved_stream`).
 
-Only the owner can read the file. It holds the first bytes of unfinished frames, which appear in
-tables once the frames are whole. Bytes that may be credentials are withheld, unless tables show
-credentials too. Such a frame then counts as one that lacks bytes.
+Only the owner can read the file. It has the first bytes of unfinished frames, which appear in
+tables when the frames are complete. Bytes that may be credentials are left out, unless the tables
+show credentials too. A frame without such bytes counts as a frame that the capture does not have
+completely.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from flexwire.capture.pairing.pairing import Pairing
 
 MOST_STATE_BYTES: Final = 1 << 30
-"""A state takes at most this many bytes in memory."""
+"""A state may take at most this many bytes in memory."""
 _MAGIC: Final = b"flexwire state\n"
 _FORMAT: Final = 1
 _HEAD: Final = struct.Struct(f">{len(_MAGIC)}sB8s16sQ")
@@ -63,7 +64,7 @@ class SavedStateError(FlexwireError):
 
 
 class InstanceRecord(SavedRecord):
-    """A client instance id, and the frame that gave it."""
+    """A client instance id, and the frame that had it."""
 
     time_us: Number
     is_response: bool
@@ -87,9 +88,9 @@ class StateRecord(SavedRecord):
 
 
 class RecordedState(NamedTuple):
-    """A state as a record, and how many bytes of unfinished frames were open.
+    """A state as a record, and the number of bytes of unfinished frames.
 
-    It ``is_complete`` if no bytes were withheld from it that a later row could depend on.
+    It ``is_complete`` if no bytes were left out that a later row could depend on.
     """
 
     record: StateRecord
@@ -98,7 +99,7 @@ class RecordedState(NamedTuple):
 
 
 class PackedState(NamedTuple):
-    """The content of a file, and how many bytes of unfinished frames were open."""
+    """The content of a file, and the number of bytes of unfinished frames."""
 
     data: bytes
     held_bytes: int
@@ -108,10 +109,10 @@ class PackedState(NamedTuple):
 class SavedState:
     """The state of the open connections at the end of an analysis.
 
-    ``software`` and ``instances`` come from clients on open connections. ``names`` are the
-    names of topics by their ids. ``began`` is the analysis in which each open connection began.
-    Only these connections are written from ``pairing``. ``end_us`` is when the last segment was
-    captured.
+    ``software`` and ``instances`` are those of the clients on open connections. ``names`` are the
+    names of topics by their ids. ``began`` has the analysis in which each open connection began.
+    Only these connections of ``pairing`` are written. ``end_us`` is the time at which the last
+    segment was captured.
     """
 
     flows: Flows
@@ -123,7 +124,7 @@ class SavedState:
     end_us: int
 
     def only(self, has: Callable[[str], bool]) -> SavedState:
-        """Return the state of the connections of some keys, with all names of topics."""
+        """Return the state of the connections with some keys, and the names of all topics."""
 
         def is_wanted(name: str) -> bool:
             return has(key_of(name))
@@ -138,11 +139,11 @@ class SavedState:
         )
 
     def count_held(self) -> int:
-        """Return how many bytes of unfinished frames it holds."""
+        """Return how many bytes of unfinished frames the state has."""
         return held_bytes(self._assemblers())
 
     def to_bytes(self) -> bytes:
-        """Return the content of a file."""
+        """Return the state as the content of a file."""
         return self.packed().data
 
     def _assemblers(self) -> list[AssemblerRecord]:
@@ -152,14 +153,14 @@ class SavedState:
         ]
 
     def packed(self) -> PackedState:
-        """Return the content of a file, and how many bytes of unfinished frames it holds."""
+        """Return the content of a file, and the number of bytes of unfinished frames in it."""
         recorded = self.recorded()
         return PackedState(pack(recorded.record), recorded.held_bytes)
 
     def recorded(self, most_held: int | None = None) -> RecordedState:
         """Return the state as a record, with at most ``most_held`` bytes of unfinished frames.
 
-        None is the limit of `withhold`.
+        If ``most_held`` is None, the limit of `withhold` is used.
         """
         brokers, shows = self.flows.brokers, self.pairing.show_credentials
         assemblers = self._assemblers()
@@ -181,14 +182,17 @@ class SavedState:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SavedState:
-        """Return the state in a file. Raises `SavedStateError` if it cannot be read."""
+        """Return the state from the content of a file.
+
+        Raises `SavedStateError` if it cannot be read.
+        """
         return cls.from_record(unpack(data, StateRecord))
 
     @classmethod
     def from_record(cls, record: StateRecord, *, endless: bool = False) -> SavedState:
-        """Return the state of a record; ``endless`` is that of `Flows`.
+        """Return the state of a record; ``endless`` is the argument of `Flows`.
 
-        Raises `SavedStateError`.
+        Raises `SavedStateError` if the record is not valid.
         """
         try:
             brokers = BrokerEnds.parse(record.ports, record.ends)
@@ -210,9 +214,10 @@ class SavedState:
 
 
 def pack(record: SavedRecord) -> bytes:
-    """Return the content of a file with a record.
+    """Return a record as the content of a file.
 
-    Raises `SavedStateError` if it would be too large, or if a file's name in it is not text.
+    Raises `SavedStateError` if the content would be too large, or if the name of a file in it is
+    not text.
     """
     try:
         data = msgspec.msgpack.encode(record)
@@ -229,14 +234,14 @@ def pack(record: SavedRecord) -> bytes:
 
 @cache
 def layout(kind: type[SavedRecord] = StateRecord) -> bytes:
-    """Return a digest of the names and types of all fields of a record, and of those in it."""
+    """Return a digest of the names and types of all fields of a record, nested ones included."""
     kinds = sorted({kind, *_within(kind)}, key=lambda kind: kind.__name__)
     told = [(kind.__name__, [*kind.__annotations__.items()]) for kind in kinds]
     return hashlib.sha256(repr(told).encode()).digest()[:8]
 
 
 def _within(kind: object) -> Iterator[type[SavedRecord]]:
-    """Yield every kind of record that a type has in it."""
+    """Yield every kind of record that a type contains."""
     parts = get_args(kind)
     if isinstance(kind, type) and issubclass(kind, SavedRecord):
         yield kind
@@ -246,7 +251,7 @@ def _within(kind: object) -> Iterator[type[SavedRecord]]:
 
 
 def unpack(data: bytes, kind: type[T]) -> T:
-    """Return the record in a file. Raises `SavedStateError` if it cannot be read."""
+    """Return the record in the content of a file. Raises `SavedStateError` if it cannot be read."""
     if len(data) < _HEAD.size:
         raise SavedStateError("it is cut off")
     magic, number, fields, digest, size = _HEAD.unpack_from(data)

@@ -1,11 +1,12 @@
 """The state of a stream of captures in a file, from which a restarted stream continues.
 
-Each planned batch leaves a file with the state at its end, before its rows are read. Spark plans a
-batch again if it was not committed, so the state at its start stays until the batch after it is
-planned. A file's name ends with a digest of the offset that it belongs to.
+When a batch is planned, its final state is written to a file, before its rows are read. Spark plans
+a batch again if it was not committed, so the state at the batch's start stays until the next batch
+is planned. A file's name ends with a digest of the offset of its state.
 
-The file is one of `flexwire.survey.saved_state`: data, checked, private, and without bytes that may
-be credentials. A stream whose state lacks such bytes reads its files again if they are there.
+The file has the form of `flexwire.survey.saved_state`: checked data, readable only by its owner,
+without bytes that may be credentials. If the state lacks such bytes, the stream reads its files
+again, provided that they still exist.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
 MOST_HELD_BYTES: Final = MOST_STATE_BYTES // 2
 """At most this many bytes of unfinished frames in the state of a stream."""
-_MOST_DIGITS: Final = 128  # a pcapng file gives a resolution of at most 2^127 or 10^255
+_MOST_DIGITS: Final = 128  # a pcapng file has a resolution of at most 2^127 or 10^255
 
 T = TypeVar("T")
 Order = Literal["<", ">"]
@@ -67,7 +68,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 
 class InterfaceRecord(SavedRecord):
-    """An interface; its resolution is a number in bytes, the highest first."""
+    """An interface; its resolution is a number in big-endian bytes."""
 
     linktype: Uint16
     snaplen: Uint32
@@ -76,7 +77,7 @@ class InterfaceRecord(SavedRecord):
 
 
 class SectionRecord(SavedRecord):
-    """The facts that a pcapng file has stated."""
+    """The facts that a pcapng file has stated so far."""
 
     order: Order
     interfaces: Annotated[list[InterfaceRecord], msgspec.Meta(max_length=MAX_INTERFACES)]
@@ -84,7 +85,7 @@ class SectionRecord(SavedRecord):
 
 
 class PcapRecord(SavedRecord):
-    """The facts that a pcap file has stated."""
+    """The facts that a pcap file has stated so far."""
 
     order: Order
     per_second: Literal[1_000_000, 1_000_000_000]
@@ -104,7 +105,7 @@ class PositionRecord(SavedRecord):
 
 
 class FileRecord(SavedRecord):
-    """A file of an offset: how far it was read, and when its first segment was captured."""
+    """A file of an offset: how far it was read, and the time of its first segment."""
 
     name: str
     read: Count
@@ -113,7 +114,7 @@ class FileRecord(SavedRecord):
 
 
 class FollowedRecord(SavedRecord):
-    """The content of the file. The state has no analyses in which connections began."""
+    """The content of the file. The state does not name the analyses in which connections began."""
 
     release: str | None
     catalog: str
@@ -129,7 +130,7 @@ class FollowedRecord(SavedRecord):
 
 
 class FollowedFile(NamedTuple):
-    """How far a file was read, its beginning, and where a reader continues."""
+    """How far a file was read, its beginning, and where a reader would continue."""
 
     read: int
     begins_us: int | None
@@ -140,7 +141,7 @@ class FollowedFile(NamedTuple):
 class SavedStream:
     """The state of a stream of captures at an offset.
 
-    It ``is_complete`` if no bytes were withheld from it that a later row could depend on.
+    It ``is_complete`` if no bytes were left out that a later row could depend on.
     """
 
     files: dict[str, FollowedFile]
@@ -153,14 +154,17 @@ class SavedStream:
         return {name: file.read for name, file in self.files.items()}
 
     def to_bytes(self) -> bytes:
-        """Return the content of a file. Raises `SavedStateError` if it would be too large."""
+        """Return the state as the content of a file.
+
+        Raises `SavedStateError` if it would be too large.
+        """
         own = vars(self.state)
         request, row_filter, flows = own["_request"], own["_row_filter"], own["_flows"]
         names = set(flows.open_names())
         saved = SavedState(
             flows,
             own["_pairing"],
-            # Only one frame of a stream names the software, so its index is of no use.
+            # Only one frame of a stream names the software, so the frame's index is not needed.
             {name: (0, software) for name, software in _of(own["_software"], names).items()},
             _of(own["_instances"], names),
             own["_names"],
@@ -191,9 +195,9 @@ class SavedStream:
     def from_bytes(
         cls, data: bytes, request: AnalysisRequest, row_filter: RowFilter
     ) -> SavedStream:
-        """Return the state in a file, for a stream of the same request.
+        """Return the state from the content of a file, for a stream of the same request.
 
-        Raises `SavedStateError` if it cannot be read, or was written with other options.
+        Raises `SavedStateError` if it cannot be read, or was written with different options.
         """
         record = unpack(data, FollowedRecord)
         _check_options(record, request, row_filter)
@@ -320,17 +324,17 @@ _NAME: Final = re.compile(r"stream-(\d{8})-([0-9a-f]{32})")
 
 @dataclass(slots=True)
 class StreamStates:
-    """The states of one stream in a directory of its own, each at an offset.
+    """The saved states of one stream, each at an offset, in a directory of their own.
 
-    Names are numbered, so that the last written one is known. Every failure of the directory is a
-    `StorageError`.
+    The names of the files are numbered, which shows which one was written last. Every failure of
+    the directory raises a `StorageError`.
     """
 
     directory: OutputDirectory
     _names: list[str] | None = field(default=None, init=False)
 
     def read(self, offset: FileOffsets | None) -> bytes | None:
-        """Return the state at an offset, None for the last one; None if there is none."""
+        """Return the state at an offset (None: the last one), or None if there is no such state."""
         digest = None if offset is None else _digest(offset)
         for name in reversed(self._listed()):
             if digest in {None, name.rpartition("-")[2]}:
@@ -338,12 +342,15 @@ class StreamStates:
         return None
 
     def keep(self, start: FileOffsets, end: FileOffsets, data: bytes) -> None:
-        """Keep the state at the ``end`` of a batch. Those before its ``start`` are removed."""
+        """Save the state at the ``end`` of a batch.
+
+        States from before its ``start`` are removed.
+        """
         names = self._listed()
         number = 1 + max((int(name.split("-")[1]) for name in names), default=0)
         name = f"stream-{number:08d}-{_digest(end)}"
         self.directory.write(name, data)
-        # The last one of each offset stays.
+        # The last state of each offset stays.
         kept = {one.rpartition("-")[2]: one for one in names}.get(_digest(start))
         self.directory.remove(one for one in names if one != kept)
         self._names = [name] if kept is None else [kept, name]
@@ -351,7 +358,7 @@ class StreamStates:
     def _listed(self) -> list[str]:
         if self._names is None:
             if self.directory.path is not None:
-                # The leftovers of a killed stream.
+                # These are leftovers of a killed stream.
                 self.directory.sweep(datetime.now(UTC) - _ABANDONED)
             entries = self.directory.entries("stream-")
             self._names = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name))

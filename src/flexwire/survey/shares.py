@@ -1,10 +1,11 @@
 """Surveys captures of several hosts by shares of their connections, and joins the shares.
 
-Files that overlap in time and show the same connections are merged, so they cannot be surveyed in
-pieces. Each share reads and merges all of their packets, and takes in the segments of its own
-connections alone. It guesses nothing. The merged order depends on the files alone, so all shares
-cut the same ranges at the same places. Everything that is known of a connection is in one share.
-All that is counted over all packets is the same in each, and is taken from the first.
+Files that overlap in time and have the same connections are merged, and therefore cannot be
+surveyed in pieces. Each share reads and merges all packets of the files, but processes only the
+segments of its own connections. A share guesses nothing. The merged order depends only on the
+files, so all shares cut the same ranges at the same places. All facts about a connection are in one
+share. Numbers that are counted over all packets are the same in each share, and are taken from the
+first one.
 
 The result equals that of `flexwire.survey.survey.Surveyor`. At a cut each share keeps the state of
 its own connections, and the task that decodes the range joins these states.
@@ -36,7 +37,7 @@ def survey_share(
     keep: Keep,
     before: bytes | None = None,
 ) -> SurveyPart:
-    """Survey a share of the connections of readable files, which are merged.
+    """Survey a share of the connections of readable files that must be merged.
 
     ``before`` is the saved state of an earlier analysis that this capture continues. Raises
     `LateError` and `SavedStateError` if it cannot be used.
@@ -58,8 +59,8 @@ def join_shares(
 ) -> Survey:
     """Return the survey of all connections, and keep the entries for each range.
 
-    ``survey`` is what is known of the files. The ``parts`` are of the same files and of the same
-    state before. Raises `UnprovenError` if their ranges differ.
+    ``survey`` has the known facts about the files. The ``parts`` belong to the same files and to
+    the same state ``before``. Raises `UnprovenError` if their ranges differ.
     """
     state = SurveyState(request, keep, load_state(request, before))
     state.survey = replace(survey, notes=list(survey.notes), connections=[], is_merged=True)

@@ -1,13 +1,13 @@
-"""Connections that continue in a part of a capture, read without the bytes before the part.
+"""Connections that continue in a part of a capture, read without the bytes from before the part.
 
 The state of such a connection at the start of the part is a guess. The next bytes of each end are
-assumed to be those of its first segment here. Its frames are assumed to begin with the first
-segment that looks like the beginning of a frame. The bytes before that become a made-up frame,
-behind a `MARK`. If the bytes look like TLS, no frame is expected to begin in them.
+assumed to be those of the end's first segment in the part. Its frames are assumed to begin with the
+first segment that looks like the start of a frame. The bytes before this segment become a made-up
+frame, which begins with `MARK`. If the bytes look like TLS, no frames are expected in them.
 
-A log keeps each step: the guess and its results. Connections that begin in the
-part have a log too, because their ports may have been used before. A reader that knows the true
-state of a connection can check the guesses and take over the steps without the segments.
+A log keeps each step: the guess and the results. Connections that begin in the part have logs too,
+because their ports may have been used before. A reader that knows the true state of a connection
+can check the guesses, and use the steps without reading the segments.
 """
 
 from __future__ import annotations
@@ -41,20 +41,22 @@ if TYPE_CHECKING:
 
 MARK_ID: Final = -0x5EEDED
 MARK: Final = struct.pack(">iii", MARK_ID, MARK_ID, MARK_ID)
-"""The first bytes of a made-up frame. Its correlation id is `MARK_ID`, as request and response."""
+"""The first bytes of a made-up frame. Its correlation id is `MARK_ID`, both as a request and as a
+response."""
 
 HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
-"""The number of bytes before the tail of a frame that began before the part."""
+"""The number of bytes before the rest of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
-# Steps that no kernel took cost memory and time. A connection with more than this is given up.
+# Steps that no kernel processed take memory and time. A connection with more such steps than this
+# is given up.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
-# Logs are kept for this many connections that begin in the part. Each takes some kB.
+# Logs are kept for at most this many connections that begin in the part. Each log takes a few kB.
 _MOST_FRESH = 20_000
 # A connection is given up if a longer frame began before the part.
 _MOST_TAIL = 64 << 20
-# At most this many bytes are held while no beginning of a frame is known. They may be one long
+# At most this many bytes are held while it is unknown where frames begin. They may be one long
 # frame, or bytes of another protocol.
 _MOST_HELD = 256 << 20
 
@@ -63,7 +65,7 @@ _MOST_HELD = 256 << 20
 class FastPathStep:
     """The result of handing a connection to the kernels.
 
-    ``is_crossing`` says for requests and for responses whether the held frame is a made-up one.
+    ``is_crossing`` says, for requests and for responses, whether the held frame is a made-up one.
     """
 
     handoff: Handoff
@@ -72,13 +74,13 @@ class FastPathStep:
 
     @property
     def frames(self) -> int:
-        """How many frames the step completed."""
+        """The number of frames that the step completed."""
         return self.result.request.frames + self.result.response.frames
 
     def joined(self, later: FastPathStep) -> FastPathStep:
         """Return this step joined with ``later``, which began where this one ended.
 
-        This step completed no frame.
+        This step must not have completed a frame.
         """
         mine, next_result = self.result, later.result
         result = replace(
@@ -94,7 +96,7 @@ class FastPathStep:
 
 @dataclass(frozen=True, slots=True)
 class SegmentStep:
-    """A segment that the kernels refused, and how many frames it completed."""
+    """A segment that the kernels refused, and the number of frames that it completed."""
 
     segment: Segment
     frames: int
@@ -102,15 +104,15 @@ class SegmentStep:
 
 @dataclass(slots=True)
 class StepLog:
-    """The history of a connection, step by step. Unless ``is_whole``, more segments follow."""
+    """The history of a connection, step by step. More segments follow unless ``is_whole``."""
 
     steps: list[FastPathStep | SegmentStep] = field(default_factory=list)
     is_whole: bool = True
 
     def add(self, step: FastPathStep) -> None:
-        """Add a step, and join it to the step before it if that one completed no frame.
+        """Add a step. If the step before it completed no frame, the two are joined.
 
-        Then both steps hold parts of one frame.
+        In this case both steps hold parts of one frame.
         """
         last = self.steps[-1] if self.steps else None
         if (
@@ -125,7 +127,7 @@ class StepLog:
 
 @dataclass(slots=True)
 class _GuessedSide:
-    """One end: where its bytes begin in the part, and whether a frame's beginning is unknown."""
+    """One end: where its bytes begin in the part, and whether frame starts are unknown."""
 
     first: int
     is_seeking: bool = True
@@ -140,7 +142,7 @@ class SpeculativeAssembler(FrameAssembler):
     ) -> None:
         super().__init__(limit=limit, brokers=brokers)
         self.key = key
-        self.is_fresh = is_fresh  # it begins in the part, and nothing is guessed
+        self.is_fresh = is_fresh  # the connection begins in the part, and nothing is guessed
         self.log = StepLog()
         self.sides: dict[Direction, _GuessedSide] = {}
         self.client = ""
@@ -149,12 +151,12 @@ class SpeculativeAssembler(FrameAssembler):
 
     @property
     def has_given_up(self) -> bool:
-        """True if the guesses about this connection were given up."""
+        """True if the guesses about this connection were abandoned."""
         return not self.log.is_whole and not self.is_fresh
 
     @property
     def plain(self) -> FrameAssembler:
-        """The same assembler without its log, for the segments that follow."""
+        """The same assembler without its log, for later segments."""
         plain = FrameAssembler(limit=self.limit, brokers=self.brokers)
         attributes = vars(plain).keys()
         vars(plain).update(
@@ -168,7 +170,7 @@ class SpeculativeAssembler(FrameAssembler):
         return f"?{self.key}"
 
     def give_up(self) -> None:
-        """Give up all guesses about this connection."""
+        """Abandon all guesses about this connection."""
         self.log.is_whole = False
 
     def begin(self, start: ConnectionGuess) -> None:
@@ -185,11 +187,11 @@ class SpeculativeAssembler(FrameAssembler):
             self.seek()
             return
         for direction in DIRECTIONS:
-            # Until the beginning of a frame is known, all bytes count as one frame.
+            # Until the start of a frame is known, all bytes count as one frame.
             self._make_up(direction, self.limit, b"")
 
     def _place_first_frame(self, direction: Direction, size: int) -> None:
-        """Note that the first frame begins ``size`` bytes after the start."""
+        """Record that the first frame begins ``size`` bytes after the start."""
         side = self.sides[direction]
         side.is_seeking = False
         state = self._side_state(direction)
@@ -203,9 +205,9 @@ class SpeculativeAssembler(FrameAssembler):
             self.hold(direction, b"", 0, 0)
 
     def seek_frames(self, rows: KeySegments) -> int:
-        """Search segments for the beginning of a frame, in each direction where none is known.
+        """Search segments for the start of a frame, in each direction where none is known.
 
-        Return how many bytes are held in the directions without a known beginning.
+        Returns how many bytes are held in the directions without a known start.
         """
         held = 0
         client_is_high = self.client == self.key.split("|")[1]
@@ -236,12 +238,12 @@ class SpeculativeAssembler(FrameAssembler):
         return side is not None and side.is_made_up
 
     def hand_off(self) -> Handoff | None:
-        """See `FrameAssembler.hand_off`."""
+        """Hand the connection to the kernels: see `FrameAssembler.hand_off`."""
         self._handoff = None if self.has_given_up else super().hand_off()
         return self._handoff
 
     def take_back(self, result: HandoffResult) -> None:
-        """See `FrameAssembler.take_back`."""
+        """Take the connection back from the kernels: see `FrameAssembler.take_back`."""
         handoff = self._handoff
         if result.segments and handoff is not None and self.log.is_whole:
             is_guessed = handoff.connection == self.name
@@ -253,13 +255,13 @@ class SpeculativeAssembler(FrameAssembler):
         super().take_back(result)
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        """See `FrameAssembler.push`."""
+        """Add a segment: see `FrameAssembler.push`."""
         self._pushed += 1
         self._pushed_bytes += len(segment.payload)
         is_too_much = self._pushed > _MOST_PUSHED or self._pushed_bytes > _MOST_PUSHED_BYTES
         is_seeking = any(side.is_seeking for side in self.sides.values())
         if is_too_much or (segment.flags & SYN and is_seeking):
-            # After a SYN, frames of the old connection are no longer searched for.
+            # After a SYN, the search for frames of the old connection ends.
             self.give_up()
         if self.has_given_up:
             return []
@@ -294,7 +296,7 @@ def key_of(connection: str) -> str:
 def _join_sides(mine: SideResult, later: SideResult) -> SideResult:
     first_us, last_us = min(mine.first_us, later.first_us), max(mine.last_us, later.last_us)
     if later.held or later.frames:
-        # These are the times of the held frame.
+        # These are the times of the bytes of the held frame.
         first_us, last_us = later.first_us, later.last_us
     return later._replace(
         size=mine.size + later.size,
@@ -311,8 +313,8 @@ def _start_side(sequence: int, held: bytes) -> SideState:
 class SpeculativeFlows(Flows):
     """`Flows` of a part of a capture, in which connections continue.
 
-    A key whose first segment is a SYN counts as beginning in the part. In the first part of a
-    capture nothing is guessed.
+    If the first segment of a key is a SYN, the connection counts as beginning in the part. In the
+    first part of a capture nothing is guessed.
     """
 
     def __init__(self, *, brokers: BrokerEnds, is_first: bool) -> None:
@@ -328,7 +330,7 @@ class SpeculativeFlows(Flows):
         self._given_up: set[int] = set()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
-        """See `Flows.push`."""
+        """Add segments: see `Flows.push`."""
         self.keys = segments.keys
         present = np.unique(segments.key)
         names = [segments.keys[number] for number in present.tolist()]
@@ -348,7 +350,7 @@ class SpeculativeFlows(Flows):
     def assemblers(self) -> dict[str, FrameAssembler]:
         """Return the assemblers of keys without guesses, in their state at the end.
 
-        The keys with guesses are in ``guessed``. Only their logs are used.
+        The keys with guesses are in ``guessed``. Only the logs of these are used.
         """
         self._take_all_back()
         return {key: assembler.plain for key, assembler in self.fresh.items()} | {
@@ -358,12 +360,15 @@ class SpeculativeFlows(Flows):
         }
 
     def logs(self) -> dict[str, StepLog]:
-        """Return the logs of all keys. The first part has none: no connection continues in it."""
+        """Return the logs of all keys.
+
+        The first part has no logs, because no connection continues in it.
+        """
         assemblers = self.guessed | self.fresh
         return {key: assembler.log for key, assembler in assemblers.items()}
 
     def note_ended(self, assembler: FrameAssembler) -> None:
-        """Take in which connections have ended."""
+        """Record which connections have ended."""
         ended = assembler.ended()
         if ended and assembler.key not in self.guessed:
             self.ended_by_key.setdefault(assembler.key, []).extend(ended)
@@ -381,7 +386,7 @@ class SpeculativeFlows(Flows):
         return segments.take(np.flatnonzero(~np.isin(segments.key, list(self._given_up))))
 
     def _watch(self, segments: SegmentColumns, numbers: NumpyArray) -> None:
-        """Look at the segments of keys that are new, or in which no frame was found yet."""
+        """Examine the segments of keys that are new, or in which no frame was found yet."""
         held = 0
         rows = np.flatnonzero(np.isin(segments.key, numbers))
         rows = rows[np.argsort(segments.key[rows], kind="stable")]
@@ -397,7 +402,7 @@ class SpeculativeFlows(Flows):
                 self.guessed[segments.keys[number]].give_up()
 
     def _watch_one(self, number: int, rows: KeySegments) -> int:
-        """Look at the segments of one key; return how many bytes are held with no frame found."""
+        """Examine the segments of one key; return how many bytes are held without a frame start."""
         key = rows.segments.keys[number]
         assembler = self.guessed.get(key)
         if assembler is None:

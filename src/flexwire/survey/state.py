@@ -51,25 +51,28 @@ if TYPE_CHECKING:
     from flexwire.tables.frames import Software
 
 
-# The rank of a key is the number of its first chunk, and then its number in the reader.
+# The rank of a key consists of the number of its first chunk and its number in the reader.
 _RANK_BITS = 32
 
 
 class UnprovenError(Exception):
-    """The surveys of the pieces cannot be used, so the capture has to be surveyed in order."""
+    """The surveys of the pieces cannot be used, so the capture must be surveyed in order."""
 
 
 class LateError(UnprovenError):
-    """The capture is older than the end of the analysis from whose state it should continue."""
+    """The capture is older than the end of the analysis that it should continue."""
 
 
 KeyClocks = tuple[str, int, int]
-"""A connection key, and the clock of the file at its first and at its last segment."""
+"""A connection key, and the clock of the file at the key's first and last segment."""
 
 
 @dataclass(slots=True)
 class OpenRange:
-    """The facts about one range so far. A connection is its place in `Flows.connections`."""
+    """The facts about one range so far.
+
+    ``connection`` numbers are places in `Flows.connections`.
+    """
 
     size: int = 0
     rows: int = 0
@@ -81,8 +84,8 @@ class OpenRange:
 class SurveyPart:
     """The state of the survey of a share of the connections at the end of the capture.
 
-    ``ranks`` order the keys of all shares as they appeared. ``forgotten`` and ``early`` are those
-    of the pairing. ``connections`` are those that have ended.
+    ``ranks`` give the keys of all shares the order in which they first appeared. ``forgotten`` and
+    ``early`` come from the pairing. ``connections`` are the connections that have ended.
     """
 
     flows: Flows
@@ -100,15 +103,15 @@ class SurveyPart:
 
     @property
     def cuts(self) -> list[tuple[int, int, CutPosition]]:
-        """Where its ranges end."""
+        """The ends of its ranges."""
         return [(part.size, part.rows, part.stop) for part in self.ranges]
 
 
 class SurveyState:
-    """Takes the frames of a capture in order. `finish` keeps the facts about the whole capture.
+    """Takes the frames of a capture, in order. `finish` writes the facts about the whole capture.
 
-    With a ``share`` of the connections it takes those of the share alone. `part` then returns what
-    it knows, and another object joins the parts of all shares.
+    With a ``share`` of the connections, only the segments of that share are processed. `part` then
+    returns the facts of the share, and another object joins the parts of all shares.
     """
 
     def __init__(
@@ -144,14 +147,14 @@ class SurveyState:
 
     @property
     def size(self) -> int:
-        """How many bytes the range has so far."""
+        """The number of bytes of the range so far."""
         return self._ranges[-1].size
 
     def begin_range(self, position: CutPosition, keys: Iterable[str] | None = None) -> None:
-        """Begin a range at a position; None is the start of the capture.
+        """Begin a range at a position, or at the start of the capture for None.
 
-        With ``keys``, the range contains only connections of these keys and is not the last one.
-        Then only the state of these connections is kept.
+        With ``keys``, the range contains only connections with these keys, and it is not the last
+        range. In this case only the state of these connections is written.
         """
         number = len(self._ranges)
         self._ranges.append(OpenRange())
@@ -166,26 +169,26 @@ class SurveyState:
             self._keep(name, pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
 
     def add(self, size: int, stop: CutPosition, rows: int = 0) -> None:
-        """Count bytes and segments of the range, which ends at ``stop`` for now."""
+        """Count bytes and segments of the range, which currently ends at ``stop``."""
         self._ranges[-1].size += size
         self._ranges[-1].rows += rows
         self._ranges[-1].stop = stop
 
     def push(self, segments: SegmentColumns) -> None:
-        """Take in the segments of a chunk."""
+        """Add the segments of a chunk."""
         if not self._share.is_whole:
             self._rank(segments)
         self.see(self.flows.push(segments))
         self.end_connections()
 
     def _rank(self, segments: SegmentColumns) -> None:
-        """Rank new keys as the flows of all connections would order them, chunk by chunk."""
+        """Rank new keys, chunk by chunk, in the order that the flows of all connections have."""
         for number in np.flatnonzero(np.bincount(segments.key)).tolist():
             self._ranks.setdefault(segments.keys[number], self._chunks << _RANK_BITS | number)
         self._chunks += 1
 
     def see(self, frames: FrameColumns, preset: HeaderColumns | None = None) -> HeaderColumns:
-        """Take in frames. If some are ``preset``, the caller reads the bodies of all frames."""
+        """Add frames. If some are ``preset``, the caller reads the bodies of all frames itself."""
         headers = self.pairing.read_headers(frames, preset)
         self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
         self._times.note(frames)
@@ -194,7 +197,7 @@ class SurveyState:
         return headers
 
     def read(self, frames: FrameColumns, headers: HeaderColumns) -> None:
-        """Read the bodies of frames that say something about the whole capture."""
+        """Read the bodies of frames with facts about the whole capture."""
         for rows in decode_bodies(frames, headers, SOFTWARE_MESSAGE, self._request.release):
             for connection, index, software in find_software(rows):
                 self.note_software(connection, index, software)
@@ -205,22 +208,25 @@ class SurveyState:
             self.note_names(topics)
 
     def note_software(self, connection: str, index: int, software: Software) -> None:
-        """Take in the software that the request with this index names. The first request counts."""
+        """Record the software that the request with this index names.
+
+        Only the first request counts.
+        """
         earlier = self._software.get(connection)
         if earlier is None or index < earlier[0]:
             self._software[connection] = index, software
 
     def note_instance(self, connection: str, given: GivenInstance) -> None:
-        """Store the client instance id of a frame. The first frame counts."""
+        """Record the client instance id of a frame. Only the first frame counts."""
         self._instances[connection] = min(given, self._instances.get(connection, given))
 
     def note_names(self, names: Iterable[TopicName]) -> None:
-        """Take in names of topics. If an id has two names, the one that sorts last stays."""
+        """Record names of topics. If an id has two names, the name that sorts last is kept."""
         for identity, name in set(names):
             self._names[identity] = max(name, self._names.get(identity, name))
 
     def end_connections(self) -> None:
-        """Take in which connections have ended."""
+        """Record which connections have ended."""
         for ended in self.flows.ended():
             self._note_connection(ended)
             self.pairing.end(ended.connection)
@@ -230,7 +236,7 @@ class SurveyState:
         self.survey.connections.append(msgspec.structs.replace(connection, client_id=client_id))
 
     def part(self) -> SurveyPart:
-        """Return what is known of a share at the end of the capture."""
+        """Return the facts of a share at the end of the capture."""
         return SurveyPart(
             self.flows,
             self.pairing,
@@ -247,9 +253,9 @@ class SurveyState:
         )
 
     def join(self, parts: Sequence[SurveyPart]) -> None:
-        """Take in the parts of all shares, instead of the segments.
+        """Add the parts of all shares; this replaces adding segments.
 
-        Raises `UnprovenError` if their ranges differ, as those of files that have changed may.
+        Raises `UnprovenError` if their ranges differ, which may happen if files have changed.
         """
         first = parts[0]
         if any(part.cuts != first.cuts for part in parts):
@@ -278,7 +284,7 @@ class SurveyState:
         self.note_names(part.names.items())
 
     def finish(self, files: CaptureFiles) -> Survey:
-        """End the capture, which has these files, and keep the entries for each range."""
+        """End the capture, which has these files, and write the entries for each range."""
         rest, paused = self.flows.pause() if self._request.pauses else (self.flows.finish(), [])
         for frames in rest:
             self.see(frames)
@@ -286,7 +292,7 @@ class SurveyState:
         for connection in paused:
             self._note_connection(connection)
         self._ranges[-1].stop = None
-        # Chunks and pieces end connections in another order.
+        # Chunks and pieces end connections in different orders.
         self.survey.connections.sort(key=lambda ended: (ended.first_us, ended.connection))
         self._tell(files)
         self.survey.ranges = len(self._ranges)
@@ -311,7 +317,7 @@ class SurveyState:
         )
 
     def _tell(self, files: CaptureFiles) -> None:
-        """Keep the facts about the whole capture for ranges, and complete the connection rows."""
+        """Write the facts about the whole capture for ranges, and complete the connection rows."""
         ended = {connection.connection: connection for connection in self.survey.connections}
         known = self._introductions(
             {name for name, one in ended.items() if one.is_kafka and one.reads_as_kafka}
@@ -368,7 +374,7 @@ class SurveyState:
         known: Introductions,
         unanswered: Mapping[str, list[int]],
     ) -> CapturedConnection:
-        """Return a connection with its client, and with its facts from earlier analyses."""
+        """Return a connection with the facts about its client, and those of earlier analyses."""
         name = connection.connection
         software_name, software_version = known.software.get(name, (None, None))
         asked_before = {*self._asked_before.get(name, ())}
@@ -398,20 +404,20 @@ def join_starts(starts: Sequence[RangeStart]) -> RangeStart:
 
 
 class FrameTimes:
-    """When the first and the last frame of each connection was seen."""
+    """The times of the first and the last frame of each connection."""
 
     def __init__(self) -> None:
         self._first = np.zeros(0, np.int64)
         self._last = np.zeros(0, np.int64)
 
     def note(self, frames: FrameColumns) -> None:
-        """Take in the times of frames."""
+        """Record the times of frames."""
         self._make_room(len(frames.connections))
         np.minimum.at(self._first, frames.connection, frames.time_us)
         np.maximum.at(self._last, frames.connection, frames.time_us)
 
     def add(self, times: FrameTimes, numbers: NumpyArray) -> None:
-        """Take in the times of other connections, which have these numbers here."""
+        """Add the times of other connections, which have these numbers here."""
         self._make_room(int(numbers.max(initial=-1)) + 1)
         numbers = numbers[: len(times._first)]
         self._first[numbers], self._last[numbers] = times._first, times._last
@@ -447,15 +453,15 @@ def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | Non
 
 
 LATE_US: Final = 60_000_000
-"""A later analysis continues a connection if its segments are late by no more than this."""
+"""A later analysis continues a connection if its segments are at most this late."""
 
 
 class SegmentOrder:
-    """Says whether the segments of each connection come in order, also across files.
+    """Checks that the segments of each connection are in order, also across files.
 
-    A file is read in its own order. Its clock is the latest time in it so far. Two files overlap if
-    a connection continues in the second one at a clock behind that of the first. ``ends`` are the
-    times of the last segments in an earlier analysis, by connection key.
+    A file is read in its own order. The clock of a file is the latest time in it so far. Two files
+    overlap if a connection continues in the second file at a clock before that of the first.
+    ``ends`` has the times of the last segments of an earlier analysis, by connection key.
     """
 
     def __init__(self, ends: dict[str, int] | None = None) -> None:
@@ -465,11 +471,11 @@ class SegmentOrder:
         self._last: dict[str, tuple[int, str]] = {}
 
     def keeps(self, segments: SegmentColumns) -> bool:
-        """Take in a chunk; return whether it is in order. Raises `LateError`."""
+        """Check a chunk; return whether it is in order. Raises `LateError`."""
         return self.goes_on(segments.file, *read_clocks(segments))
 
     def check_late(self, segments: SegmentColumns) -> None:
-        """Take in a chunk that was merged, and so is in order. Raises `LateError`."""
+        """Check a chunk that was merged, and is therefore in order. Raises `LateError`."""
         if self._ends and len(segments):
             self._check_late(read_clocks(segments)[0])
 
@@ -480,7 +486,7 @@ class SegmentOrder:
                 raise LateError
 
     def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
-        """Add a part of a file, by its own clock alone; return whether it is in order.
+        """Add a part of a file, using only that file's clock; return whether it is in order.
 
         Raises `LateError` if the part is older than the end of the earlier analysis.
         """
@@ -501,7 +507,7 @@ def read_clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
     clock = segments.clock_us
     if clock is None:
         clock = np.maximum.accumulate(segments.timestamp_us)
-    # If several values are assigned to one place, the last one stays.
+    # If several values are assigned to the same place, the last one stays.
     first, last = np.empty((2, len(segments.keys)), np.int64)
     first[segments.key[::-1]] = clock[::-1]
     last[segments.key] = clock

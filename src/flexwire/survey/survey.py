@@ -1,14 +1,14 @@
-"""The survey of a capture: one pass over all frames, which decodes next to nothing.
+"""The survey of a capture: one pass over all frames, which decodes almost nothing.
 
-Frames have to be understood in order. Some facts about a frame are known only at the end of the
+Frames can be understood only in order. Some facts about a frame are known only at the end of the
 capture: whether its connection is Kafka, which software its client is, and whether its request was
-answered. So a capture is read twice. The survey reads it from the first packet to the last. At
-every cut it keeps the state of all connections in a file. At the end it keeps the facts about the
-whole capture. Then each range between two cuts is decoded by itself, without guesses and without
-joins.
+answered. A capture is therefore read twice. The survey reads it from the first packet to the last.
+At every cut it keeps the state of all connections in a file. At the end it keeps the facts about
+the whole capture. Afterwards each range between two cuts is decoded separately, without guesses and
+without joins.
 
-`is_overlap_likely` notices captures that have to be merged, to avoid a useless survey in pieces. If
-it misses an overlap, the fold notices it.
+`is_overlap_likely` finds captures that must be merged, to avoid a useless survey in pieces. If it
+misses an overlap, the fold finds the overlap.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ __all__ = [
 def list_readable_files(
     request: AnalysisRequest, survey: Survey, looks: Sequence[FileLook] | None = None
 ) -> list[InputFile] | None:
-    """Return the readable files in the order of the capture, and tell the survey of the others.
+    """Return the readable files in the capture's order, and add the others to the survey.
 
-    ``looks`` are the results for the files, in their order, if the caller has already examined
-    them. Returns None if a file cannot be read and must not be skipped. Raises `StorageError` for a
-    file that is gone or changed since it was listed.
+    If the caller has already examined the files, ``looks`` has the results, in the same order.
+    Returns None if a file cannot be read and must not be skipped. Raises `StorageError` for a file
+    that is gone, or that has changed since it was listed.
     """
     looks = look_at_readable_files(request, survey, looks)
     return None if looks is None else [look.source for look in looks]
@@ -104,11 +104,11 @@ def look_at_readable_files(
 
 
 class Surveyor:
-    """Makes the survey of a capture, and passes ``keep`` the entries for ranges, by name.
+    """Makes the survey of a capture, and passes the entries for ranges to ``keep``, by name.
 
-    Files are read one after the other. If that is not the order of a connection's segments, as with
-    captures of several hosts, the survey begins anew and merges the files by time. If they are
-    known to be ``overlapping``, it merges them at once. ``looks`` is the argument of
+    Files are read one after the other. If a connection's segments are not in that order, as in
+    captures of several hosts, the survey begins again and merges the files by time. If the files
+    are known to be ``overlapping``, it merges them at once. ``looks`` is passed to
     `list_readable_files`. ``before`` is the saved state of an earlier analysis that this capture
     continues.
     """
@@ -131,9 +131,9 @@ class Surveyor:
     def run(self) -> Survey:
         """Read all files.
 
-        Raises `StorageError` for a file that is gone or changed since it was listed, and if a store
-        or a disk returns only a part of it. Raises `LateError` and `SavedStateError` if the state
-        of the earlier analysis cannot be used.
+        Raises `StorageError` for a file that is gone or has changed since it was listed, and if a
+        store or a disk returns only a part of a file. Raises `LateError` and `SavedStateError` if
+        the state of the earlier analysis cannot be used.
         """
         request, survey = self._request, Survey()
         looks = look_at_readable_files(request, survey, self._looks)
@@ -147,13 +147,13 @@ class Surveyor:
         return self._merged(MergedFiles(request, looks), survey)
 
     def _in_turn(self, files: list[InputFile], survey: Survey) -> Survey:
-        """Read file after file. Raises `OverlapError`."""
+        """Read one file after another. Raises `OverlapError`."""
         state = self._new_state(survey)
         read_capture(self._request, state, make_reader(self._request, files), state.order)
         return state.finish(SequentialFiles(files))
 
     def _merged(self, files: MergedFiles, survey: Survey) -> Survey:
-        """Merge the files by time."""
+        """Merge the files by time and read the result."""
         state = self._new_state(survey)
         state.survey.is_merged = True
         read_capture(self._request, state, files.reader())
@@ -173,14 +173,14 @@ def read_capture(
 ) -> None:
     """Read all segments into a state, and begin a range at each cut.
 
-    Raises `OverlapError` if there is an ``order`` that they do not keep.
+    Raises `OverlapError` if the segments are not in order, provided that there is an ``order``.
     """
     state.begin_range(None)
     stop: CutPosition = None
     for item in reader:
         if isinstance(item, FileNotes):
             if item.error is not None:
-                # The file could be read a moment ago.
+                # A moment ago the file was readable.
                 raise item.error
             state.survey.notes.append(item)
             continue
@@ -206,11 +206,11 @@ _LOST: Final = (
 
 
 Make = Callable[["AnalysisRequest", bytes | None], Survey]
-"""A function that makes a survey for a request, given the saved state that it begins with."""
+"""A function that makes a survey for a request, from the saved state with which it begins."""
 
 
 def read_state(request: AnalysisRequest) -> bytes | None:
-    """Return the saved state that a survey begins with; None if it continues nothing.
+    """Return the saved state with which a survey begins, or None if it continues nothing.
 
     Raises `StorageError` if it cannot be read.
     """
@@ -221,10 +221,11 @@ def read_state(request: AnalysisRequest) -> bytes | None:
 
 
 def survey_after(request: AnalysisRequest, make: Make) -> Survey:
-    """Make a survey that continues an earlier analysis, or begins anew if that fails.
+    """Make a survey that continues an earlier analysis, or that begins anew if this fails.
 
-    The result says why it begins anew. A capture that is older than the end of the earlier analysis
-    leaves the state of that analysis unchanged, and its own connections end.
+    The result has the reason why it begins anew. If the capture is older than the end of the
+    earlier analysis, that analysis's state stays unchanged, and the connections of the capture end
+    with it.
     """
     continuation = request.continuation
     try:
@@ -256,19 +257,20 @@ def _anew(survey: Survey, reason: str) -> Survey:
 
 
 LOOKED_AT: Final = 4
-"""How many first files of a capture are examined.
+"""The number of first files of a capture that are examined.
 
-For several hosts, each host begins with one file.
+With several hosts, each host's files begin with one of these.
 """
 INFLATED_BYTES: Final = 64 << 20
-"""At most this many bytes of a gzip'd file are read, because only reading it reaches its end."""
+"""At most this many bytes of a gzip'd file are read, because its end is found only by reading it.
+"""
 
 
 def is_overlap_likely(request: AnalysisRequest, files: list[InputFile]) -> bool:
-    """Return whether one of the first files contains a connection that another file has begun.
+    """Return whether one of the first files has a connection that began in another of them.
 
-    A gzip'd file is read until its clock passes the beginning of the last of these files, if that
-    comes soon.
+    A gzip'd file is read until its clock passes the beginning of the last of these files, or until
+    a limit.
     """
     request = replace(request, chunk_bytes=min(request.chunk_bytes, LOOK_BYTES))
     begins = [_begins(request, file) for file in files[:LOOKED_AT]]
@@ -292,7 +294,7 @@ def _begins(request: AnalysisRequest, file: InputFile) -> dict[str, int]:
 
 
 def _ends(request: AnalysisRequest, file: InputFile, last_us: int) -> dict[str, int]:
-    """Return when each connection was last seen in a file's end, or a gzip'd file's start."""
+    """Return when each connection was last seen in a file's end (or a gzip'd file's start)."""
     is_inflated = file.name.endswith(COMPRESSED)
     start = Piece((file,), 0 if is_inflated else max(0, file.size - LOOK_BYTES)).begin()
     ended: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The files of an analysis as a survey finds them: unreadable ones, and those with a part only."""
+"""The files of an analysis as a survey found them: which are unreadable or only a part."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class UnreadableFiles:
 
     @classmethod
     def of(cls, errors: Sequence[CaptureError]) -> UnreadableFiles:
-        """Return the files that raised these errors."""
+        """Return an object with the files that raised these errors."""
         shown = (UnreadableFile(error.source, error.reason) for error in errors[:SHOWN])
         return cls(len(errors), tuple(shown))
 
     def check(self, files: int, *, skip: bool, remedy: str = REMEDY) -> None:
-        """Raise `CaptureError` if any of ``files`` files are unreadable and must not be skipped."""
+        """Raise `CaptureError` if any of ``files`` files is unreadable and must not be skipped."""
         if not self.count or (skip and self.count < files):
             return
         first = self.shown[0]
@@ -63,15 +63,17 @@ class UnreadableFiles:
         raise CaptureError(reason, source=first.source)
 
     def add_to(self, facts: Facts) -> Facts:
-        """Return the same facts with these files in them."""
+        """Return the facts with these files added."""
         return replace(facts, unreadable=self.shown, unreadable_files=self.count)
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureMarks:
-    """The marks of all captures of an analysis. Only those of rehearsals grow with the captures.
+    """The marks of all captures of an analysis.
 
-    ``rehearsed`` has the name of each capture of a tap that rehearsed, and the release.
+    Only the marks of rehearsals grow with the number of captures.
+
+    ``rehearsed`` has the name and the release of each capture whose tap rehearsed a release.
     """
 
     sampled: tuple[SampledCaptures, ...] = ()
@@ -89,7 +91,7 @@ class CaptureMarks:
         )
 
     def add_to(self, facts: Facts) -> Facts:
-        """Return the same facts with these marks in them."""
+        """Return the facts with these marks added."""
         return replace(facts, sampled=self.sampled, added_tags=self.added_tags)
 
     def notes(self) -> tuple[str, ...]:
@@ -98,13 +100,14 @@ class CaptureMarks:
 
 
 NO_MARKS: Final = CaptureMarks()
-"""The marks if no capture has any."""
+"""The marks of captures without marks."""
 
 
 def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_accept: str) -> None:
-    """Raise `CaptureError` for unreadable files, and for partial captures unless they are accepted.
+    """Raise `CaptureError` for unreadable files, and for partial captures that are not accepted.
 
-    ``remedy`` says how to read the rest, and ``to_accept`` how to accept partial captures.
+    ``remedy`` says how to read the other files, and ``to_accept`` says how to accept partial
+    captures.
     """
     unreadable = UnreadableFiles.of(survey.unreadable)
     unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=remedy)
@@ -120,5 +123,5 @@ def analysis_notes(facts: Facts) -> tuple[str, ...]:
 
 
 def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
-    """Return notes on captures that hold only a part, or whose taps added tags."""
+    """Return notes on captures that have only a part of the traffic, or whose taps added tags."""
     return (*sampled_notes(sampled), *((" ".join(added.sentences),) if added.files else ()))

@@ -1,8 +1,8 @@
-"""Removes from a saved state those bytes of unfinished frames that may be credentials.
+"""Removes bytes of unfinished frames that may be credentials from a saved state.
 
-An unfinished frame is kept if its header names a message without credentials, or if authentication
-is ruled out on its connection. Otherwise the bytes after its header count as missing from the
-capture, so its row appears with an error. The same holds for bytes that wait behind a gap.
+An unfinished frame is kept if its header names a message without credentials, or if its connection
+surely does not authenticate. Otherwise the bytes after its header count as missing from the
+capture, and the frame's row has an error. The same applies to bytes that wait behind a gap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
 
 MOST_HELD_BYTES: Final = 64 << 20
-"""At most this many bytes of unfinished frames per state. Above it, the largest are left out."""
+"""A state has at most this many bytes of unfinished frames; the largest are left out first."""
 _WITHHELD: Final = "its bytes were withheld between two analyses"
 
 
@@ -42,9 +42,9 @@ def withhold(
     shows: bool,
     most: int | None = None,
 ) -> list[AssemblerRecord]:
-    """Return records of connections without bytes that may be credentials, within the size limit.
+    """Return records of connections, of limited size and without bytes that may be credentials.
 
-    With ``shows``, only the size limit applies: ``most`` bytes, by default `MOST_HELD_BYTES`.
+    With ``shows``, only the size is limited: to ``most`` bytes, or else to `MOST_HELD_BYTES`.
     """
     most = MOST_HELD_BYTES if most is None else most
     known = {one.name: one for one in pending}
@@ -74,9 +74,9 @@ def withhold(
 
 
 def is_complete(before: Sequence[AssemblerRecord], after: Sequence[AssemblerRecord]) -> bool:
-    """Return whether the records after `withhold` still have all bytes that a row may depend on.
+    """Return whether the records after `withhold` still have all bytes that rows may depend on.
 
-    No row shows the sample of bytes that were passed over, unless credentials are shown.
+    Rows show the sample of skipped bytes only if credentials are shown.
     """
     return all(
         one == _with_samples(kept, one)
@@ -98,7 +98,7 @@ def _with_samples(kept: ConnectionRecord, of: ConnectionRecord) -> ConnectionRec
 
 
 def held_bytes(assemblers: Iterable[AssemblerRecord]) -> int:
-    """Return how many bytes of unfinished frames the records of connections hold."""
+    """Return how many bytes of unfinished frames the records of connections have."""
     return sum(_size(connection) for assembler in assemblers for connection in assembler.open)
 
 
@@ -110,7 +110,7 @@ def _payloads(connection: ConnectionRecord) -> Iterator[bytes]:
     for direction in (connection.request, connection.response):
         yield from (piece.data for piece in direction.stream.pending)
         if direction.framer is not None:
-            # Otherwise it is a sample of bytes that were passed over.
+            # Otherwise it is a sample of the bytes that were skipped.
             if direction.framer.why is None:
                 yield direction.framer.buffer
             yield from (piece.data for piece in direction.framer.candidates)
@@ -119,7 +119,7 @@ def _payloads(connection: ConnectionRecord) -> Iterator[bytes]:
 
 
 class _Withholder:
-    """Leaves bytes out of one connection's record."""
+    """Removes bytes from the record of one connection."""
 
     def __init__(self, known: PendingRecord | None, *, shows: bool, is_too_large: bool) -> None:
         self._asked = {} if known is None else {
@@ -130,7 +130,7 @@ class _Withholder:
         is_ruled_out = known is not None and known.is_open and not known.is_guarded
         self._is_shown = shows and not is_too_large
         self._is_too_large = is_too_large
-        # Bytes that were not decoded may be kept.
+        # Bytes that were not decoded may stay in the record.
         self._is_open = (shows or is_ruled_out) and not is_too_large
 
     def apply(self, connection: ConnectionRecord) -> ConnectionRecord:
@@ -171,11 +171,11 @@ class _Withholder:
         if kept >= len(payload):
             return framer
         buffer = framer.buffer[: PREFIX_LENGTH + kept]
-        # The bytes that were lost before come before the bytes that are left out now.
+        # The bytes that were lost earlier come before the bytes that are left out now.
         return replace(framer, buffer=buffer, lost=framer.seen - len(buffer))
 
     def _kept_request(self, payload: bytes) -> int:
-        """Return how many of an unfinished request's bytes are kept."""
+        """Return how many bytes of an unfinished request are kept."""
         request = read_released(payload)
         if request is None:
             return len(payload) if self._is_open else 0

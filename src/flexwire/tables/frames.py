@@ -57,14 +57,14 @@ OF_BODY = (
 BODY_OUTCOMES = pa.schema(
     [("row", pa.int32()), *((name, FRAMES_TABLE.field(name).type) for name in OF_BODY)]
 )
-"""The results of the message tables for bodies, with the row of the paired frame."""
+"""The results of the message tables for bodies, with the row number of each paired frame."""
 
 _CONNECTION = re.compile(r"(.*)>(.*?)(#[0-9]+)?")
 _API_WORDS = "(Request|Response)$"
 
 
 TOPIC_NAMES = GROWN_TABLES[0].place
-"""The table of topic names."""
+"""The path of the table of topic names."""
 CLIENT_COLUMNS = ("client_software_name", "client_software_version", "client_instance_id")
 """The columns of frames and connections that identify the client of a connection."""
 PARTIES = ("client", "broker", *CLIENT_COLUMNS)
@@ -75,8 +75,8 @@ PARTIES = ("client", "broker", *CLIENT_COLUMNS)
 class Introductions:
     """The known facts about the clients of connections, by connection.
 
-    ``software`` is the name and the version of their software, ``instances`` the client instance
-    id in Kafka's text form.
+    ``software`` has the name and the version of their software, and ``instances`` has the client
+    instance id in Kafka's text form.
     """
 
     software: Mapping[str, Software] = field(default_factory=dict)
@@ -95,9 +95,10 @@ def frame_rows(
 ) -> pa.RecordBatch:
     """Return the rows of the table of frames, one for each of the paired frames, in their order.
 
-    All sources of frames end here: captures, streams of captures, and request logs. ``paired`` has
-    the columns of `PAIRED`. ``outcomes`` is a batch of `BODY_OUTCOMES` in any order, with a row for
-    each frame whose body was read. ``parties`` has the columns `PARTIES` of each frame.
+    All sources of frames use this function: captures, streams of captures, and request logs.
+    ``paired`` has the columns of `PAIRED`. ``outcomes`` is a batch of `BODY_OUTCOMES` in any order,
+    which has a row for each frame whose body was read. ``parties`` has the columns `PARTIES` of
+    each frame.
     """
     place = np.full(len(paired), -1)
     place[outcomes["row"].to_numpy()] = np.arange(len(outcomes))
@@ -114,17 +115,17 @@ def frame_rows(
 def _of_bodies(
     paired: pa.RecordBatch, outcomes: pa.RecordBatch, place: Words
 ) -> dict[str, pa.Array]:
-    """Return the columns that a frame's body decides; header and framing decide if it has none."""
+    """Return the columns that depend on the body, or on header and framing if there is no body."""
     has_body = place >= 0
     if has_body.all() and outcomes["error"].null_count == len(outcomes):
         return _all_decoded(outcomes, place)
-    # The index null returns null.
+    # A null index results in null.
     theirs, own = _indices(place, has_body), _indices(np.arange(len(paired)), ~has_body)
     error, version = outcomes["error"].take(theirs), outcomes["body_version"].take(theirs)
     broken = pc.if_else(version.is_null(), FAILED, LENIENT)
     outcome = pc.if_else(error.is_null(), DECODED, broken)
     outcome = pc.if_else(pa.array(has_body), outcome, paired["outcome"])
-    # A decoded frame shows no bytes, so its bytes are not copied.
+    # The row of a decoded frame has no bytes, so the frame's bytes are not copied.
     is_shown = pc.fill_null(pc.not_equal(outcome, DECODED), fill_value=False).to_numpy(
         zero_copy_only=False
     )
@@ -147,7 +148,7 @@ def _of_bodies(
 
 
 def _all_decoded(outcomes: pa.RecordBatch, place: Words) -> dict[str, pa.Array]:
-    """Return the same columns if the body of every frame decoded, which is the usual case."""
+    """Return the same columns for the usual case, in which the body of every frame decoded."""
     body_columns = outcomes.select([name for name in OF_BODY if name != "bytes"]).take(
         pa.array(place)
     )
@@ -164,7 +165,7 @@ def _indices(place: Words, mask: Words) -> pa.Array:
 
 def _api_names(messages: pa.StringArray) -> pa.StringArray:
     """Return the name of each message's API."""
-    # Messages repeat, so each different message is examined once.
+    # Messages repeat, so each distinct message is examined only once.
     different = messages.dictionary_encode()
     names = pc.replace_substring_regex(different.dictionary, _API_WORDS, "")
     return names.take(different.indices)
@@ -193,7 +194,7 @@ def ends_of(connection: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else ("", "")
 
 
-# Columns that a captured connection calls by another name.
+# These columns have other names in a captured connection.
 _RENAMED = {"first_time": "first_us", "last_time": "last_us"}
 
 
@@ -224,7 +225,7 @@ def packet_rows(notes: Iterable[FileNotes]) -> pa.RecordBatch:
 
 
 def topic_name_rows(names: Mapping[str, str]) -> pa.RecordBatch:
-    """Return the rows of the table of topic names, of names by topic id."""
+    """Return the rows of the table of topic names, from names by topic id."""
     rows = [{"topic_id": topic_id, "topic": name} for topic_id, name in sorted(names.items())]
     return pa.RecordBatch.from_pylist(rows, TOPIC_NAMES_TABLE)
 
@@ -249,7 +250,7 @@ class TableRows:
         self._record_bytes = record_bytes
         self._inflation = inflation
         self._wanted = row_filter
-        # The hints belong to this range alone, so its batches are the same each time.
+        # The hints belong to this range only, so its batches are the same each time.
         self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(
@@ -257,7 +258,7 @@ class TableRows:
     ) -> Iterator[tuple[str, Rows]]:
         """Yield the rows of some frames, each batch with the name of its table.
 
-        ``names`` are the names of topics by id.
+        ``names`` has the names of topics by id.
         """
         row_filter, shows = self._wanted, self._show_credentials
         outcomes: list[pa.RecordBatch] = []
@@ -291,6 +292,6 @@ class TableRows:
 
 
 def _outcomes(rows: Array, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the results of message tables for the frames in these rows."""
+    """Return the results of the message tables for the frames in these rows."""
     columns = [messages[name] for name in BODY_OUTCOMES.names[1:]]
     return pa.RecordBatch.from_arrays([pa.array(rows, pa.int32()), *columns], schema=BODY_OUTCOMES)

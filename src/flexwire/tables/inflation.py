@@ -1,7 +1,7 @@
-"""The memory that compressed batches take when inflated, and the allowance of a task.
+"""The memory that compressed batches take when inflated, and a task's allowance of memory.
 
-The measure depends only on rows of the table of records. So it does not matter who made these rows,
-in which order, or how the rows of a batch are cut.
+The measure depends only on rows of the table of records. It therefore does not matter who made
+these rows, in which order, or how the rows of a batch are cut.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PLAIN: Final = str(Compression.NONE.value)
 
 
 class BeyondAllowanceError(Exception):
-    """The batches exceed their allowance; they must be read again, each with its own bound."""
+    """The batches exceed the allowance, and must be read again, each with its own bound."""
 
 
 class InflationMeter:
-    """Adds up the inflated bytes of batches, and limits each once the sum exceeds the allowance.
+    """Adds up the inflated bytes of batches; limits each batch once the sum is too large.
 
-    ``captured`` is the number of bytes in which the batches were captured.
+    ``captured`` is the number of captured bytes of the batches.
     """
 
     def __init__(self, inflation: Inflation, captured: int) -> None:
@@ -44,12 +44,12 @@ class InflationMeter:
 
     @property
     def is_beyond(self) -> bool:
-        """True if the batches exceed the allowance, and must be read again with a bound each."""
+        """True if the batches exceed the allowance and must be read again, with a bound each."""
         return self._left < 0 and not self._inflation.is_held
 
     @property
     def inflation(self) -> Inflation:
-        """The bounds for the next batch."""
+        """The bounds for the next batch that is read."""
         return self._inflation.held() if self.is_beyond else self._inflation
 
     def add(self, rows: Rows) -> None:
@@ -67,10 +67,10 @@ class InflationMeter:
 
 
 def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -> None:
-    """Write something; if its batches exceed the allowance, write it again with a bound each.
+    """Write something, and write it again with a bound for each batch if the batches are too large.
 
-    In that case ``write`` raises `BeyondAllowanceError`, and starts from the beginning when it is
-    called again.
+    If the batches exceed the allowance, ``write`` raises `BeyondAllowanceError`, and is called a
+    second time to start from the beginning.
     """
     try:
         write(inflation)
@@ -107,7 +107,7 @@ def inflated_bytes(rows: Rows, max_inflated: int) -> int:
 
 
 def digested_bytes(digests: Mapping[str, Words]) -> int:
-    """Return how many bytes compressed batches took, from the digests of `BatchDigests`.
+    """Return how many bytes compressed batches took when inflated, from digests of `BatchDigests`.
 
     These are the bytes of the batches without compression, plus `RECORD_COST` for each record and
     record header.
@@ -119,7 +119,7 @@ def digested_bytes(digests: Mapping[str, Words]) -> int:
 
 
 def beyond(rows: Rows) -> int:
-    """Return how many rows are batches that inflate beyond a bound, by their ``error``."""
+    """Return how many rows are batches that exceed a bound when inflated, by their ``error``."""
     facts, _, counts = _runs(rows)
     if facts["error"].null_count == len(facts):
         return 0
@@ -133,7 +133,7 @@ def _runs(rows: Rows) -> tuple[pa.RecordBatch, pa.RecordBatch, Words]:
 
 
 def _flags(flags: pa.BooleanArray) -> Words:
-    """Return flags as an array; null is False."""
+    """Return flags as an array, with False for null."""
     values: Words = flags.fill_null(fill_value=False).to_numpy(zero_copy_only=False)
     return values
 

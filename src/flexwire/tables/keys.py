@@ -1,8 +1,9 @@
-"""The columns that identify a connection and a frame: the key of every join, group and window.
+"""The columns that identify a connection and a frame, for every join, group and window.
 
-Connections are named by their ends, and the frames of each are counted from 0. So these columns
-repeat between analyses. A table that grows holds the rows of several analyses, and its column
-``analysis`` belongs to each key. A table of one analysis has no such column.
+Connections are named after their ends, and the frames of each connection are numbered from 0. The
+values of these columns therefore repeat in another analysis. A table that grows has the rows of
+several analyses, so its column ``analysis`` is a part of each key. A table of one analysis has no
+such column.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 ANALYSIS: Final = "analysis"
 """The column of tables that grow: the analysis that wrote the row."""
 BEGAN_IN: Final = "began_in"
-"""The column of tables that grow: the analysis in which the row's connection began, null if it is
-the row's own. Views put it in the place of ``analysis``, so that keys are those of whole
+"""The column of tables that grow with the analysis in which the row's connection began, or null if
+that is the row's own analysis. Views use it in place of ``analysis``, so that keys identify whole
 connections."""
 CONNECTION_KEY: Final = ("connection",)
 """The columns that identify a connection within one analysis."""

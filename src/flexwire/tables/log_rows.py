@@ -1,11 +1,12 @@
-"""The rows of the tables of logs: what one task returns, in bounded memory.
+"""The rows of the tables of logs that one task returns, in bounded memory.
 
 ```
 keys of a piece ─▶ the last of each key ─▶ held ─▶ runs, sorted by hash ─▶ the last of each key
      batch_digests        in memory         files beside the output, read by ranges of hashes
 ```
 If two records have the same key, the record with the lower offset is superseded. It is counted
-where the two meet: in memory, or between runs. Memory is bounded, however many keys there are.
+where both records are found: in memory, or when runs are merged. Memory is bounded, however many
+keys there are.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 
 MOST_HELD: Final = 1 << 21
-"""At most this many keys are held: 64 MB, and as much again while they are sorted."""
+"""At most this many keys are held. They take 64 MB, and as much again while they are sorted."""
 PARTS: Final = 1024
 """A run is read in at most this many parts, by the first bits of hashes."""
 _SHIFT: Final = np.uint64(64 - PARTS.bit_length() + 1)
@@ -58,19 +59,19 @@ _INDEX_BYTES: Final = (PARTS + 1) * _INDEX.itemsize
 
 
 class SupersededCounts(NamedTuple):
-    """The number of records with keys, how many of them a later one supersedes, and their bytes."""
+    """The number of records with keys, the number of superseded ones, and their bytes."""
 
     keyed_records: int = 0
     records: int = 0
     bytes: int = 0
 
     def plus(self, other: SupersededCounts) -> SupersededCounts:
-        """Return the sum of both."""
+        """Return the sum of two counts."""
         return SupersededCounts(*(mine + two for mine, two in zip(self, other, strict=True)))
 
 
 def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
-    """Return the keys in the order of their hashes, only the highest offset of each key."""
+    """Return the keys in the order of their hashes, with only the highest offset of each key."""
     ordered = _taken(keys, _by_hash(keys["hash"]))
     is_same = _is_same(ordered)
     if not is_same.any() and not (ordered["hash"][1:] == ordered["hash"][:-1]).any():
@@ -78,7 +79,7 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
     is_alike = ordered["hash"][1:] == ordered["hash"][:-1]
     is_later = ordered["offset"][1:] >= ordered["offset"][:-1]
     if (is_alike & ~(is_same & is_later)).any():
-        # Hashes agree only in their first half, or offsets go back.
+        # Hashes are equal only in their first half, or offsets decrease.
         ordered = keys[np.lexsort((keys["offset"], keys["other"], keys["hash"]))]
         is_same = _is_same(ordered)
     is_last = np.append(~is_same, [True] * bool(len(keys)))
@@ -89,7 +90,7 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
 def _by_hash(hashes: Words) -> Words:
     """Return the order of hashes; equal hashes keep their order."""
     # Sorting words takes a seventh of the time that an argsort takes. The row number replaces the
-    # last bits of each hash, and two hashes seldom differ only in these.
+    # last bits of each hash. Two hashes seldom differ only in these bits.
     rows = np.uint64((1 << len(hashes).bit_length()) - 1)
     words = (hashes & ~rows) | np.arange(len(hashes), dtype=np.uint64)
     words.sort()
@@ -101,7 +102,7 @@ def _by_hash(hashes: Words) -> Words:
 
 
 def _taken(keys: Words, rows: Words) -> Words:
-    """Return some rows. Treating a row as opaque bytes takes half the time."""
+    """Return some rows. Copying a row as opaque bytes takes half the time."""
     whole = np.ascontiguousarray(keys).view(f"V{KEYS_DTYPE.itemsize}")
     return whole.take(rows).view(KEYS_DTYPE)
 
@@ -113,7 +114,7 @@ def _is_same(keys: Words) -> Words:
 
 
 class KeyRuns:
-    """The keys of one partition that a task sees; keys beyond the memory go to ``spill``, in runs.
+    """The keys of one partition; if they exceed the memory, ``spill`` gets them in sorted runs.
 
     Attributes:
         spilled: the number of keys in each run.
@@ -128,7 +129,7 @@ class KeyRuns:
         self._count = 0
 
     def add(self, keys: Words) -> None:
-        """Add keys; their array may be overwritten afterwards."""
+        """Add keys; afterwards the caller may overwrite their array."""
         self._add(keys)
         self.superseded = self.superseded.plus(SupersededCounts(len(keys)))
         if self._count > MOST_HELD:
@@ -138,7 +139,8 @@ class KeyRuns:
         last_keys, superseded = last_of_each(keys)
         self.superseded = self.superseded.plus(superseded)
         if len(last_keys) > MOST_HELD // 4:
-            # Most of these keys occur once, so sorting them again with others would find little.
+            # Most of these keys occur once, so sorting them again with other keys would find few
+            # duplicates.
             self._write(last_keys)
         else:
             self._held.append(last_keys)
@@ -154,7 +156,10 @@ class KeyRuns:
         self.spilled.append(len(keys))
 
     def close(self, *, is_whole: bool) -> None:
-        """Finish. If ``is_whole``, the partition has no other keys, so a run may be unnecessary."""
+        """Finish adding keys.
+
+        If ``is_whole``, the partition has no other keys, and a run may be unnecessary.
+        """
         self._merge()
         if not is_whole or self.spilled:
             for keys in self._held:
@@ -163,7 +168,7 @@ class KeyRuns:
 
 
 def packed(keys: Words) -> bytes:
-    """Return keys in the order of their hashes as a run: an index of its parts, and the keys."""
+    """Return keys as a run: an index of its parts, and the keys in the order of their hashes."""
     starts = np.arange(PARTS, dtype=np.uint64) << _SHIFT
     index = np.append(np.searchsorted(keys["hash"], starts), len(keys)).astype(_INDEX)
     return bytes(index.tobytes() + np.ascontiguousarray(keys).tobytes())
@@ -176,7 +181,7 @@ class _KeyRun:
             self.index: Words = np.frombuffer(file.read(), _INDEX)
 
     def read(self, first: int, last: int) -> Words:
-        """Return the keys of some parts."""
+        """Return the keys of some parts of a run."""
         start, stop = (
             _INDEX_BYTES + KEYS_DTYPE.itemsize * int(self.index[part]) for part in (first, last)
         )
@@ -196,7 +201,7 @@ def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> Supe
 
 
 def _spans(counts: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
-    """Yield spans of parts that fit into memory, or consist of one part."""
+    """Yield ranges of parts that fit into memory, or that consist of one part."""
     start, size = first, 0
     for part, count in enumerate(counts, first):
         if size and size + count > MOST_HELD:
@@ -208,7 +213,7 @@ def _spans(counts: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
 
 
 class KeyWork(NamedTuple):
-    """The parts of a partition's runs for one task."""
+    """The parts of a partition's runs that one task merges."""
 
     partition: int
     first: int
@@ -216,7 +221,7 @@ class KeyWork(NamedTuple):
 
     @classmethod
     def of(cls, partition: int, keys: int, most: int) -> list[Self]:
-        """Cut the keys of a partition into pieces of work of about ``most`` keys."""
+        """Divide the keys of a partition into pieces of work of about ``most`` keys each."""
         count = min(PARTS, -(-keys // most))
         ends = [PARTS * part // count for part in range(count + 1)]
         return [cls(partition, *pair) for pair in pairwise(ends)]
@@ -240,7 +245,7 @@ _TYPES: Final = [
 ]
 _TIMESTAMP_TYPES = pa.array([str(timestamp_type.value) for timestamp_type in _TYPES])
 _OUTCOMES = pa.array([OUTCOMES.get(outcome) for outcome in TransactionOutcome], pa.string())
-# When it looks for the last record of each key, Kafka's log cleaner ignores records of aborted
+# When Kafka's log cleaner looks for the last record of each key, it ignores records of aborted
 # transactions. It does not process the records of open transactions at all.
 _SETTLED: Final = (TransactionOutcome.NONE, TransactionOutcome.COMMITTED)
 _LOST: Final = "not read"
@@ -268,11 +273,11 @@ class LogWork:
 
 
 class LogTableRows:
-    """Yields the rows of a task; ``spill`` gets runs of keys with their partition's number.
+    """Yields the rows of a task; ``spill`` gets runs of keys and the number of their partition.
 
-    ``inflation`` limits the inflated size of the batches. If all batches together exceed the
-    allowance for the bytes read, `BeyondAllowanceError` is raised. A batch that inflates beyond its
-    own bound is damage.
+    ``inflation`` bounds the inflated size of the batches. If all batches together exceed the
+    allowance for the bytes that were read, `BeyondAllowanceError` is raised. A batch that exceeds
+    its own bound when inflated counts as damaged.
 
     Attributes:
         spilled: the number of keys in each run, by partition.
@@ -299,7 +304,7 @@ class LogTableRows:
         starts = [
             at for at, (number, _) in enumerate(pieces) if not at or pieces[at - 1][0] != number
         ]
-        # A log without a byte has no piece.
+        # An empty log has no piece.
         for start, stop in pairwise([*starts, len(pieces)]):
             yield from self._partition(start, stop)
 
@@ -330,7 +335,7 @@ class LogTableRows:
 
 
 class _PieceRows:
-    """Reads a piece; afterwards ``extents`` has the place of every batch."""
+    """Reads a piece; afterwards ``extents`` has the places of all batches."""
 
     def __init__(self, piece: LogPiece, digests: BatchDigests, inflation: Inflation) -> None:
         self._piece = piece
@@ -341,7 +346,7 @@ class _PieceRows:
 
     @property
     def extents(self) -> BatchExtents:
-        """The places of its batches."""
+        """The places of the piece's batches."""
         return BatchExtents(
             *(np.concatenate(columns) for columns in zip(*self._extents, strict=True))
         )
@@ -398,7 +403,7 @@ class _PieceRows:
         return _placed(self._piece, BATCHES, columns_by_name, len(rows))
 
     def _covered(self) -> tuple[Words, Words]:
-        """Return the places and sizes of all batches, even those that count for another segment."""
+        """Return the places and sizes of all batches, even those counted for another segment."""
         extents = self.extents
         parts = [np.stack([extents.positions, extents.sizes]), *self._digests.skipped]
         self._digests.skipped.clear()
@@ -408,7 +413,7 @@ class _PieceRows:
 
 
 def _facts(columns: dict[str, Words]) -> dict[str, pa.Array]:
-    """Return the columns that are built from several words, or from some bits of one."""
+    """Return the columns that are computed from several words, or from some bits of one word."""
     attributes, magic = columns["attributes"], columns["magic"]
     is_batch = magic == RECORD_BATCH
     is_append = attributes & TIMESTAMP_TYPE_MASK != 0
@@ -433,7 +438,7 @@ def _moments(milliseconds: Words) -> pa.Array:
 def _placed(
     piece: LogPiece, table: str, columns_by_name: dict[str, pa.Array], rows: int
 ) -> pa.RecordBatch:
-    """Return rows of a table with the columns of their place; missing columns are null."""
+    """Return rows of a table with the columns for their place; missing columns are null."""
     place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -459,7 +464,7 @@ def _size_rows(partition: Partition, sizes: Words) -> pa.RecordBatch:
 
 
 def key_row(partition: Partition, superseded: SupersededCounts) -> pa.RecordBatch:
-    """Return the row with the counts of a partition; none if no record had a key."""
+    """Return the row with the counts of a partition, or no rows if no record had a key."""
     row = {
         **partition._asdict(),
         "keyed_records": superseded.keyed_records,

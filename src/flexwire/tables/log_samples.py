@@ -1,7 +1,7 @@
-"""A sample of a log's batches, written again in other ways, to measure the resulting size.
+"""A sample of a log's batches, written again in other ways, to measure the resulting sizes.
 
-The records are put into batches of other sizes, and each codec compresses each batch, as a producer
-would. Nothing is extrapolated from one size or level to another.
+The records are put into batches of other sizes, and each codec compresses each batch as a producer
+would do it. Every size and level is measured, and none is extrapolated.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ CODECS: Final[tuple[tuple[Compression, int | None], ...]] = (
     (Compression.ZSTD, 3),
     (Compression.ZSTD, 9),
 )
-"""The compression types of a sample, with their levels if they have any."""
+"""The compression types that a sample is written with, and their levels if they have any."""
 BATCH_SIZES: Final = (16 << 10, 128 << 10, 1 << 20)
-"""The bytes of records in a batch; a size is tried only if the sample is large enough."""
+"""The bytes of records in a batch. A size is tried only if the sample is large enough."""
 MOST_INFLATED: Final = 8 << 20
-"""A batch that inflates to more is left out of samples, because each way takes its time."""
+"""A batch that is larger than this when inflated is left out of samples, because each way of
+writing it takes time."""
 _COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 
 
@@ -56,7 +57,7 @@ class SampleWindow(NamedTuple):
 
 
 class BatchSample(NamedTuple):
-    """Successive batches: their place, and their bytes in the file."""
+    """Successive batches: their places, and their bytes in the file."""
 
     start: int
     stop: int
@@ -74,9 +75,9 @@ class BatchExtents(NamedTuple):
 
 
 def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
-    """Choose successive batches of a piece; None if there are none.
+    """Choose successive batches of a piece, or return None if there are none.
 
-    Control batches between them are not part of the sample.
+    Control batches between them do not become part of the sample.
     """
     positions, sizes, inflated, is_control = batches
     chosen: list[int] = []
@@ -99,7 +100,7 @@ def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None
 
 
 def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
-    """Write a sample of a piece again in all ways; None if its records cannot be written."""
+    """Write a sample of a piece again in all ways; return None if its records cannot be written."""
     part = replace(piece, start=sample.start, stop=sample.stop, is_end=False)
     items = read_piece(part, _COLUMNS, mode="PERMISSIVE")
     read = [item for item in items if not isinstance(item, BatchDamage)]
@@ -126,7 +127,7 @@ def _ways(rows: pa.Table) -> Iterator[dict[str, Any]]:
     sizes = record_sizes(rows)
     for batch_size in BATCH_SIZES:
         if sizes.sum() < batch_size:
-            # The sample does not fill even one such batch, so there is no result for this size.
+            # The sample does not fill a single batch of this size, so there is no result for it.
             return
         bodies = [_body(rows.slice(first, last - first)) for first, last in cut(sizes, batch_size)]
         for compression, level in CODECS:
@@ -163,7 +164,7 @@ def _lengths(values: pa.Array | pa.ChunkedArray) -> Words:
 
 
 def cut(sizes: Words, most: int) -> Iterator[tuple[int, int]]:
-    """Cut records into batches of at most ``most`` bytes, or of one record."""
+    """Divide records into batches of at most ``most`` bytes, or of one record."""
     ends = np.cumsum(sizes)
     cuts, start = [0], 0
     while cuts[-1] < len(sizes):

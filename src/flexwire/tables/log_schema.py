@@ -1,6 +1,6 @@
 """The tables of logs: every column with its type and meaning, as in `flexwire.tables.schema`.
 
-An analysis of log segments writes these tables beside those of traffic.
+An analysis of log segments writes these tables next to the tables of traffic.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUTCOMES: Final = {
     TransactionOutcome.OPEN: "open",
     TransactionOutcome.UNKNOWN: "not known",
 }
-"""The texts of the table of batches for the transaction of a batch."""
+"""The texts in the table of batches that describe the transaction of a batch."""
 
 _STRING, _INT, _LONG = pa.string(), pa.int32(), pa.int64()
 _DAMAGE = "for bytes that are not a batch"

@@ -1,12 +1,13 @@
 """The columns of a message's table: the facts of a frame, and the message itself.
 
 The message is in ``body``, one struct with every field of every version (see
-`flexwire.columnar.types`). One column keeps the names of fields apart from those of facts:
-``select(client_id, body.topics)``. For a body that does not decode, the row has the bytes and the
-reason. For a body that breaks its spec but that Kafka's Java reads, the row has all three.
+`flexwire.columnar.types`). One column keeps the names of the message's fields separate from those
+of the facts: ``select(client_id, body.topics)``. If a body does not decode, the row has the bytes
+and the reason. If a body breaks its spec but Kafka's Java reads it, the row has the body, the bytes
+and the reason.
 
-A few versions got a new layout under the same number, mostly while they were a preview. If the user
-names the release of the captured brokers, their bytes are read with the layout of that release.
+A few versions got a new layout without a new number, mostly while they were a preview. If the user
+names the release of the captured brokers, bytes are read with the layout of that release.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 @per_catalog
 @cache
 def class_of(name: str, version: int, release: str | None) -> type[Message]:
-    """Return the class that reads a version as ``release`` wrote it; None means the newest release.
+    """Return the class that reads a version as ``release`` wrote it; None is the newest release.
 
-    If the bytes are the same, it is the newest class, with its names.
+    If the layouts are the same, this is the newest class, with its names.
     """
     newest = message(name)
     entry = catalog().entry(name)
@@ -52,7 +53,7 @@ def class_of(name: str, version: int, release: str | None) -> type[Message]:
 @per_catalog
 @cache
 def body_type(name: str, release: str | None) -> pa.StructType:
-    """Return the type of a message's column: every field of every version, and of ``release``."""
+    """Return the type of a message's column: every field of all versions and of ``release``."""
     newest, own = message_type(name), message(name)
     for version in catalog().entry(name).releases.get(release or "", ()):
         message_class = class_of(name, version, release)
@@ -62,9 +63,9 @@ def body_type(name: str, release: str | None) -> pa.StructType:
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column as a type that has all of its fields, and perhaps more, as `merge` builds it.
+    """Return a column as a type that has all of its fields, and perhaps more, as `merge` makes it.
 
-    Missing fields become null, and numbers become wider. Unchanged columns are not copied.
+    Missing fields become null, and numbers become wider. Columns that do not change are not copied.
     """
     if array.type == kind:
         return array
@@ -88,7 +89,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[Any, Any]:
-    """Return whether each message of a column carries records of the cluster's metadata."""
+    """Return whether each message in a column has records of the cluster's metadata."""
     is_metadata = np.zeros(len(column), bool)
     carrier, topics, name, topic_id = METADATA_CARRIER
     if message_name == carrier:
@@ -132,7 +133,7 @@ NEEDED = pa.schema(
 @per_catalog
 @cache
 def table_schema(name: str, release: str | None = None, *, record_bytes: bool = True) -> pa.Schema:
-    """Return the columns of a message's table; without ``record_bytes`` only sizes of records."""
+    """Return the columns of a message's table; without ``record_bytes``, records become sizes."""
     body = body_type(name, release)
     if not record_bytes:
         body = type_without_record_bytes(body)

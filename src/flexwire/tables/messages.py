@@ -1,14 +1,14 @@
-"""The rows of a message's table, from the frames that carry the message.
+"""The rows of a message's table, made from the frames that have the message.
 
 Bodies are cut out of the payloads and decoded as one column. The kernels refuse damaged and lenient
-bodies, unusual headers, and everything that holds credentials. These rows are processed one by one
-through `MessageBodies`. Finally all rows are put in order.
+bodies, unusual headers, and every message that holds credentials. These rows are processed one by
+one through `MessageBodies`. At the end all rows are put in order.
 
-`MessageBodies` reads each body strictly, and if that fails, as Kafka's Java reads it. It withholds
-credentials in the object.
+`MessageBodies` reads each body strictly, and if that fails, in the way of Kafka's Java. It removes
+credentials from the object.
 
 A response's header determines where its body begins. The header is plain if it has no tag section,
-or an empty one. All plain headers of a version have the same length, so no row needs a separate
+or an empty one. All plain headers of a version have the same length, so rows need no separate
 check.
 """
 
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 
 
 class CarrierFrames:
-    """The frames of a batch in some of its rows, ascending; without rows, all of them.
+    """The frames in some rows of a batch, in ascending order, or in all rows if none are given.
 
-    ``facts`` are their columns without the payloads. The payloads stay where they are: ``begins``
-    and ``ends`` are their positions in ``data``.
+    ``facts`` has the columns of the frames without the payloads. The payloads are not copied:
+    ``begins`` and ``ends`` are their positions in ``data``.
     """
 
     def __init__(self, frames: pa.RecordBatch, rows: Words | None = None) -> None:
@@ -89,8 +89,8 @@ class CarrierFrames:
 class BodyPlaces(NamedTuple):
     """Where each frame's body begins in its payload, and the facts in its header.
 
-    ``is_sure`` marks the frames for which this is known. For the others, only `parse_response`
-    reads the header, or the end of the header is unknown.
+    ``is_sure`` marks the frames for which this is known. For other frames, only `parse_response`
+    can read the header, or the end of the header is unknown.
     """
 
     is_sure: Words
@@ -100,7 +100,7 @@ class BodyPlaces(NamedTuple):
 
 
 def body_places(carried: CarrierFrames) -> BodyPlaces:
-    """Find the bodies of frames; these have the columns of `NEEDED`."""
+    """Find the bodies of frames, which have the columns of `NEEDED`."""
     frames = carried.facts
     direction = frames["direction"]
     sizes = carried.ends - carried.begins
@@ -116,7 +116,7 @@ def body_places(carried: CarrierFrames) -> BodyPlaces:
         header_versions = pc.if_else(answered, pa.array(versions), header_versions)
     is_sure &= (starts >= 0) & (starts <= sizes)
     tagged = frames["header_unknown_tagged_fields"]
-    # A response's frame has no facts about its header, and a null counts as an empty list.
+    # The frame of a response has no facts about its header. Null counts as an empty list.
     has_tags = np.diff(np.asarray(tagged.offsets)) > 0
     is_sure &= ~(has_tags & (is_response | ~_valid(tagged)))
     return BodyPlaces(is_sure, starts, header_versions, _without_nulls(tagged))
@@ -133,7 +133,7 @@ def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray
 
 
 class _ResponseHeader(NamedTuple):
-    """A response header without tagged fields; a size of 0 means that it is unknown."""
+    """A response header without tagged fields; a size of 0 means that the size is unknown."""
 
     size: int
     version: int
@@ -147,7 +147,7 @@ _INT32_BITS = 32
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plain_header(api_key: int, version: int) -> _ResponseHeader:
-    """Return the header of responses; unknown if its length varies, or no API has the key."""
+    """Return the header of responses, with size 0 if its length varies or no API has the key."""
     header_class = message("ResponseHeader")
     try:
         plain = header_class().encode(response_header_version(api_key, version))
@@ -161,7 +161,7 @@ def _plain_header(api_key: int, version: int) -> _ResponseHeader:
 
 
 def _responses(carried: CarrierFrames, sizes: Words) -> tuple[Words, Words, Words]:
-    """Return whether each frame begins with a plain response header, its size and its version."""
+    """Return whether each frame begins with a plain response header, its size, and its version."""
     headers, which = _headers(carried.facts)
     width, number, has_tags = (np.array(column)[which] for column in zip(*headers, strict=True))
     is_plain = (width > 0) & (width <= sizes)
@@ -204,7 +204,7 @@ def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
 
 @dataclass(slots=True)
 class _FrameBody:
-    """A frame with its message, or the reason why there is none; both if it was read leniently."""
+    """A frame with its message, the reason why it has none, or both if it was read leniently."""
 
     frame: dict[str, Any]
     header_version: int | None
@@ -225,9 +225,9 @@ class MessageBodies:
     show_credentials: bool
 
     def decode(self, frames: pa.RecordBatch) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Yield the frames' rows, one version at a time, with the numbers of the frames.
+        """Yield the rows of the frames, one version at a time, with the numbers of the frames.
 
-        Then the presence of a column is decided once, not for each message.
+        This decides once, and not for each message, whether a column is present.
         """
         by_version: dict[int | None, list[tuple[int, _FrameBody]]] = defaultdict(list)
         for row, frame in enumerate(frames.select(NEEDED.names).to_pylist()):
@@ -254,7 +254,7 @@ class MessageBodies:
             body.error = str(error)
             with suppress(CodecError, FrameError, UnknownMessageError):
                 self._read(body, lenient=True)
-        # Bytes that do not decode may belong to another message.
+        # Bytes that do not decode may belong to a different message.
         is_guarded = body.error is not None and frame["is_guarded"]
         if not self.show_credentials:
             _withhold(body, is_secret=carries_credentials(self.name) or is_guarded)
@@ -338,11 +338,11 @@ def message_rows(
     record_bytes: bool = True,
     rows: Words | None = None,
 ) -> pa.RecordBatch:
-    """Return the rows of a message's table, one for each frame that carries it, in their order.
+    """Return the rows of a message's table, one for each frame with the message, in their order.
 
     The frames are all of ``frames``, or those in ``rows``, ascending. ``frames`` has at least the
-    columns of `NEEDED`. ``release`` is that of the captured brokers, if known. Without
-    ``record_bytes``, record bytes are replaced by their sizes.
+    columns of `NEEDED`. ``release`` is the release of the captured brokers, if it is known. Without
+    ``record_bytes``, the bytes of records are replaced by their sizes.
     """
     carried = CarrierFrames(frames.select(NEEDED.names), rows)
     parts = _RowParts(len(carried))
@@ -360,7 +360,7 @@ def message_rows(
 
 
 class _RowParts:
-    """Rows that arrive in parts, in any order."""
+    """Rows that are added in parts, in any order."""
 
     def __init__(self, rows: int) -> None:
         self._places = np.full(rows, -1)
@@ -369,7 +369,7 @@ class _RowParts:
         self._put = 0
 
     def put(self, rows: Words, batch: pa.RecordBatch, is_right: Words | None = None) -> None:
-        """Put a batch of these rows; rows that are not right will arrive in another part."""
+        """Add a batch of these rows; the rows that are not right will be added later."""
         places = np.arange(self._put, self._put + len(rows))
         self._places[rows] = places if is_right is None else np.where(is_right, places, -1)
         self._batches.append(batch)
@@ -393,7 +393,7 @@ class _RowParts:
         return pa.concat_batches(self._batches).take(pa.array(self._places))
 
     def _runs(self) -> list[int]:
-        """Return where runs of rows begin that are adjacent in a part."""
+        """Return the starts of runs of rows that are adjacent in a part."""
         begins = np.diff(self._places, prepend=-2) != 1
         begins |= np.isin(self._places, self._starts)
         return np.flatnonzero(begins).tolist()
@@ -437,7 +437,7 @@ def _batch(
     layouts: dict[int, type[Message]],
     schema: pa.Schema,
 ) -> pa.RecordBatch:
-    """Return the rows of some frames whose versions one class reads; a refused body is null."""
+    """Return the rows of frames whose versions one class reads; a refused body becomes null."""
     (message_class,) = set(layouts.values())
     frames = carried.facts
     versions = np.asarray(frames["api_version"].fill_null(-1))[rows]

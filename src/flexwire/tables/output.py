@@ -1,8 +1,8 @@
-"""The output of an analysis, by path or URL: the complete one, with its tables and files.
+"""The output of an analysis, by path or URL: the complete output with its tables and files.
 
 On this machine the output is a directory. In a store it is the run that ``current.json`` names
-(`flexwire.spark.publishing.object_store` says why). Nothing changes a run any more, so an opened
-`Output` reads the same run to the end. Keys are those of `flexwire.storage`.
+(`flexwire.spark.publishing.object_store` explains why). A run never changes, so an opened `Output`
+reads the same run until the end. Keys for stores are those of `flexwire.storage`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ TABLE_FILES: Final = "table_files"
 RUNS: Final = "runs"
 LEDGER: Final = "ledger"
 SUMS: Final = "sums"
-"""The directory of sums by day, of tables that grow."""
+"""The directory of the daily sums of tables that grow."""
 ICEBERG_CATALOG: Final = "catalog/catalog.json"
-"""Names the catalog of an output's Iceberg tables."""
+"""The file that names the catalog of an output's Iceberg tables."""
 CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
@@ -64,7 +64,7 @@ def day_of_sums(name: str) -> str:
 class Output:
     """A complete output: ``tables/``, ``facts.json``, ``report.html`` and other files in ``place``.
 
-    Its tables are listed once, at the first request.
+    Its tables are listed once, when they are first needed.
     """
 
     place: OutputDirectory
@@ -114,7 +114,7 @@ class Output:
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table, as `flexwire.tables.schema` defines them.
 
-        The type of a message's body is that of the files: with the bytes of records, or their
+        The type of a message's body is that in the files: with the bytes of records, or with their
         sizes.
         """
         files = self.files(name)
@@ -125,7 +125,7 @@ class Output:
             return pq.read_schema(f"{root}/{files[0].name}", filesystem=system)
 
     def dataset(self, name: str) -> ds.Dataset:
-        """Return a table as a dataset of pyarrow, which reads only what is asked for, in pieces."""
+        """Return a table as a dataset of pyarrow, which reads only the requested parts."""
         system, root = self.place.arrow()
         paths = [f"{root}/{file.name}" for file in self.files(name)]
         with report_failures(self.where(name), "open"):
@@ -137,13 +137,13 @@ class Output:
         columns: Sequence[str] | None = None,
         filter: ds.Expression | None = None,  # noqa: A002 - pyarrow's own name
     ) -> pa.Table:
-        """Return a table in memory: the rows that pass a filter, with some columns."""
+        """Return a table in memory, with some of its columns and the rows that pass a filter."""
         dataset = self.dataset(name)
         with report_failures(self.where(name), "read"):
             return dataset.to_table(columns=None if columns is None else [*columns], filter=filter)
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file beside the tables, such as "facts.json" or "audit.csv"."""
+        """Return the content of a file next to the tables, such as "facts.json" or "audit.csv"."""
         return self.place.read(name)
 
     @cached_property
@@ -158,7 +158,7 @@ class Output:
 
     @cached_property
     def _expected(self) -> Mapping[str, int]:
-        """The number of files of each table that a store must list, if they were counted.
+        """The number of files that a store must list for each table, if they were counted.
 
         On this machine a listing is always complete.
         """
@@ -170,7 +170,7 @@ class Output:
 
 @dataclass(frozen=True)
 class PartialOutput(Output):
-    """An output that is not complete yet, with the number of files written for each table.
+    """An output that is not complete yet, with the number of files that each table has so far.
 
     A listing with fewer files is an error. A table without a count is not checked.
     """
@@ -194,9 +194,9 @@ def _table_of(name: str) -> str:
 
 
 def output(out: str | Path) -> Output:
-    """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` without one.
+    """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` if there is none.
 
-    ``OUT/tables`` is accepted for ``OUT``.
+    ``OUT/tables`` may be given instead of ``OUT``.
     """
     if not isinstance(out, str | Path):
         raise refuse("out", "a str or Path", out)
@@ -227,7 +227,10 @@ def is_iceberg(out: OutputDirectory) -> bool:
 
 
 def published(out: OutputDirectory) -> OutputDirectory:
-    """Return the place of the complete output in ``out``. Raises `FlexwireError` without one."""
+    """Return the place of the complete output in ``out``.
+
+    Raises `FlexwireError` if there is none.
+    """
     run = current_run(out).get("run")
     if run is not None:
         return out.child(f"{RUNS}/{run}")
@@ -256,7 +259,7 @@ def check_finished(tables: OutputDirectory) -> None:
 
 
 def current_run(out: OutputDirectory) -> dict[str, str | None]:
-    """Return the names of the current ``run`` and the one ``before`` in a store; empty if none."""
+    """Return the names of the ``run`` in a store and of the one ``before``, or nothing."""
     if not out.exists(CURRENT):
         return {}
     try:

@@ -1,9 +1,10 @@
-"""A Parquet file of a table, written so that Spark reads it as its own.
+"""A Parquet file of a table, written in such a way that Spark reads it as its own.
 
-Row groups are limited by rows and by bytes, because a frame may have 100 MiB and the next row a
-hundred bytes. The same batches give the same file. Columns that repeat values have dictionaries:
-facts of a connection, a frame or a record batch, and record headers. Columns that never repeat have
-none. Columns of bytes, and values in lists, have no statistics, because nobody filters by them.
+Row groups are limited by rows and by bytes, because one frame may have 100 MiB and the next row a
+hundred bytes. The same batches always become the same file. Columns with repeated values have
+dictionaries: facts of a connection, a frame or a record batch, and record headers. Columns whose
+values never repeat have no dictionaries. Columns of bytes, and values in lists, have no statistics,
+because nobody filters by them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 ORIGIN = pa.field(BEGAN_IN, pa.string())
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""A row group holds at most this many bytes in memory; compressed, it is about a tenth."""
+"""A row group has at most this many bytes in memory, and about a tenth of this when compressed."""
 ROW_GROUP_ROWS = 1 << 20
 # Columns in which hardly any value repeats.
 _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
@@ -47,10 +48,10 @@ _TOPIC_ID = ".topic_id"
 class TableWriter:
     """Writes batches to a new Parquet file, which only its owner may read.
 
-    Use it as a context: after an error there is no file. Raises `FileExistsError` if a file of that
-    name exists. ``constants`` are further columns, of text, with one value in all rows. With
-    ``origins`` a table whose rows have a connection gets the column `BEGAN_IN`: the analysis in
-    which the connection began, by its name, or null if ``origins`` does not name it.
+    Use it as a context manager. After an error there is no file. Raises `FileExistsError` if a file
+    of that name exists. ``constants`` are additional columns of text, each with the same value in
+    all rows. With ``origins``, a table whose rows have a connection gets the column `BEGAN_IN`. It
+    has the analysis in which the connection began, or null if ``origins`` lacks the connection.
 
     Attributes:
         rows: how many have been written.
@@ -88,12 +89,12 @@ class TableWriter:
             ],
             write_statistics=[path for path, kind in leaves.items() if _is_filtered_by(path, kind)],
             column_encoding=dict.fromkeys(leaves.keys() & grown, _GROWING),
-            # Arrow's own schema adds nothing to Parquet's.
+            # Arrow's own schema adds nothing to the schema of Parquet.
             store_schema=False,
         )
 
     def write(self, batch: Rows) -> None:
-        """Write rows; they are held until there are enough for a row group."""
+        """Write rows; they are held until there are enough of them for a row group."""
         for part in _parts(batch):
             self._hold(part)
 
@@ -118,7 +119,7 @@ class TableWriter:
         self._held_rows = self._held_bytes = 0
 
     def close(self) -> None:
-        """Write the held rows and the end of the file; if that fails, there is no file."""
+        """Write the held rows and the end of the file. If this fails, the file is removed."""
         try:
             if self._held:
                 self._flush()
@@ -157,7 +158,7 @@ def _origins_of(connections: pa.ChunkedArray, origins: Mapping[str, str]) -> pa.
 
 
 def _parts(batch: Rows) -> Iterator[Rows]:
-    """Yield a batch in parts that fit into a row group, or have one row."""
+    """Yield a batch in parts that each fit into a row group, or have a single row."""
     fits = batch.nbytes <= ROW_GROUP_BYTES and len(batch) <= ROW_GROUP_ROWS
     if fits or len(batch) == 1:
         yield batch
@@ -168,7 +169,7 @@ def _parts(batch: Rows) -> Iterator[Rows]:
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the leaf columns of Parquet, by path, with their types."""
+    """Yield the leaf columns of Parquet, with their paths and types."""
     for field in schema:
         yield from _below(field.name, field.type)
 
@@ -186,7 +187,7 @@ def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 def _is_filtered_by(path: str, kind: pa.DataType) -> bool:
     if _ELEMENT not in path:
         return not _is_bytes(kind)
-    # A number of 16 bits is an error code, or takes as few bytes.
+    # A number of 16 bits is an error code, or takes no more bytes than a dictionary index.
     return pa.types.is_int16(kind) or (pa.types.is_string(kind) and path.endswith(_TOPIC_ID))
 
 
@@ -197,7 +198,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def _repeats(path: str, kind: pa.DataType) -> bool:
     if _is_bytes(kind):
         return path.startswith(f"{_HEADERS}.")
-    # Lists have so many numbers that a dictionary takes longer than compression.
+    # Lists have so many numbers that making a dictionary takes longer than compressing them.
     is_listed = _ELEMENT in path and pa.types.is_integer(kind)
     return not is_listed and path not in _DIFFERENT
 
@@ -218,7 +219,7 @@ class ValueRanges:
         return reduce(pc.or_, masks)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
-        """Return whether a row group may have such a value, by the file's statistics."""
+        """Return whether a row group may have such a value, according to the file's statistics."""
         for place in range(group.num_columns):
             column = group.column(place)
             if column.path_in_schema == self.column and column.statistics is not None:

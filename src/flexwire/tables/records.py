@@ -1,18 +1,19 @@
-"""The rows of the table of records, from rows of messages.
+"""The rows of the table of records, made from rows of messages.
 
 All partitions in a batch of messages are read at once. The kernels return groups of record batches
-with their records, and the number of each record's batch and each batch's partition. So the facts
-of a partition and of a batch are copied to records by number. Only batches that the kernels refuse
-become Python objects, and their rows are put at their place between the others.
+with their records. They also return the batch number of each record and the partition number of
+each batch. These numbers are used to copy the facts of partitions and batches to records. Only
+batches that the kernels refuse become Python objects. Their rows are put in the right places among
+the others.
 
-A row is a record, with the facts of its batch. Two other kinds of row have no offset: a batch
-without records (compaction leaves such batches) with its facts, and bytes that are not a record
-batch, with the reason in ``error``. If a full Fetch response cuts off its last batch, the beginning
-of that batch is a row of the second kind too.
+A row is a record with the facts of its batch. Two other kinds of rows have no offset. One is a
+batch without records (compaction leaves such batches), with its facts. The other is bytes that are
+not a record batch, with the reason in ``error``. If a full Fetch response cuts off its last batch,
+the beginning of that batch is also a row of the second kind.
 
-The records of a batch share two dozen columns. Copying these into every row takes longer than
-decoding the records, and a reader of the rows would look for runs of equal rows again. So the rows
-stay in runs.
+The records of a batch have the same values in two dozen columns. Copying these values into every
+row takes longer than decoding the records, and a reader of the rows would have to search for runs
+of equal rows. The rows are therefore kept in runs.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class RunRows:
 
     @classmethod
     def joined(cls, rows: Sequence[RunRows]) -> RunRows:
-        """Return several rows as one; all have the same columns."""
+        """Return several objects with rows as one; all have the same columns."""
         return cls(
             rows[0].schema,
             pa.concat_batches([row.own for row in rows]),
@@ -106,7 +107,7 @@ class RunRows:
 
 
 Rows: TypeAlias = pa.RecordBatch | RunRows
-"""Rows of a table."""
+"""Rows of a table, as a batch or in runs."""
 
 
 def cut_rows(row_batches: Iterable[Rows], most_rows: int, most_bytes: int) -> Iterator[Rows]:
@@ -129,10 +130,10 @@ def with_columns(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
 
 
 OF_PARTITION = RECORDS.names[RECORDS.names.index("offset") :]
-"""The columns of the records table that the bytes of a partition decide, in order."""
+"""The columns of the records table that depend only on the bytes of a partition, in order."""
 PARTIAL_BATCH = "partial batch"
 WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, credentials among it"
-# The weight of a row itself, without its key, value and record headers.
+# The weight of a row without its key, value and record headers.
 _ROW_BYTES = 100
 
 
@@ -203,10 +204,10 @@ _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
 _OWN = pa.schema([RECORDS.field(name) for name in _OF_RECORD])
 _SHARED = pa.schema([column for column in RECORDS if column.name not in _OF_RECORD])
-# At most this many rows are returned at once, and this many bytes of shared columns: a topic may
-# have 32 KiB.
+# At most this many rows are returned at once, and at most this many bytes of shared columns: a
+# topic name may have 32 KiB.
 _ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
-# At most this many rows, and this many bytes of them, are held as objects.
+# At most this many rows, and at most this many bytes of rows, are held as objects.
 _OBJECTS, _OBJECT_BYTES = 10_000, 1 << 24
 _NO_TEXT = pa.array(["", uuid_text(ZERO_UUID)])
 
@@ -228,12 +229,12 @@ def record_runs(
     hints: SizeHints | None = None,
     inflation: Inflation = INFLATION,
 ) -> Iterator[RunRows]:
-    """Yield the rows of the records table that message rows carry, in their order.
+    """Yield the rows of the records table that are in rows of messages, in their order.
 
-    ``names`` are the names of topics by id, for versions that carry only ids. ``hints`` come from
-    earlier calls and save memory; the cuts between batches of rows may depend on them. A batch has
-    about as many bytes as a cache holds, or those of one record batch. ``inflation`` limits the
-    inflated size of each record batch.
+    ``names`` has the names of topics by id, for versions that have only ids. ``hints`` come from
+    earlier calls and save memory. The cuts between batches of rows may depend on them. A batch has
+    about as many bytes as a cache holds, or the bytes of a single record batch. ``inflation``
+    limits the inflated size of each record batch.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
     partitions, topic = _elements(pc.struct_field(topics, where.partitions))
@@ -275,7 +276,7 @@ def _elements(lists: pa.ListArray) -> tuple[pa.StructArray, Words]:
 
 
 def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
-    # A version has either the name or the id; the other is "" or the zero uuid.
+    # A version has either the name or the id. The other one is "" or the zero uuid.
     if field_name is None:
         return pa.nulls(len(topics), pa.string())
     text = pc.struct_field(topics, field_name)
@@ -283,7 +284,7 @@ def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
 
 
 def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
-    """Return where the bytes of each row begin and end; a null is empty."""
+    """Return where the bytes of each row begin and end; null counts as empty."""
     rows = len(records)
     if not rows:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -296,7 +297,7 @@ def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
 
 
 class _Carrier(NamedTuple):
-    """A column of the messages or partitions that carried pieces, and the row of each piece."""
+    """A column of the messages or partitions that had the pieces, and the row of each piece."""
 
     column: pa.Array
     rows: Words
@@ -304,7 +305,7 @@ class _Carrier(NamedTuple):
 
 @dataclass(frozen=True)
 class _Pieces:
-    """The record bytes of partitions, with the columns of what carried them."""
+    """The record bytes of partitions, with the columns of the messages around them."""
 
     data: Words
     starts: Words
@@ -314,7 +315,7 @@ class _Pieces:
 
     @cached_property
     def most_rows(self) -> int:
-        """The most rows that are returned at once."""
+        """The maximum number of rows that are returned at once."""
         texts = [
             carrier.column for carrier in self.carriers if pa.types.is_string(carrier.column.type)
         ]
@@ -328,7 +329,7 @@ class _Pieces:
 
 @dataclass(slots=True)
 class _Objects:
-    """Rows that were read into objects, each with the number of its batch in the group."""
+    """Rows that were read as objects, each with the number of its batch in the group."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
@@ -349,7 +350,7 @@ class _Objects:
 
 
 def _group_rows(pieces: _Pieces, group: PieceGroup) -> Iterator[RunRows]:
-    """Yield the rows of a group in bounded parts; refused batches are read into objects."""
+    """Yield the rows of a group in parts of limited size; refused batches are read as objects."""
     first, objects = 0, _Objects()
     for refused in group.refused():
         batch = refused.batch
@@ -376,12 +377,13 @@ def _refused_rows(pieces: _Pieces, refused: RefusedPiece) -> Iterator[tuple[tupl
 def _merged(
     pieces: _Pieces, group: PieceGroup, part: slice, objects: _Objects
 ) -> Iterator[RunRows]:
-    """Yield the rows of a part of the group's batches, each in its place."""
+    """Yield the rows of a part of the group's batches, in order."""
     counts = group.batches["rows"]
     begin = int(counts[: part.start].sum())
     records = group.records.slice(begin, int(counts[part].sum()))
     batches = group.batches[part]
-    # A fact is a batch of the part; after those come the rows that were read into objects.
+    # Facts are first those of the part's batches, and then those of the rows that were read as
+    # objects.
     fact = np.repeat(np.arange(len(batches)), counts[part])
     columns = {name: records[name] for name in _OF_RECORD}
     facts = {name: _facts(pieces, batches, name) for name in _FACTS}
@@ -403,7 +405,7 @@ def _merged(
 
 
 def changes(numbers: Words) -> Words:
-    """Return the places where a number differs from the one before, and the first place."""
+    """Return the places at which a number differs from the one before, and the first place."""
     is_first = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)
@@ -429,7 +431,7 @@ def _spread(
     fact: Words,
     of_piece: Words,
 ) -> Iterator[RunRows]:
-    """Yield the rows, some at a time; ``fact`` is the number of each row's shared facts."""
+    """Yield the rows in several steps; ``fact`` is the number of each row's shared facts."""
     own = pa.RecordBatch.from_arrays([columns[name] for name in _OF_RECORD], schema=_OWN)
     for start in range(0, len(fact), pieces.most_rows):
         of_rows = fact[start : start + pieces.most_rows]

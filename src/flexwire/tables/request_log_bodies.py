@@ -1,13 +1,13 @@
-"""The bodies of request logs, decoded in columns, or as objects if columns refuse them.
+"""The bodies of request logs, decoded in columns, or as objects if columns cannot hold them.
 
-A broker writes a body in the form of Kafka's JSON converters, with the names of its release. It
-replaces records with their size, and leaves some fields out. A field that is left out becomes null,
-or an empty array, and is counted. A body that does not fit its spec is dropped, and the reason is
-kept.
+A broker writes a body in the form of Kafka's JSON converters, with the field names of its release.
+It replaces records by their size, and leaves some fields out. A field that was left out becomes
+null or an empty array, and is counted. A body that does not fit its spec is dropped, and the reason
+is kept.
 
-Arrow's reader is given the fields of one version. It refuses unknown names, wrong types, numbers
-out of range, and missing fields. In these cases all bodies that were read together are read again
-as objects, which also make the error texts.
+Arrow's JSON reader is given the fields of one version. It refuses unknown names, wrong types,
+numbers out of range, and missing fields. In these cases all bodies that were read together are read
+again as objects. This also produces the error texts.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ if TYPE_CHECKING:
 
 
 SIZE_SUFFIX: Final = "SizeInBytes"
-"""A broker appends this to the name of a field of records, and writes the size instead."""
+"""A broker appends this to the name of a field with records, and writes the size instead."""
 
 _RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS}
 
 MOST_STRUCTURES: Final = 1 << 17
 """A body may have at most this many structures: one for each 128 bytes of the longest line."""
 MOST_VALUES: Final = 3 << 19
-"""A body may have at most this many values. The values of 100,000 partitions are fewer, and more
-hardly fit into a line.
+"""A body may have at most this many values. The values of 100,000 partitions are fewer than this,
+and more hardly fit into a line.
 """
-# Bodies with this many structures become objects at once; a structure takes about 1 kB.
+# Bodies with at most this many structures become objects at once; a structure takes about 1 kB.
 _AT_ONCE: Final = 1 << 15
 
 _TOO_MANY: Final = (
@@ -84,11 +84,11 @@ _NOT_JSON: Final = "the body is not JSON"
 
 @dataclass(slots=True)
 class LoggedBody:
-    """A body, or the reason why there is none.
+    """A body, or the reason why it could not be read.
 
-    ``sizes`` are those of its partitions' records, in order. A size is None if the records are
-    null, or if the broker writes no size. ``left_out`` is the number of mandatory fields of this
-    version that the broker left out.
+    ``sizes`` has the sizes of the records of its partitions, in order. A size is None if the
+    records are null, or if the broker writes no size. ``left_out`` is the number of mandatory
+    fields of this version that the broker left out.
     """
 
     message: Message | None = None
@@ -101,14 +101,14 @@ class LoggedBody:
 def read_body(
     text: bytes, message_class: type[Message], version: int, *, show_credentials: bool
 ) -> LoggedBody:
-    """Read the body of a line."""
+    """Read the body that a line contains."""
     if is_too_large(text):
         return LoggedBody(error=_TOO_MANY)
     body = LoggedBody()
     try:
         _read(body, msgspec.json.decode(text), message_class, version)
     except (CodecError, UnknownMessageError) as error:
-        # An error may quote the body.
+        # The text of an error may quote the body.
         is_quiet = carries_credentials(message_class.entry.name) and not show_credentials
         return LoggedBody(error=_UNFIT if is_quiet else str(error))
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -119,7 +119,7 @@ def read_body(
 
 
 def is_too_large(text: bytes) -> bool:
-    """Return whether a body may exceed the limits; an empty structure takes three bytes, and a row.
+    """Return whether a body may exceed the limits: an empty structure takes three bytes of text.
 
     >>> is_too_large(b"[" + b"{}," * 100_000 + b"]"), is_too_large(b"[" + b"{}," * 200_000 + b"]")
     (False, True)
@@ -128,7 +128,7 @@ def is_too_large(text: bytes) -> bool:
 
 
 def structures(text: bytes) -> int:
-    """Return an upper bound of a body's structures; braces in strings count too."""
+    """Return an upper bound of a body's number of structures; braces in strings count too."""
     return text.count(b"{")
 
 
@@ -143,7 +143,7 @@ def _read(body: LoggedBody, obj: Any, message_class: type[Message], version: int
 
 
 def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
-    """Return a structure's JSON form, with the missing fields filled in."""
+    """Return the JSON form of a structure, with its missing fields filled in."""
     if not isinstance(obj, dict):
         return obj
     old = names.get(schema.name, {})
@@ -171,7 +171,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
 
 
 def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
-    """Remove the size of a field's records from a structure; return False if there is none."""
+    """Remove the size of a field's records from a structure; return False if it has no size."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
         size = filled.pop(sized)
@@ -180,7 +180,8 @@ def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody
         return True
     if kind in _RECORDS and not filled.get(name):
         # A broker never writes the bytes of records. For some messages (ShareFetch) it writes an
-        # empty text instead, and no size. Then no records and many records look alike.
+        # empty text instead, without a size. In that case, having no records and having many
+        # records looks the same.
         body.sizes.append(None)
     return False
 
@@ -212,7 +213,7 @@ def rows_by_objects(
 
 
 def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
-    """Cut bodies into parts that become objects at once."""
+    """Divide bodies into parts that become objects at the same time."""
     start = weights = 0
     for at, text in enumerate(texts):
         weight = 0 if text is None else structures(text)
@@ -249,7 +250,7 @@ def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructA
     try:
         return _sized_column(name, version, bodies)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-        # A number is out of range. Reading each body alone shows which body has it.
+        # A number is out of range. Reading each body separately shows which body has it.
         for body in bodies:
             try:
                 _sized_column(name, version, [body])
@@ -272,9 +273,9 @@ def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.S
     return columns.column(0)
 
 
-# Fewer bodies take longer in columns than as objects.
+# Reading fewer bodies takes longer in columns than as objects.
 _FEWEST: Final = 4
-# The base64url form of a uuid, without padding.
+# The form of a uuid in base64url, without padding.
 _UUID: Final = "^[A-Za-z0-9_-]{22}$"
 
 
@@ -297,7 +298,7 @@ def body_rows(
 
 
 def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyRows:
-    """Return the columns for bodies of a version that no release has."""
+    """Return the columns for bodies of a version that exists in no release."""
     count = len(texts)
     outcomes: dict[str, list[Any]] = {
         "body_version": [None] * count,
@@ -311,7 +312,7 @@ def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyR
 
 @dataclass(frozen=True, slots=True)
 class _BodyPlan:
-    """The JSON schema of bodies of a version, with the names of a release."""
+    """The JSON schema of the bodies of a version, with the names of a release."""
 
     name: str
     version: int
@@ -338,7 +339,7 @@ def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
     plans = []
     former = message_class.definition.served.former_names(version)
     for names in ({}, former) if former else ({},):
-        # The names of that release, by today's names.
+        # Maps today's names to the names of that release.
         turned = {
             struct: {new: old for old, new in pairs.items()} for struct, pairs in names.items()
         }
@@ -364,7 +365,7 @@ def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.Struct
             and wire_field.nullable
             and wire_field.default is not None
         ):
-            # A null field and a missing field would look alike.
+            # A field that is null and a field that is missing would look the same.
             return None
         inner = _json_type(wire_field.type, kind.field(wire_field.attribute).type, names)
         if inner is None:
@@ -385,11 +386,11 @@ def _json_type(wire: Type, kind: pa.DataType, names: Names) -> pa.DataType | Non
 
 
 class _RefusedError(Exception):
-    """Columns cannot read a body, and do not know which one."""
+    """Columns cannot hold one of the bodies, and it is unknown which one."""
 
 
 def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:
-    """Return the columns; None if columns cannot read a body."""
+    """Return the columns, or None if columns cannot hold a body."""
     data = b"\n".join(texts)
     if data.count(b"\n") != len(texts) - 1:
         return None
@@ -418,7 +419,7 @@ def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] 
 def _struct(
     schema: Schema, columns: Sequence[pa.Array], kind: pa.StructType, count: int, nulls: Any
 ) -> pa.StructArray:
-    """Return a structure's column in the table's form, from the columns of its JSON.
+    """Return the column of a structure in the table's form, made from the columns of its JSON.
 
     ``nulls`` marks null structures, whose fields are not missing.
     """
@@ -474,7 +475,7 @@ def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
-    """Return a tagged field; JSON leaves it out if it has its default."""
+    """Return a tagged field, which JSON leaves out if its value is the default."""
     if not column.null_count or wire_field.default is None:
         return _value(wire_field.type, column, kind)
     wire = (
@@ -494,7 +495,7 @@ def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) 
 
 
 def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
-    """Return a column with the field's default in the missing rows."""
+    """Return a column that has the field's default in the rows where it is missing."""
     if isinstance(wire_field.type, Schema | NullableStruct):
         raise _RefusedError
     if not isinstance(wire_field.type, ArrayType):
@@ -504,7 +505,7 @@ def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) ->
         return column
     if column.null_count > missing.true_count:
         raise _RefusedError
-    # A missing array has no elements, so its offsets are those of an empty one.
+    # A missing array has no elements, so it has the offsets of an empty one.
     layout = 0, column.offset, [column.values]
     return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *layout)
 

@@ -1,9 +1,9 @@
 """Bodies in the text form of Kafka 2.7 and earlier, converted to the JSON of later releases.
 
-``{group_id=readers,topics=[{name=orders,partitions=[{…}]}],_tagged_fields={}}``
-The fields are those of the version, in the order of the wire. Strings are not quoted. If a string
-contains a character that separates fields, the text is ambiguous, and the body is dropped. The text
-does not contain bytes, so these are left out. For records it contains the size.
+``{group_id=readers,topics=[{name=orders,partitions=[{…}]}],_tagged_fields={}}`` The fields are
+those of the version, in the order of the protocol. Strings are not quoted. If a string contains a
+character that separates fields, the text is ambiguous, and the body is dropped. The text does not
+contain bytes, so these are left out. For records it contains their size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 def body_of_text(text: str, name: str, version: int) -> bytes | None:
-    """Return the JSON of a body; None if the text may not be of this version, or is too large.
+    """Return the JSON of a body, or None if the text may be of another version or is too large.
 
     >>> body_of_text("{group_id=g,generation_id=1,member_id=m}", "HeartbeatRequest", 0)
     b'{"groupId":"g","generationId":1,"memberId":"m"}'
@@ -61,7 +61,7 @@ class _UnsureError(Exception):
 @per_catalog
 @lru_cache(maxsize=4096)
 def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the names that a field may have in text, by structure and JSON name."""
+    """Return the names that a field may have in the text, by structure and JSON name."""
     definition = message(name).definition
     former = definition.served.former_names(version)
     names: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -88,7 +88,7 @@ def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 class _TextReader:
-    """Reads a text from the front."""
+    """Reads a text from its beginning."""
 
     def __init__(self, text: str, names: dict[tuple[str, str], tuple[str, ...]]) -> None:
         self._text = text
@@ -124,7 +124,7 @@ class _TextReader:
         return is_next
 
     def _name(self, schema: Schema, name: str) -> None:
-        """Read a field's name: one of its own, or an older one that no other field has."""
+        """Read the name of a field: its current name, or an older name that no other field has."""
         matched = _ANY_NAME.match(self._text, self.at)
         if matched is None:
             raise _UnsureError
@@ -135,7 +135,7 @@ class _TextReader:
         self.at = matched.end()
 
     def _tagged(self, schema: Schema, values: dict[str, Any]) -> None:
-        """Read tagged fields, which are named by their tags."""
+        """Read tagged fields, which the text names by their tags."""
         tagged = {field.tag: field for field in schema.fields if field.presence is Presence.TAGGED}
         is_first = True
         while not self._takes("}"):
@@ -178,7 +178,7 @@ class _TextReader:
             return _TRUTH[text]
         if isinstance(kind, Integer) and _INTEGER.fullmatch(text):
             return int(text)
-        # In these releases only quotas have doubles.
+        # In these releases, doubles occur only in quotas.
         if isinstance(kind, Boolean | Integer | Float64 | Bytes):
             raise _UnsureError
         return text

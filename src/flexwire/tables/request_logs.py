@@ -1,11 +1,11 @@
 """Lines of request logs as rows of all tables, as if their frames had been captured.
 
 A line holds a request and, usually, its response. It lacks the sizes of frames and the bytes of
-records, so ``size`` is null and the table ``records`` stays empty. A broker forwards some requests
-to the controller for a client. Forwarded requests are rows of a table of their own.
+records. Therefore ``size`` is null, and the table ``records`` stays empty. A broker forwards some
+requests of clients to the controller. Forwarded requests are rows of a separate table.
 
-Anybody can write a log, with any number of names. The names that are kept do not depend on how the
-lines are cut into tasks: they are the first in alphabetical order.
+Anybody can write a log, with any number of names in it. Only the first names in alphabetical order
+are kept, so that the result does not depend on how the lines are divided among tasks.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
 MOST_LISTENERS: Final = 1_000
 """At most this many listeners are counted separately; a cluster has a handful."""
 LONGEST_NAME: Final = 200
-"""A longer name is cut to this many characters."""
+"""Longer names are cut to this many characters."""
 
 Listener: TypeAlias = tuple[str | None, str | None]
-"""A listener's name and its security protocol; None if the line does not have them."""
+"""The name and the security protocol of a listener, or None if a line lacks them."""
 
 
 @dataclass(slots=True)
 class ListenerCounts:
-    """Requests by listener, and among them the fetches of replicas.
+    """The number of requests by listener, and the number of replica fetches among them.
 
-    ``beyond`` counts the requests to listeners beyond the limit.
+    ``beyond`` counts the requests to further listeners.
     """
 
     requests: Counter[Listener] = field(default_factory=Counter)
@@ -71,7 +71,7 @@ class ListenerCounts:
         self._prune()
 
     def add_replicas(self, listener: Listener, fetches: int) -> None:
-        """Count fetches of replicas, among requests that were already counted."""
+        """Count fetches of replicas, which were already counted as requests."""
         name = _shortened(listener)
         if name in self.requests:
             self.replicas[name] += fetches
@@ -107,14 +107,14 @@ def _order(listener: Listener) -> tuple[tuple[bool, str], ...]:
 
 FORWARDED: Final = "forwarded_requests"
 HEADER_ONLY: Final = "header"
-"""The outcome if a line gives only the header."""
+"""The outcome for a line that has only the header."""
 
 _REQUEST, _RESPONSE = "request", "response"
 _NO_API: Final = "no Kafka release in the catalog has this api key"
-# The low bits of a ``frame_index`` are the line's offset in its file; the rest is the file's
+# The low bits of a ``frame_index`` are the line's offset in its file; the other bits are the file's
 # number.
 _OFFSET_BITS: Final = 40
-# The response to an unsupported version of ApiVersions is always of version 0: it says
+# The response to an unsupported version of ApiVersions is always of version 0, with the error
 # UNSUPPORTED_VERSION (KIP-511).
 _FALLBACK: Final = b'{"errorCode":35,'
 _TEXT_FALLBACK: Final = b"{error_code=35,"
@@ -128,12 +128,12 @@ LOGGED: Final = pa.schema(
         *((name, pa.int64()) for name in ("first_us", "last_us", "requests", "responses")),
     ]
 )
-"""The facts in lines about connections: one or more rows for each connection."""
+"""The facts about connections in lines: one or more rows for each connection."""
 
 
 @dataclass(slots=True)
 class RequestLogCounts:
-    """Counts of lines, beside their rows.
+    """The numbers of lines of each kind.
 
     ``listeners`` counts requests by listener and security protocol.
     """
@@ -155,19 +155,19 @@ class RequestLogCounts:
 
 
 class FileItem(NamedTuple):
-    """The content of a line, with the file that holds the line."""
+    """The content of a line, with the file that it is from."""
 
     file: RequestLogFile
     item: LoggedRequest | RefusedRequest
 
     @property
     def number(self) -> int:
-        """A number that no other line has; a later line of a file has a greater one."""
+        """A number that no other line has, and that increases within a file."""
         return self.file.number << _OFFSET_BITS | max(0, self.item.offset)
 
 
 class LoggedIds(NamedTuple):
-    """The client id and the client instance id of a connection, as its lines give them."""
+    """The client id and the client instance id of a connection, as found in its lines."""
 
     client_id: str | None = None
     client_instance_id: str | None = None
@@ -179,8 +179,8 @@ NO_IDS: Final = LoggedIds()
 class RequestLogRows:
     """Builds the rows of lines, batch after batch.
 
-    A client may give its ids once on a connection (KIP-1313). A line without an id uses the id of
-    its connection in ``ids``.
+    A client may send its ids once on a connection (KIP-1313). A line without an id gets the id of
+    its connection from ``ids``.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class RequestLogRows:
         counts.forwarded += len(forwarded)
         counts.refused += len(refused)
         for _, item in (*own, *forwarded):
-            assert isinstance(item, LoggedRequest)  # noqa: S101 - see `of`
+            assert isinstance(item, LoggedRequest)  # noqa: S101 - `of` makes sure of this
             counts.cut += item.error is not None
             counts.text += item.is_text and item.request is None
             counts.deprecated += item.header.request_api_version_deprecated
@@ -256,9 +256,9 @@ class JsonBody(NamedTuple):
 
 
 def logged_body(item: LoggedRequest, name: str | None, *, is_request: bool) -> JsonBody | None:
-    """Return the body of a request or of its response; None if the line has none.
+    """Return the body of a request or of its response, or None if the line has none.
 
-    ``name`` is that of the request, by `name_of`.
+    ``name`` is the name of the request, as `name_of` returns it.
     """
     text = item.request if is_request else item.response
     if text is None or name is None:
@@ -273,7 +273,7 @@ def logged_body(item: LoggedRequest, name: str | None, *, is_request: bool) -> J
 
 
 class _RequestColumns:
-    """Lines of requests that were not forwarded, as columns."""
+    """The lines of requests that were not forwarded, as columns."""
 
     def __init__(self, lines: Sequence[FileItem], ids: Mapping[str, LoggedIds]) -> None:
         items: list[Any] = [line.item for line in lines]
@@ -331,7 +331,7 @@ class _RequestColumns:
         return {key: np.array(places) for key, places in places_of.items()}
 
     def facts(self, rows: Array, *, is_request: bool) -> dict[str, pa.Array]:
-        """Return the columns that rows of all tables take from their lines."""
+        """Return the columns of all tables that come from the lines."""
         everything = len(rows) == len(self)
         taken = pa.array(rows)
         facts = {
@@ -376,9 +376,9 @@ class _RequestColumns:
 
 
 def complete_request(item: LoggedRequest) -> None:
-    """Make JSON of bodies in text, if the text is unambiguous; take the client's software and id.
+    """Convert bodies in text form to JSON if possible, and read the client's software and id.
 
-    The id is that of the client instance.
+    The id is the client instance id.
     """
     _read_text(item)
     _read_software(item)
@@ -405,11 +405,11 @@ _SOFTWARE: Final = msgspec.json.Decoder(_Software)
 
 
 def _read_software(item: LoggedRequest) -> None:
-    """Take the client's software from the request that names it, as the broker does."""
+    """Read the client's software from the request that names it, as a broker does."""
     if item.header.request_api_key != api_key_of(NEGOTIATES):
         return
     if item.software_name is None and item.request is not None:
-        # A body that does not fit is reported when it is read.
+        # If a body is not valid, this is reported when the body is read.
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
             software = _SOFTWARE.decode(item.request)
             item.software_name = software.client_software_name or None
@@ -417,14 +417,14 @@ def _read_software(item: LoggedRequest) -> None:
 
 
 def _read_instance(item: LoggedRequest) -> None:
-    """Use the client instance id of a line: from its header, its request or its response."""
+    """Read the client instance id of a line from its header, its request or its response."""
     key, version = item.header.request_api_key, item.header.request_api_version
     name = name_of(key, version) or ""
     bodies = {name: item.request, f"{name.removesuffix('Request')}Response": item.response}
     texts = [item.header.client_instance_id]
     for message_name, body in bodies.items():
         if body is not None and (field_name := _instance_name(message_name)) is not None:
-            # A body that does not fit is reported when it is read.
+            # If a body is not valid, this is reported when the body is read.
             with suppress(msgspec.MsgspecError, ValueError, RecursionError):
                 texts.append(msgspec.json.decode(body, type=dict[str, Any]).get(field_name))
     item.client_instance_id = next(filter(None, map(_instance, texts)), None)
@@ -433,7 +433,7 @@ def _read_instance(item: LoggedRequest) -> None:
 @per_catalog
 @lru_cache(maxsize=4096)
 def _instance_name(message_name: str) -> str | None:
-    """Return the JSON name of a message's client instance id; None without one."""
+    """Return the JSON name of a message's client instance id, or None if it has none."""
     if message_name not in catalog().names():
         return None
     specs = catalog().entry(message_name).all_specs()
@@ -444,7 +444,7 @@ def _instance_name(message_name: str) -> str | None:
 def _instance(text: object) -> str | None:
     """Return an id in Kafka's text form.
 
-    None for the zero uuid, and for values that are not a uuid.
+    The result is None for the zero uuid, and for values that are not a uuid.
     """
     if not isinstance(text, str):
         return None
@@ -462,7 +462,7 @@ def _of_text(text: bytes | None, name: str, version: int) -> bytes | None:
 @per_catalog
 @lru_cache(maxsize=4096)
 def name_of(api_key: int, version: int) -> str | None:
-    """Return the name of the request with an api key; None if no release has the key."""
+    """Return the name of the request with an api key, or None if no release has this key."""
     return request_name(api_key, version) if request_entries(api_key) else None
 
 
@@ -488,7 +488,7 @@ def _message_rows(
 
 
 def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.RecordBatch:
-    """Return the results of bodies; each item has the rows of some bodies, and their columns."""
+    """Return the results for bodies; each item has the rows of some bodies, and their columns."""
     batches = [
         _filled({"row": pa.array(rows, pa.int32()), **columns}, len(rows), BODY_OUTCOMES)
         for rows, columns in bodies
@@ -499,7 +499,7 @@ def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.Re
 def _frame_rows(
     facts: dict[str, pa.Array], bodies: Sequence[tuple[Array, dict[str, pa.Array]]]
 ) -> pa.RecordBatch:
-    """Return the rows of the table of frames; lines supply the columns of `PAIRED` they have."""
+    """Return the rows of the table of frames, from the columns of `PAIRED` that lines have."""
     count = len(facts["time"])
     no_api = facts["message"].is_null()
     columns = {
@@ -512,7 +512,7 @@ def _frame_rows(
 
 
 def _filled(columns: dict[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of ``schema``; columns that are missing are null."""
+    """Return a batch of ``schema``; columns that are missing become null."""
     arrays = [
         columns[column.name] if column.name in columns else pa.nulls(count, column.type)
         for column in schema
@@ -524,7 +524,7 @@ def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
     rows = []
     for line in lines:
         item = line.item
-        assert isinstance(item, LoggedRequest)  # noqa: S101 - see `RequestLogRows.of`
+        assert isinstance(item, LoggedRequest)  # noqa: S101 - `RequestLogRows.of` makes sure of this
         header = item.header
         name = name_of(header.request_api_key, header.request_api_version)
         rows.append(
@@ -551,11 +551,11 @@ def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
 def _refused(
     lines: Sequence[FileItem], ids: Mapping[str, LoggedIds]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Return rows of frames that a broker refused to read, and of the connections it closed."""
+    """Yield rows of frames that a broker refused to read, and of the connections that it closed."""
     frames, connections = [], []
     for line in lines:
         item = line.item
-        assert isinstance(item, RefusedRequest)  # noqa: S101 - see `RequestLogRows.of`
+        assert isinstance(item, RefusedRequest)  # noqa: S101 - `RequestLogRows.of` makes sure of this
         name = name_of(item.api_key, item.api_version)
         shared = {
             "connection": item.ends.name,

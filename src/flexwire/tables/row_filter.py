@@ -1,6 +1,7 @@
-"""The choice of rows: of which tables, and of which frames.
+"""A choice of rows: of which tables, and of which frames.
 
-Rows that are not chosen are left out before they are decoded, if the frame's header decides it.
+If the header of a frame is enough to decide, rows that are not chosen are left out before they are
+decoded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CARRY_RECORDS: Final = frozenset(field.message for field in RECORDS_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A filter of rows of frames.
+    """A filter for rows that come from frames.
 
     Attributes:
         table: `FRAMES`, `MESSAGES` or `RECORDS`; None for all three.
@@ -44,15 +45,18 @@ class RowFilter:
     before_us: int | None = None
 
     def gives(self, table: str) -> bool:
-        """Return whether rows of a table are chosen: `FRAMES`, `MESSAGES` or `RECORDS`."""
+        """Return whether rows of a table are wanted: of `FRAMES`, `MESSAGES` or `RECORDS`."""
         return self.table is None or self.table == table
 
     def reads(self, message: str) -> bool:
-        """Return whether bodies of a message must be decoded; frames need their outcomes."""
+        """Return whether bodies of a message must be decoded.
+
+        The rows of frames need their outcomes.
+        """
         return self.table != RECORDS or message in _CARRY_RECORDS
 
     def frames(self, paired: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the chosen frames among paired frames."""
+        """Return those of the paired frames that are wanted."""
         masks = []
         for name, values in (("message", self.messages), ("client_id", self.client_ids)):
             if values is not None:
@@ -69,7 +73,7 @@ class RowFilter:
         return paired.filter(masks[0])
 
     def records(self, rows: Rows) -> Rows:
-        """Return the chosen rows among rows of records."""
+        """Return those rows of records that are wanted."""
         if self.topics is None:
             return rows
         topics = pa.array(sorted(self.topics), pa.string())
@@ -84,4 +88,4 @@ class RowFilter:
 
 
 EVERYTHING: Final = RowFilter()
-"""All rows of all tables."""
+"""The filter that keeps all rows of all tables."""

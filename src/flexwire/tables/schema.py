@@ -1,7 +1,7 @@
 """The tables of an analysis: every column with its type and meaning.
 
-The types are Spark's own (`flexwire.columnar.record_columns`). In Parquet every column may be null.
-``docs/tables.md`` is generated from this file.
+The types are those of Spark (`flexwire.columnar.record_columns`). In Parquet every column may be
+null. ``docs/tables.md`` is generated from this file.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from flexwire.facts.answers import Kind
 
 
-# The ending of a field of records if only its size is kept.
+# The suffix of the name of a records field of which only the size is kept.
 SIZE_SUFFIX = "_size"
 _PATHS = tuple(dict.fromkeys(field.path for field in RECORDS_FIELDS))
 
 
 def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
-    """Return the type of a message's column with an int64 in place of record bytes.
+    """Return the type of a message's column with int64 sizes in place of record bytes.
 
     The field ``records`` becomes ``records_size``; a message without records keeps its type.
     """
@@ -45,8 +45,8 @@ def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
 def without_record_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a message's table with sizes in place of record bytes.
 
-    A size is null if the field is null, and if the bytes are withheld, because their size is
-    unknown. Other columns are not copied.
+    A size is null if the field is null. It is also null if the bytes are left out, because their
+    size is unknown. Other columns are not copied.
     """
     at = rows.schema.get_field_index("body")
     body = rows.column(at)
@@ -58,10 +58,10 @@ def without_record_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def with_sizes(rows: pa.RecordBatch, sizes: Sequence[int | None]) -> pa.RecordBatch:
-    """Return rows of a message's table with these sizes in place of record bytes, in their order.
+    """Return rows of a message's table with the given sizes in place of record bytes.
 
-    If the number of sizes differs from that of partitions, they cannot be assigned, and all are
-    null.
+    If the number of sizes differs from the number of partitions, the sizes cannot be assigned, and
+    all become null.
     """
     sized = without_record_bytes(rows)
     body = sized.column("body")
@@ -132,11 +132,11 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its meaning, and when it is null (empty: never).
+    """A column of a table: its meaning, and when it is null (empty text: never).
 
-    The report shows a column of an answer that has a ``heading``. ``kind`` is the kind of its
-    values; by default the type and the last word of the name decide it. ``is_about`` marks columns
-    that identify a row.
+    The report shows a column of an answer if it has a ``heading``. ``kind`` is the kind of its
+    values. By default it follows from the type and the last word of the name. ``is_about`` marks
+    columns that identify a row.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Column:
         return ShownColumn(self.name, self.heading, kind, self.is_about)
 
 
-# The kind of numbers by the last word of their name; other numbers are counts.
+# The kinds of numbers, by the last word of a column's name; other numbers are counts.
 _KINDS: dict[str, Kind] = {"us": "us", "bytes": "bytes", "share": "share"}
 
 
@@ -570,7 +570,7 @@ GROWN_TABLES = (
         TOPIC_NAMES,
     ),
 )
-"""The tables that only an appended analysis of captures has."""
+"""The tables that exist only if captures were appended."""
 
 REQUEST_LOG_TABLES = (
     Table(
@@ -580,7 +580,7 @@ REQUEST_LOG_TABLES = (
         FORWARDED,
     ),
 )  # fmt: skip
-"""The tables that only an analysis of request logs has."""
+"""The tables that exist only for an analysis of request logs."""
 
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""The places of groups, topics, error codes, records and throttle times in messages, by specs."""
+"""The places in messages where groups, topics, error codes, records and throttle times are."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _ENTITIES = {"groupId": "groups", "topicName": "topics"}
 KINDS = tuple(_ENTITIES.values())
-"""The kinds of `entity_paths`."""
+"""The kinds of names that `entity_paths` finds."""
 
 
 @per_catalog
 @cache
 def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Return the paths of columns that hold the name of one of `KINDS`, each with its kind.
+    """Return the paths of columns with a name of one of `KINDS`, each with its kind.
 
     >>> entity_paths("JoinGroupRequest")
     ((('group_id',), 'groups'),)
@@ -53,9 +53,10 @@ def fields_with_paths(
 
 @dataclass(frozen=True, slots=True)
 class RecordsField:
-    """The place of record bytes in a message: names of fields, outer before inner.
+    """The place of record bytes in a message: names of fields, from the outermost inwards.
 
-    ``topic_name`` and ``topic_id`` are next to the array of partitions; either may be missing.
+    ``topic_name`` and ``topic_id`` are in the same structure as the array of partitions. Either may
+    be missing.
     """
 
     message: str
@@ -74,8 +75,8 @@ class RecordsField:
 
 
 # The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
-# from any byte on, so its "unaligned records" are not record batches. They stay in its message
-# table.
+# that may begin at any byte, so its "unaligned records" are not record batches. They stay only in
+# the message's own table.
 RECORDS_FIELDS = (
     RecordsField(
         "ProduceRequest", "produce", "topic_data", "name", "topic_id", "partition_data", "index",
@@ -94,13 +95,14 @@ RECORDS_FIELDS = (
 CARRYING_RESPONSES: Final = tuple(
     field.message for field in RECORDS_FIELDS if field.message.endswith("Response")
 )
-"""The responses that carry records. A broker may wait for records before it sends them."""
+"""The responses that carry records. Before a broker sends one of these, it may wait for records."""
 
-# The message that holds the names of topics beside their ids.
+# The message that has the names of topics and their ids.
 TOPIC_NAMES_MESSAGE = "MetadataResponse"
 
 KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
-"""The names of topics that always have the same id, by id as text: Metadata does not list them."""
+"""The names of topics that always have the same id, by id as text. Metadata does not list these
+topics."""
 
 Path = tuple[str, ...]
 
@@ -109,8 +111,8 @@ Path = tuple[str, ...]
 class ErrorPlace:
     """The path of an error code in a message's body, and the topic that it refers to.
 
-    ``topic`` and ``topic_id`` are in the same structure, or in the nearest one around it. None if
-    there is none.
+    ``topic`` and ``topic_id`` are in the same structure as the code, or in the nearest one around
+    it. Each is None if it does not exist.
     """
 
     path: Path
@@ -121,7 +123,7 @@ class ErrorPlace:
 @per_catalog
 @cache
 def error_places(message: str) -> tuple[ErrorPlace, ...]:
-    """Return the places of error codes in a response, in any version; other messages have none.
+    """Return the places of error codes in a response, in any version; requests have none.
 
     >>> [".".join(one.path) for one in error_places("MetadataResponse")]
     ['topics.error_code', 'topics.partitions.error_code', 'error_code']
@@ -149,13 +151,13 @@ def _nearest(path: Path, places: dict[Path, Path]) -> Path | None:
 
 
 THROTTLE: Final = "throttle_time_ms"
-"""The field of a response with the throttle time in milliseconds; Kafka uses no other name."""
+"""The field of a response with the throttle time in milliseconds. Kafka always uses this name."""
 
 
 @per_catalog
 @cache
 def throttled_messages() -> tuple[str, ...]:
-    """Return the responses that have `THROTTLE` in some version, by name.
+    """Return the names of the responses that have `THROTTLE` in some version.
 
     >>> "FetchResponse" in throttled_messages(), "SaslHandshakeResponse" in throttled_messages()
     (True, False)

@@ -1,11 +1,12 @@
 """The tagged fields in a column of messages, counted by row.
 
 A known field counts if its value is not its default, because Kafka writes no defaults. Its size on
-the wire is unknown. An unknown field always counts, with its size unless it is withheld.
+the wire is unknown. An unknown field always counts. Its size counts too, unless the field is
+withheld.
 
 One pass over the columns of a batch is enough. Usually no row has a tagged field, or all rows have
-the same few. So a whole column is compared with its default, and rows are looked up only if a value
-differs. Rows of several versions are processed together, each by its own schema.
+the same few. A whole column is therefore compared with its default, and single rows are examined
+only if a value differs. Rows of several versions are processed together, each with its own schema.
 """
 
 from __future__ import annotations
@@ -42,25 +43,25 @@ TAGGED_FIELD_USES = pa.list_(
         ]
     )
 )
-"""The column of tagged fields: the path of the structure, tag, name, number of uses and bytes."""
+"""The column of tagged fields: the structure's path, tag, name, number of uses, and bytes."""
 
 
 def differs(values: pa.Array, field: Field, message_class: type[Message]) -> pa.BooleanArray:
-    """Return whether each value is present and differs from the default of a tagged field."""
+    """Return whether each value is present and differs from a tagged field's default."""
     if field.default is None:
         return values.is_valid()
     inner = struct_of(field.type)
     if pa.types.is_struct(values.type) and inner is not None:
         default = message_class.definition.classes[inner.name]()
         return pc.and_(values.is_valid(), pc.invert(_equals(values, inner, default)))
-    # The default of an array is an empty one.
+    # The default of an array is the empty array.
     is_array = pa.types.is_list(values.type)
     is_default = _is(values, () if is_array else in_column(field.default))
     return pc.and_(values.is_valid(), pc.invert(is_default))
 
 
 def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanArray:
-    """Return whether each structure equals an object, in the fields that the version has."""
+    """Return whether each structure equals an object in the fields that the version has."""
     same = values.is_valid()
     for name, field in schema.by_attribute.items():
         if field.presence is Presence.ABSENT:
@@ -76,7 +77,7 @@ def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanA
 
 
 def _is(values: pa.Array, value: Any) -> pa.BooleanArray:
-    """Return whether each value equals ``value``; an empty sequence means an empty array."""
+    """Return whether each value equals ``value``; an empty sequence stands for an empty array."""
     if value is None:
         return values.is_null()
     if pa.types.is_list(values.type):
@@ -96,15 +97,15 @@ def tagged_field_uses(
 ) -> pa.ListArray:
     """Return the uses of each message in a column, as a column of `TAGGED_FIELD_USES`.
 
-    ``versions`` has the version of each row, and ``layouts`` the class that reads each version. A
-    null has no uses.
+    ``versions`` has the version of each row, and ``layouts`` the class that reads each version.
+    Null has no uses.
     """
     walk = _ColumnWalk(versions, layouts)
     schemas = {
         version: message_class.definition.schema(version)
         for version, message_class in layouts.items()
     }
-    # Either all structures of a message have tag sections, or none has.
+    # Either all structures of a message have tag sections, or none of them has.
     structures = {
         version: _TaggedStructures(schema, layouts[version], "")
         for version, schema in schemas.items()
@@ -116,7 +117,7 @@ def tagged_field_uses(
 
 
 class _TaggedStructures(NamedTuple):
-    """The structures in a column for one version: their schema, class and path."""
+    """The structures in a column that are read with one version: their schema, class and path."""
 
     schema: Schema
     message_class: type[Message]
@@ -125,7 +126,7 @@ class _TaggedStructures(NamedTuple):
 
 @dataclass(frozen=True)
 class _Items:
-    """Adjacent values of a column; ``outer`` are the values whose lists hold them."""
+    """Adjacent values of a column; ``outer`` has the lists that contain them."""
 
     values: pa.Array
     outer: _Items | None
@@ -133,13 +134,13 @@ class _Items:
 
     @cached_property
     def rows(self) -> Words:
-        """The row of each value's message."""
+        """The row of the message of each value."""
         if self.outer is None or self.lengths is None:
             return np.arange(len(self.values))
         return np.repeat(self.outer.rows, self.lengths)
 
     def at(self, values: pa.Array) -> _Items:
-        """Return other values of the same rows, one for each."""
+        """Return other values for the same rows, one for each value here."""
         return _Items(values, self.outer, self.lengths)
 
     def elements(self) -> _Items:
@@ -150,7 +151,7 @@ class _Items:
 
 
 class _TaggedRows(NamedTuple):
-    """The uses of one tagged field, by ascending row; only an unknown field has ``sizes``."""
+    """The uses of one tagged field, by ascending row; only unknown fields have ``sizes``."""
 
     rows: Words
     path: str
@@ -161,7 +162,7 @@ class _TaggedRows(NamedTuple):
 
 
 class _ColumnWalk:
-    """Visits columns in their order, and keeps uses in the order of the objects."""
+    """Visits columns in order, and returns uses in the order that reading objects would have."""
 
     def __init__(self, versions: Words, layouts: Mapping[int, type[Message]]) -> None:
         self.versions = versions
@@ -169,7 +170,7 @@ class _ColumnWalk:
         self.uses: list[_TaggedRows] = []
 
     def structs(self, items: _Items, structures: dict[int, _TaggedStructures]) -> None:
-        """Count the tagged fields of structures, and of everything inside them."""
+        """Count the tagged fields of structures, and of everything that they contain."""
         if not len(items.values):
             return
         for number, name in enumerate(child.name for child in items.values.type):
@@ -219,7 +220,7 @@ class _ColumnWalk:
     ) -> None:
         counts = differs(values.values, field, where.message_class)
         if field.nullable and field.default is not None:
-            # If the structure is present, a null differs from the default.
+            # If the structure is present, a null value differs from the default.
             nulls = pc.and_(values.values.is_null(), items.values.is_valid())
             counts = pc.or_(counts, nulls)
         if not counts.true_count:
@@ -248,7 +249,7 @@ class _ColumnWalk:
             self._add_unknown(path, fields.rows[of], tags[of], np.where(shown, lengths, -1)[of])
 
     def _add_unknown(self, path: str, rows: Words, tags: Words, sizes: Words) -> None:
-        """Count fields by row and tag, in the order of a row's fields; -1 means no size."""
+        """Count fields by row and tag, in the order of a row's fields; -1 is an unknown size."""
         _, first, which = np.unique(
             rows << _TAG_BITS | tags, return_index=True, return_inverse=True
         )
@@ -263,7 +264,7 @@ class _ColumnWalk:
         self.uses.append(_TaggedRows(rows[first], path, tags[first], None, times, total_shown))
 
     def _of_versions(self, values: Words, rows: Words, versions: Sequence[int]) -> Words:
-        """Return the values whose message has one of the versions; ``rows`` has the row of each."""
+        """Return the values whose message has one of these versions; ``rows`` has their rows."""
         if len(versions) == self.count:
             return values
         return values[np.isin(self.versions[rows], versions)]
@@ -279,7 +280,7 @@ def _alike(
 ) -> list[list[int]]:
     """Group the versions in which a field has the same tag, name, path and default.
 
-    The default of a structure depends on all its fields.
+    The default of a structure depends on the defaults of all its fields.
     """
     groups: list[tuple[tuple[Any, ...], list[int]]] = []
     for version, field in fields.items():
@@ -309,7 +310,7 @@ def _to_arrow(uses_by_field: Sequence[_TaggedRows], rows: int) -> pa.ListArray:
         uses = pa.array([], _USE)
     else:
         owners = np.concatenate([use.rows for use in uses_by_field])
-        # The uses of a row keep the order of the pass.
+        # The uses of a row stay in the order in which they were found.
         order = pa.array(np.argsort(owners, kind="stable"))
         np.cumsum(np.bincount(owners, minlength=rows), out=offsets[1:])
         each = np.repeat(np.arange(len(uses_by_field)), [len(use.rows) for use in uses_by_field])

@@ -1,9 +1,10 @@
 """Records of internal topics in columns: their types, and the messages that they hold.
 
-A key or value begins with an int16, and a frame with three varints. These are read for all rows at
-once. Then the kernels decode all rows of a message, each with its version.
-`flexwire.protocol.internal_topics` reads the remaining rows one by one, and words all errors: rows
-that the kernels refuse, layouts of older releases, and unknown or damaged rows.
+A key or value begins with an int16, or with three varints if it is in a frame. These numbers are
+read for all rows at once. Then the kernels decode all rows of a message, each row with its own
+version. `flexwire.protocol.internal_topics` reads the remaining rows one by one: rows that the
+kernels refuse, layouts of older releases, and unknown or damaged rows. It also writes all error
+texts.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 Records: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-"""Names of records, or for each the fields that are wanted; all fields if none is named."""
+"""Names of records, or a mapping to the wanted fields of each; no names mean all fields."""
 
 HEAD_COLUMNS: Final = {
     "type": pa.int32(),
@@ -53,19 +54,19 @@ HEAD_COLUMNS: Final = {
     "is_tombstone": pa.bool_(),
     "error": pa.string(),
 }
-"""The columns of every record, before those of its messages."""
+"""The columns that every record has, before those of its messages."""
 
 _INT16_SIZE: Final = 2
 _FRAME_SIZE: Final = 3
 _FRAME_VERSION: Final = 1
-# A varint of one byte is less than this.
+# A varint below this number has one byte.
 _LONGER: Final = 0x80
 
 
 class _RecordHeads(NamedTuple):
     """The type and version at the beginning of each row, and which rows have them.
 
-    ``is_odd`` marks rows that only the reference can identify.
+    ``is_odd`` marks the rows whose type only the reference can find.
     """
 
     types: Words
@@ -76,7 +77,7 @@ class _RecordHeads(NamedTuple):
 
 
 class _RecordLayout(NamedTuple):
-    """The meaning of a type and version: a record, and the messages of its key and value."""
+    """The meaning of a type and version: a record, and the messages in its key and value."""
 
     record: str | None = None
     key_version: int = 0
@@ -90,11 +91,11 @@ def _is_of(message: str, layout: _RecordLayout) -> bool:
 class TypedRecords:
     """Decodes the records of one topic, or only determines their types.
 
-    ``records`` names the records that are decoded: "OffsetCommit" if a record is a key and a value,
-    "TopicRecord" if it is one message. If fields are named for a record, such as "key.group" or
-    "value.members.client_id", its columns have no others: the whole record is decoded, and the
-    other fields are dropped without copying. Raises `ArgumentError` for a record that the topic
-    lacks, or a field that the record lacks.
+    ``records`` has the names of the records to decode. A name is "OffsetCommit" if a record is a
+    key and a value, or "TopicRecord" if it is one message. If fields of a record are named, such as
+    "key.group" or "value.members.client_id", the record has only their columns. The whole record is
+    decoded, and the other fields are dropped without copying. Raises `ArgumentError` for a record
+    that the topic lacks, or a field that the record lacks.
     """
 
     def __init__(self, topic: InternalTopic, records: Records) -> None:
@@ -132,7 +133,7 @@ class TypedRecords:
     def decode(
         self, keys: pa.BinaryArray, values: pa.BinaryArray, is_control: pa.BooleanArray | None
     ) -> list[pa.Array]:
-        """Return the columns of `schema`; a control record has no type and no content."""
+        """Return the columns of `schema`; for a control record, type and content are null."""
         keys, values = (
             column if column.type == pa.binary() else column.cast(pa.binary())
             for column in (keys, values)
@@ -143,7 +144,10 @@ class TypedRecords:
         ]
 
     def may_have(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Words:
-        """Return whether each row may be one of ``records``, by its beginning; false is certain."""
+        """Return whether each row may be one of ``records``, judged by its beginning.
+
+        False is certain.
+        """
         if not self.topic.has_keys:
             heads = _frames(values)
             return heads.is_odd | np.isin(heads.types, self._types)
@@ -161,7 +165,7 @@ class TypedRecords:
         return [number for number, names in framed if not {*names}.isdisjoint(self.records)]
 
     def layout_of(self, record_type: int, version: int) -> _RecordLayout:
-        """Return the meaning of a type and version; a version below 0 means no value."""
+        """Return the meaning of a type and version; a version below 0 means no value at all."""
         module = self.topic.module
         if self.topic.has_keys:
             entry = record_keys(module).get(record_type)
@@ -178,7 +182,7 @@ class TypedRecords:
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
-    """Return the names of a topic's records, each with the possible messages of its value.
+    """Return the names of a topic's records, and for each the messages that its value may be.
 
     >>> record_names(InternalTopic.SHARE_STATE)["ShareUpdate"]
     ('ShareUpdateValue',)
@@ -193,7 +197,7 @@ def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
 def fields_there(
     topic: InternalTopic, records: Sequence[str], fields: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return for each record the fields that it has, in the form that `TypedRecords` takes.
+    """Return, for each record, those of the fields that it has, as `TypedRecords` takes them.
 
     >>> fields_there(InternalTopic.SHARE_STATE, ["ShareUpdate"], ["key.group_id", "value.epoch"])
     {'ShareUpdate': ['key.group_id']}
@@ -219,7 +223,7 @@ def _key_of(record: str) -> str:
 
 
 class _BatchDecoder:
-    """The rows of one batch."""
+    """Decodes the rows of one batch."""
 
     def __init__(
         self,
@@ -234,7 +238,7 @@ class _BatchDecoder:
         if is_control is not None:
             self.control = np.asarray(pc.fill_null(is_control, fill_value=False))
         self.heads = self._heads()
-        # The number of each row's layout in ``there``.
+        # The number of each row's layout in the list ``there``.
         pairs = np.stack([self.heads.types, self.heads.versions], 1).view(np.int64)[:, 0]
         coded = pa.array(pairs).dictionary_encode()
         self.which = np.asarray(coded.indices)
@@ -245,7 +249,7 @@ class _BatchDecoder:
         self.by_reference = (self.heads.is_odd | ~is_typed | ~self.heads.has_type) & ~self.control
 
     def _each(self, number_of: Callable[[_RecordLayout], int]) -> Words:
-        """Return a number for each row, from its layout."""
+        """Return a number for each row, computed from its layout."""
         rows: Words = np.array([number_of(layout) for layout in self.there], np.int64)[self.which]
         return rows
 
@@ -280,7 +284,7 @@ class _BatchDecoder:
             "error": _sparse(reference.errors, self.rows),
         }
         if reference.types:
-            # Frames whose varints are longer.
+            # The rows of frames whose varints have several bytes.
             heads["type"] = _patched(heads["type"], reference.types)
             heads["message"] = _patched(heads["message"], reference.names)
             heads["version"] = _patched(heads["version"], reference.versions)
@@ -289,7 +293,7 @@ class _BatchDecoder:
 
     def _record(self, name: str) -> pa.StructArray:
         """Decode the rows of a record; rows that fail are left to the reference."""
-        kind = self.typed._kinds[name]  # noqa: SLF001 - of this file
+        kind = self.typed._kinds[name]  # noqa: SLF001 - it is defined in this file
         mine = self._where(lambda layout: layout.record == name)
         mine &= ~self.by_reference & ~self.control
         if not mine.any():
@@ -303,11 +307,11 @@ class _BatchDecoder:
         return pa.StructArray.from_arrays([key, value], fields=list(kind), mask=pa.array(~rows))
 
     def _values(self, name: str, mine: Words) -> pa.StructArray:
-        kind = self.typed._value_kind(name)  # noqa: SLF001 - of this file
+        kind = self.typed._value_kind(name)  # noqa: SLF001 - it is defined in this file
         mine = mine & np.asarray(self.values.is_valid())
         columns: list[pa.StructArray] = []
         of_row = np.zeros(self.rows, np.int64)
-        for message in self.typed._values[name]:  # noqa: SLF001 - of this file
+        for message in self.typed._values[name]:  # noqa: SLF001 - it is defined in this file
             rows = mine & self._where(partial(_is_of, message))
             if rows.any() or not columns:
                 of_row[rows] = len(columns)
@@ -344,7 +348,7 @@ class _BatchDecoder:
 
 
 class _ReferenceRows:
-    """The results of the reference for rows, by row number."""
+    """The results of the reference decoder for rows, by row number."""
 
     def __init__(self, typed: TypedRecords) -> None:
         self.typed = typed
@@ -356,7 +360,7 @@ class _ReferenceRows:
         self._typed: dict[str, dict[int, tuple[TypedMessage | None, TypedMessage | None]]] = {}
 
     def read(self, row: int, key: bytes | None, value: bytes | None) -> None:
-        """Read one row."""
+        """Read one row with the reference decoder."""
         topic = self.typed.topic
         if not topic.has_keys:
             self._head(row, value)
@@ -403,7 +407,7 @@ class _ReferenceRows:
 
 
 def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -> pa.StructArray:
-    """Return messages of any layouts as a column of ``kind``; None becomes null."""
+    """Return messages of any layouts as a column of type ``kind``, in which None becomes null."""
     groups: dict[tuple[str, int, str | None], list[int]] = {}
     for row, pair in enumerate(messages):
         if pair is not None:
@@ -420,7 +424,7 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
 
 
 def _conformed(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Return structures as a type that has their fields, and perhaps more."""
+    """Return structures as a type that has all of their fields, and perhaps more."""
     if column.type == kind:
         return column
     columns = [
@@ -449,7 +453,7 @@ def _sparse(values: dict[int, str], rows: int) -> pa.StringArray:
 
 
 def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
-    """Return a column in which all other rows are null; none of these rows is null."""
+    """Return a column in which all rows except these are null; these must not be null."""
     if rows.all():
         return data
     buffers = [pa.py_buffer(bits(rows)), *data.buffers()[1:]]
@@ -460,19 +464,19 @@ def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
 
 def _without(data: pa.BinaryArray, size: int) -> pa.BinaryArray:
     """Return rows without their first ``size`` bytes."""
-    # Without an end, Arrow 26 computes a negative size for shorter rows and nulls.
+    # If no end is given, Arrow 26 computes a negative size for shorter rows and nulls.
     return pc.binary_slice(data, size, INT32_MAX)
 
 
 def int16_in_front(data: pa.BinaryArray) -> tuple[pa.Array, pa.BinaryArray]:
-    """Split off the int16 at the beginning of each row; it is null if the row is too short."""
+    """Split off the int16 at the beginning of each row, which is null if the row is too short."""
     numbers, has = _int16(data)
     bodies = _only(_without(data, _INT16_SIZE), has)
     return pa.array(numbers, pa.int32(), mask=~has), bodies
 
 
 def _int16(data: pa.BinaryArray) -> tuple[Words, Words]:
-    """Return the int16 at the beginning of each row, and which rows have one."""
+    """Return the int16 at the beginning of each row, and which rows have an int16."""
     (high, low), has = _first_bytes(data, _INT16_SIZE)
     return ((high << 8) | low).astype(np.int16).astype(np.int32), has
 

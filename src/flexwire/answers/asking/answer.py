@@ -43,7 +43,7 @@ Ask = Callable[["AnalysisTables"], DataFrame]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySums:
-    """How an answer is added up by day.
+    """How the result of an answer is added up from sums of days.
 
     Attributes:
         version: grows when ``part`` counts otherwise than before, so that kept sums are not used.
@@ -69,7 +69,7 @@ class DaySums:
     takes_labels: bool = False
 
     def labelled(self, labels: str | FilePath) -> DaySums:
-        """Return the same sums, whose total has the teams of a file of labels."""
+        """Return the same sums, with a total that uses the teams in a file of labels."""
         if not self.takes_labels:
             return self
         return replace(self, total=partial(self.total, labels=read_labels(labels)))
@@ -77,7 +77,7 @@ class DaySums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer of `analyze`: its table, its CSV, and its part of the report.
+    """An answer of `analyze`: it is a table, a CSV file, and a part of the report.
 
     Attributes:
         name: the name of the function, the file, the table and the CSV.
@@ -127,12 +127,15 @@ class Answer:
     sums: DaySums | None = None
 
     def shown_columns(self) -> tuple[ShownColumn, ...]:
-        """Return the columns that the report shows, in its order."""
+        """Return the columns that the report shows, in the order of the report."""
         by_name = {column.name: column.shown() for column in self.columns if column.heading}
         return tuple(by_name[name] for name in self.shown or by_name)
 
     def ordered(self, rows: DataFrame) -> DataFrame:
-        """Return the rows in this answer's order: the most important first, and always the same."""
+        """Return the rows in this answer's order, the most important first.
+
+        The order is always the same.
+        """
         return rows.orderBy(*map(_ordering, self.order))
 
     def sorted(self, rows: pa.Table) -> pa.Table:
@@ -157,7 +160,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _placed(elements: list[Any]) -> tuple[Any, ...]:
-    """Return a list as a tuple that Python compares as Spark does: null elements come first."""
+    """Return a list as a tuple that Python compares as Spark does, with null elements first."""
     return tuple((value is not None, value) for value in elements)
 
 
@@ -167,7 +170,7 @@ def _ordering(name: str) -> SparkColumn:
     return F.col(name).asc_nulls_last()
 
 
-# The order of arguments by position, which `Answer` accepts until the next release.
+# The order of positional arguments that `Answer` accepts until the next release.
 _BY_POSITION: Final = (
     *("name", "question", "meaning", "advice", "row", "columns", "order", "shown", "ask"),
     *("picture", "labelled", "asks", "of_logs", "of_grown", "of_state", "elsewhere", "most_rows"),
@@ -175,9 +178,9 @@ _BY_POSITION: Final = (
 
 
 def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Return a constructor of `Answer` that still accepts the arguments of earlier releases.
+    """Return a constructor of `Answer` that also accepts the arguments of earlier releases.
 
-    These are arguments by position, and two lists of columns: the table's, and `ShownColumn`.
+    These are positional arguments, and two lists of columns: those of the table, and `ShownColumn`.
     """
 
     @wraps(constructor)
@@ -218,7 +221,7 @@ def returns(
     [Callable[Concatenate[AnalysisTables, P], DataFrame | None]],
     Callable[Concatenate[AnalysisTables, P], DataFrame],
 ]:
-    """Make a function of tables return a DataFrame of these columns, in this order.
+    """Return a decorator that makes a function of tables return these columns, in this order.
 
     If the function returns None, the DataFrame has no rows.
     """
@@ -238,14 +241,14 @@ def returns(
 
 
 def no_rows(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
-    """Return a DataFrame of these columns without a row, made of any table."""
+    """Return a DataFrame with these columns and no rows, made from any table."""
     kinds = spark_schema(schema_of(columns))
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in kinds]
     return table.where("false").select(*nothing)
 
 
 def address(end: SparkColumn) -> SparkColumn:
-    """Return the host of a connection's end, as ``address``: "10.0.0.9" for "10.0.0.9:50000"."""
+    """Return a connection end's host, as column ``address``: "10.0.0.9" for "10.0.0.9:50000"."""
     return F.regexp_replace(end, PORT, "").alias("address")
 
 
@@ -260,7 +263,7 @@ class LogTables:
 
 
 class OutputTables(Protocol):
-    """The output from which tables were opened, and the tables at that moment."""
+    """The output from which tables were opened, and its tables at that moment."""
 
     @property
     def records(self) -> DataFrame:
@@ -274,7 +277,7 @@ class OutputTables(Protocol):
         """Return the messages that have a table."""
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether these columns of a table have no other value than this one or null."""
+        """Return whether these columns of a table have no value except this one and null."""
 
     def of_files(
         self,
@@ -290,19 +293,19 @@ class OutputTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisTables:
-    """The tables, as docs/tables.md describes them. Nothing is read before an answer is asked.
+    """The tables, as docs/tables.md describes them. Nothing is read until an answer is asked.
 
     ``message`` returns the table of one message ("FetchRequest"), or None. ``logs`` is None if no
-    log segments were given. ``narrow`` returns a message's table with only these columns, if the
-    tables are files. (Spark itself would read all fields of arrays in arrays.) ``internal`` is set
-    while logs with internal topics are analysed, because no table has their content. ``opened`` is
-    the output from which the tables were opened. If the tables are of a span of time, ``named``
-    returns the whole table of a message that names topics.
+    log segments were given. If the tables are files, ``narrow`` returns a message's table with only
+    the given columns. (Spark itself would read all fields of nested arrays.) ``internal`` is set
+    while logs with internal topics are analyzed, because no table has their content. ``opened`` is
+    the output from which the tables were opened. If the tables cover a span of time, ``named``
+    returns the table, for all times, of a message that names topics.
 
-    The total of sums by day (`flexwire.answers.asking.day_sums`) has three more. ``told`` returns
-    the names of topics that are known from kept sums. ``learned`` is the table of names that
-    analyses learned, because the sums lack those of other analyses. ``answered_later`` has the keys
-    of the requests whose response is in a later analysis than the request.
+    The total of daily sums (`flexwire.answers.asking.day_sums`) has three more attributes. ``told``
+    returns the names of topics that kept sums have. ``learned`` is the table of names that analyses
+    learned, because the sums of one analysis lack the names that others learned. ``answered_later``
+    has the keys of the requests whose response is in a later analysis than the request.
     """
 
     frames: DataFrame
@@ -320,11 +323,11 @@ class AnalysisTables:
     answered_later: DataFrame | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
-        """Return the table of one message, with only these columns needed."""
+        """Return the table of one message, from which only these columns are needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
     def naming(self, name: str) -> DataFrame | None:
-        """Return the table of a message that names topics, of all times."""
+        """Return the table of a message that names topics, with rows of all times."""
         return (self.message if self.named is None else self.named)(name)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
@@ -332,7 +335,7 @@ class AnalysisTables:
         return None if self.internal is None else self.internal.cluster(oldest=oldest)
 
     def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether these columns of a message surely have no other value, except null."""
+        """Return whether these columns of a message surely have no value but this one and null."""
         opened = self.opened
         if opened is None or opened.message is not self.message:
             return False
@@ -341,7 +344,7 @@ class AnalysisTables:
     def of_records(self, columns: Sequence[str], task: Task, schema: pa.Schema) -> DataFrame:
         """Apply ``task`` to these columns of records, in batches, and return the result."""
         opened = self.opened
-        # If the records were filtered, the files have others too.
+        # If the records were filtered, the files have other records too.
         if opened is None or opened.records is not self.records:
             return of_rows({"records": self.records}, columns, task, schema)
         return opened.of_files(["records"], columns, task, schema)
@@ -353,7 +356,7 @@ class AnalysisTables:
         schema: pa.Schema,
         only: ValueRanges | None = None,
     ) -> DataFrame | None:
-        """Apply ``task`` to these columns of all messages; None if there are no messages.
+        """Apply ``task`` to these columns of all messages; return None if there are no messages.
 
         The task receives the name of the message with each batch. Row groups without any row in
         ``only`` may be left out.
@@ -377,7 +380,7 @@ class AnalysisTables:
 def of_rows(
     tables: Mapping[str, DataFrame], columns: Sequence[str], task: Task, schema: pa.Schema
 ) -> DataFrame:
-    """Apply ``task`` to these columns of tables whose rows Spark reads, and return the result."""
+    """Apply ``task`` to these columns of tables that Spark reads, and return the result."""
     results = [
         map_in_arrow(table.select(*columns), partial(task, name), schema)
         for name, table in tables.items()

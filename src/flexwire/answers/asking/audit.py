@@ -1,7 +1,8 @@
-"""The audit of clients and of a cluster: the evidence in finished tables, and its verdicts.
+"""The audit of clients and of a cluster: evidence from finished tables, and verdicts.
 
-The measure of a running analysis sums up the tables: each task sums up its rows, and the driver
-merges the sums one after the other. So both audits agree and have the same bounds.
+The tables are summed up by the measure that a running analysis uses: each task sums up its rows,
+and the driver merges the sums one after the other. Both audits therefore agree, and have the same
+limits.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _NAMES = "array<struct<kind: string, name: string>>"
 
 
 def names_in(table_of: Tables, message: str) -> DataFrame | None:
-    """Return a row for each name in a message's table, with ``kind`` and the connection's key.
+    """Return a row for each name in a message's table, with its ``kind`` and the connection's key.
 
     ``table_of`` returns the table of a message. The result is None for a response, and for a
     message without names.
@@ -88,12 +89,12 @@ def names_in(table_of: Tables, message: str) -> DataFrame | None:
 
 
 def _of_kind(values: Column, kind: str) -> Column:
-    # Spark passes the index to a function of two arguments, so this function has one.
+    # If a function has two arguments, Spark passes the index too, so this function has only one.
     return F.transform(values, lambda name: F.struct(F.lit(kind), name)).cast(_NAMES)
 
 
 def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
-    """Return the strings at a path through any arrays, or None if there is no such column."""
+    """Return the strings at a path, through any arrays, or None if there is no such column."""
     column, kind = F.col("body"), table.schema["body"].dataType
     in_array = False
     for name in path:
@@ -107,11 +108,11 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
     return column if in_array else F.array(column)
 
 
-# Verdicts up to this one require somebody to look at the client.
+# For verdicts up to this one, somebody must examine the client.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
-"""The most findings that an audit has; others are counted by verdict."""
+"""The most findings in an audit. Further findings are only counted, by verdict."""
 _Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
@@ -125,9 +126,10 @@ def gather_audit(
     """Audit the gathered evidence.
 
     ``releases`` are names that `Catalog.release` accepts. Without releases, every major release
-    from the captured brokers' on is audited. ``brokers`` are the releases of these brokers, if
-    they are known. Otherwise the versions that they offer in ApiVersions decide. ``labels``
-    map clients to teams. Raises `UnknownMessageError` for an unknown release.
+    from the release of the captured brokers on is audited. ``brokers`` are the releases of the
+    captured brokers, if they are known. Otherwise the releases follow from the versions that the
+    brokers offer in ApiVersions. ``labels`` map clients to teams. Raises `UnknownMessageError` for
+    an unknown release.
     """
     named = to_audited_releases(releases)
     evidence = gathered.evidence()
@@ -137,7 +139,7 @@ def gather_audit(
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
     findings = [_finding(*finding, touched, labels or {}) for finding in judged]
-    # The same captures must give the same file.
+    # The same captures must always result in the same file.
     findings.sort(
         key=lambda finding: (
             chosen.index(finding.release),
@@ -172,7 +174,7 @@ def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGa
 def _judge_all(
     evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
-    """Return the findings, and the verdicts of findings that were left out.
+    """Return the findings, and the counts of left-out findings by verdict.
 
     If there are too many findings, the most serious ones are kept, and among equal ones those about
     the most requests.
@@ -197,7 +199,8 @@ def _judge_all(
 
 
 def _gravest_first(judged: tuple[Party, Conduct, ClientFinding]) -> tuple[int, int]:
-    # Sorting is stable, and the order of clients does not depend on how they were seen.
+    # Sorting is stable, and the order of clients does not depend on the order in which they were
+    # seen.
     return VERDICTS.index(judged[2].verdict), -judged[2].requests
 
 
@@ -245,7 +248,10 @@ def _name(api_key: int) -> str | None:
 
 
 def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
-    """Count who uses the newest versions of a release; only they would use a later version."""
+    """Count the clients that use the newest versions of a release.
+
+    Only they would use later versions.
+    """
     requests, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
         at = Counter[bool]()
@@ -290,19 +296,19 @@ def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
 
 
 def audit_rows(audit: Audit) -> pa.RecordBatch:
-    """Return the findings as rows of their table."""
+    """Return the findings as rows of the table of the audit."""
     rows = [audit_row(finding) for finding in audit.findings]
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
 
 
-# The most bytes of sums that the driver collects at once.
+# The most bytes of sums that the driver collects at the same time.
 _COLLECTED: Final = 64 << 20
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class AuditTables:
-    """The tables to audit; ``message`` returns the table of a message, or None."""
+    """The tables to audit; ``message`` returns the table of a message, or None if there is none."""
 
     frames: DataFrame
     connections: DataFrame
@@ -310,7 +316,7 @@ class AuditTables:
 
 
 class TableEvidence:
-    """The evidence of an audit, summed up from tables; ``messages`` are those with a table."""
+    """The evidence for an audit, summed up from tables; ``messages`` are those with a table."""
 
     def __init__(self, tables: AuditTables, messages: Collection[str]) -> None:
         self._tables = tables
@@ -338,24 +344,30 @@ class TableEvidence:
         return self._sums.touched(parties)
 
     def _merge(self, sums: list[DataFrame]) -> None:
-        """Add the sums of tasks; of large sums, the driver holds one task's at a time."""
+        """Add the sums of tasks.
+
+        If they are large, the driver holds the sums of one task at a time.
+        """
         if not sums:
             return
         every = reduce(DataFrame.unionByName, sums).persist()
         try:
             size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
-            # An iterator runs a job for each part, so it is only for sums that are too large
+            # An iterator runs a job for each part, so it is used only for sums that are too large
             # together.
             rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
             for row in rows:
-                # The tasks of this job wrote it.
-                self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - our own bytes
+                # The tasks of this job wrote these bytes.
+                self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - we wrote these bytes ourselves
         finally:
             every.unpersist()
 
 
 def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Return these columns of a table and its key. A column that older tables lack is null."""
+    """Return these columns of a table and its key columns.
+
+    A column that older tables lack becomes null.
+    """
     there = {*table.columns}
     lacking = F.lit(None).cast("string")
     others = [name for name in names if name not in (key := connection_key(table.columns))]
@@ -365,16 +377,16 @@ def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
 
 
 def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
-    """Return the columns of a message's table; of its body, only ``fields`` if there are any."""
+    """Return the columns of a message's table; if ``fields`` are given, only those of its body."""
     body: Column = F.col("body")
     if fields:
-        # Spark then reads no other columns of the file.
+        # With this, Spark reads no other columns of the file.
         body = F.struct(*(F.col(f"body.{field}") for field in fields)).alias("body")
     return table.select(*connection_key(table.columns), "body_version", body)
 
 
 def _summed(table: str, rows: DataFrame) -> DataFrame:
-    """Return a row for each task with the sums of its rows."""
+    """Return a row for each task, with the sums of the task's rows."""
     return map_in_arrow(rows, partial(_sum, table), _SUMS)
 
 

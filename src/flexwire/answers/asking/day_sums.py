@@ -1,15 +1,15 @@
-"""Sums of one day: the part of an answer that later days and facts do not change.
+"""Sums of one day: the part of an answer that later days and later facts do not change.
 
-An answer that can be added up consists of two functions
-(`flexwire.answers.asking.answer.DaySums`). ``part`` reads the rows of some days and returns sums,
-each of one day. ``total`` adds up the sums of all days and returns the answer's rows. The answer
-itself is ``total(part(tables))``, so there is no second way to compute it. Only `latency` reads all
-rows without days, by the same functions, because what its part keeps for other days costs time.
+An answer that can be added up consists of two functions (`flexwire.answers.asking.answer.DaySums`).
+``part`` reads the rows of some days and returns sums, each of one day. ``total`` adds up the sums
+of all days and returns the answer's rows. The answer itself is ``total(part(tables))``, so that the
+result is always computed in the same way. Only `latency` reads all rows without dividing them by
+day, because the rows that its part keeps for other days take time. It uses the same functions.
 
-A part is a function only of the files of its day. But a later analysis may learn the name of a
-topic, or that a request was answered. So a part keeps an id whose name is unknown, and the key of a
-request without a response, and ``total`` looks these up. That is why the sums of a day stay right
-as long as the files of that day stay.
+A part depends only on the files of its day. But a later analysis may learn the name of a topic, or
+that a request was answered. A part therefore keeps an id whose name is unknown, and the key of a
+request without a response. ``total`` looks these up. The sums of a day are therefore right as long
+as the files of that day exist.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Task
 
 DAY: Final = "day"
-"""The column of sums that says of which day they are."""
+"""The column of sums with the day that they belong to."""
 DAY_US: Final = 86_400_000_000
-"""The microseconds of a day."""
+"""The number of microseconds in a day."""
 
 
 def day_of_time(time: str = "time") -> Column:
@@ -43,7 +43,7 @@ def day_of_time(time: str = "time") -> Column:
 
 
 def all_of(parts: Collection[DataFrame]) -> DataFrame:
-    """Return the rows of several sums; there is at least one."""
+    """Return the rows of several sums. There must be at least one."""
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -53,7 +53,7 @@ _TIME: Final = "time"
 def day_task(
     task: Task, columns: Sequence[str], schema: pa.Schema
 ) -> tuple[list[str], Task, pa.Schema]:
-    """Return a task whose rows have their day: the columns it reads, itself, and its schema.
+    """Return a task that adds the day to its rows, with the columns that it reads and its schema.
 
     ``task`` reads ``columns`` and returns ``schema``. It is called for one day at a time.
     """
@@ -74,7 +74,7 @@ def _by_day(
 
 
 def _days(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[object, pa.RecordBatch]]:
-    """Yield the rows of each day in a batch; a file of a table that grows has one."""
+    """Yield the rows of each day in a batch. In a table that grows, each file has one day."""
     for batch in batches:
         days = pc.cast(batch[_TIME], pa.date32(), safe=False)
         for day in days.unique().to_pylist():

@@ -1,4 +1,4 @@
-"""The events in groups and what they prove: JoinGroup generations, and heartbeat epochs."""
+"""The events in groups and their meaning: generations in JoinGroup, and epochs in heartbeats."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BEAT: Final = "beat"
 LEAVE_EVENT: Final = "leave"
 EPOCH: Final = "epoch"
 COME: Final = "come"
-"""Kinds of events: a JoinGroup; members that are told to rejoin, are heard of, or leave; an epoch
-that a member names, and an epoch that it is told when it joins.
+"""The kinds of events: a JoinGroup; members that are told to rejoin, are heard of, or leave; an
+epoch that a member sends, and an epoch that a member is told when it joins.
 """
 
 _ASKED: Final = {
@@ -68,33 +68,33 @@ _EVENT: Final = {
 
 
 def request_columns(**columns: Column) -> Column:
-    """Return the columns of a request; missing ones are null."""
+    """Return the columns of a request; columns that are missing become null."""
     return F.struct(*_typed(_ASKED, columns))
 
 
 def response_columns(**columns: Column) -> Column:
-    """Return the columns of a response; missing ones are null."""
+    """Return the columns of a response; columns that are missing become null."""
     return F.struct(*_typed(_TOLD, columns))
 
 
 def members(member_id: Column, reason: Column | None = None) -> Column:
-    """Return the only member of a request, as an array."""
+    """Return an array with the only member of a request."""
     why = F.lit(None).cast("string") if reason is None else reason
     return F.array(F.struct(member_id.alias("member_id"), why.alias("reason")))
 
 
 def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
-    """Return events made of rows that have these columns."""
+    """Return events made from rows with these columns."""
     return rows.select(*_typed(_EVENT, columns))
 
 
 def events(
     tables: AnalysisTables, filters: Sequence[ExchangeFilter], others: Sequence[DataFrame]
 ) -> DataFrame:
-    """Return all events, with all events of a group in one partition."""
+    """Return all events, with the events of a group in the same partition."""
     exchanges = exchanges_of(tables, filters)
     parts = [*others] if exchanges is None else [_of_exchanges(exchanges), *others]
-    # Later steps work group by group, so no step has to move rows again.
+    # Later steps process group by group, so they need not move rows again.
     return reduce(DataFrame.unionByName, parts).repartition("group_id", "protocol")
 
 
@@ -102,7 +102,7 @@ def _of_exchanges(exchanges: DataFrame) -> DataFrame:
     each = exchanges.select("asked", "answered", "request", "response", F.inline("request.members"))
     code, is_join = F.col("response.error_code"), F.col("request.kind") == JOIN_EVENT
     is_good = code == NO_ERROR
-    # Only a member without an id gets this error. Its id is new when it returns with it.
+    # Only a member without an id gets this error. When it joins again, its id is new.
     is_given = (code == MEMBER_ID_REQUIRED) | (is_good & F.col("request.asks_for_id"))
     group_events = events_of(
         each,
@@ -148,7 +148,7 @@ def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
 
 
 def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
-    """Return when members of a generation were last heard of."""
+    """Return the times at which members of a generation were last heard of."""
     beats = tables.message(f"{HEARTBEAT}Request")
     if beats is None:
         return []
@@ -168,12 +168,12 @@ def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
 
 
 def _joins() -> ExchangeFilter:
-    """Return the members that joined a generation, with the facts in their requests."""
+    """Return a filter for members that joined a generation, with the facts in their requests."""
     asked_id = F.col("body.member_id")
-    # A member whose protocols changed in any byte starts a rebalance.
+    # If any byte of a member's protocols changed, a rebalance begins.
     subscription = F.xxhash64("body.protocols.name", "body.protocols.metadata")
     is_leader = F.col("body.leader") == F.col("body.member_id")
-    # Wide enough for one more than the largest number that a client can send.
+    # The type holds one more than the largest number that a client can send.
     generation = F.col("body.generation_id").cast("bigint")
     return ExchangeFilter(
         JOIN,
@@ -197,7 +197,7 @@ def _joins() -> ExchangeFilter:
 
 
 def _leaves() -> ExchangeFilter:
-    """Return the members that left, before the generation that this caused."""
+    """Return a filter for members that left, which caused the next generation."""
     some = F.transform(
         "body.members",
         lambda member: F.struct(
@@ -218,7 +218,7 @@ def _leaves() -> ExchangeFilter:
 
 
 def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return the events in which a member of the former generation was told to rejoin."""
+    """Return filters for the events in which a member of the last generation was told to rejoin."""
     code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
     by_api = {
         HEARTBEAT: ("generation_id", code),
@@ -244,7 +244,7 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
 
 
 def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
-    """Return whether the responses of an API are known to have no error."""
+    """Return whether it is known that the responses of an API have no error."""
     message = f"{api_name}Response"
     codes = [("body", *place.path) for place in error_places(message)]
     return tables.hold_only(message, codes, NO_ERROR)
@@ -307,10 +307,10 @@ def with_history(events: DataFrame) -> DataFrame:
 
 
 def joined_causes() -> dict[str, Column]:
-    """Return for each cause whether a join proves that it caused its generation.
+    """Return, for each cause, whether a join proves that it caused its generation.
 
-    The causes concern new members, and members that were there before and rejoined first without
-    being told to.
+    The causes are new members, and known members that were the first to rejoin without being told
+    to.
     """
     is_listed = F.array_contains("listed_before", F.col("member_id"))
     is_unasked = F.coalesce(F.col("told") > F.col("started"), F.lit(True)) & F.col("is_first")
@@ -325,9 +325,10 @@ def joined_causes() -> dict[str, Column]:
 
 
 def session_expiry() -> Column:
-    """Return when a member's session expired; null unless the next generation proves it.
+    """Return when a member's session expired, or null if the next generation does not prove it.
 
-    The proof: the member is missing there, did not leave, and was silent for its session timeout.
+    The proof is that the member is missing in that generation, did not leave, and sent nothing
+    during its session timeout.
     """
     gone = F.array_contains(F.array_except("listed", "listed_after"), F.col("member_id"))
     alive = F.greatest(F.unix_micros("answered"), F.unix_micros("beat"))
@@ -342,11 +343,12 @@ PROTOCOLS: Final = {
     "share": "ShareGroupHeartbeat",
     "streams": "StreamsGroupHeartbeat",
 }
-"""By protocol: the API of its heartbeats. All have ``group_id`` and ``member_epoch``."""
+"""The API of the heartbeats of each protocol. All these APIs have ``group_id`` and
+``member_epoch``."""
 
 
 def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return filters for joining members, which send the epoch 0 and are told an epoch."""
+    """Return filters for joining members, which send the epoch 0 and are told another epoch."""
     return [
         ExchangeFilter(
             api_name,
@@ -367,7 +369,7 @@ def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
 
 
 def heartbeat_epochs(tables: AnalysisTables) -> list[DataFrame]:
-    """Return the epochs that members named, and the members that left (an epoch below 0)."""
+    """Return the epochs that members sent, and the members that left (an epoch below 0)."""
     return [
         _epochs(requests, protocol)
         for protocol, api_name in PROTOCOLS.items()
@@ -383,7 +385,7 @@ def _epochs(requests: DataFrame, protocol: str) -> DataFrame:
         F.col("body.member_epoch").alias("epoch"),
         "time",
     )
-    # A member names its epoch repeatedly, but each time that a member leaves counts.
+    # A member repeats its epoch in many heartbeats. Each time that a member leaves counts, however.
     first = (
         named.where("epoch != 0")
         .withColumn("left", F.when(leaves, F.col("time")))

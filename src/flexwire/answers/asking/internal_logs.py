@@ -1,4 +1,4 @@
-"""The internal topics among the logs of an analysis, for answers about their state."""
+"""The internal topics in the logs of an analysis, for answers about their state."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ _UNKNOWN: Final = "the state as of offset {} is not known"
 
 @dataclass(frozen=True)
 class InternalLogs:
-    """Opens internal topics in the logs of an analysis, and returns their state.
+    """Opens internal topics among the logs of an analysis, and returns their state.
 
-    A state needs the whole log, so everything in the directory of one of the ``files`` is read.
-    ``batches`` is the table of batches, which describes ordinary topics. Everything is as of one
-    moment, ``as_of``. At an earlier moment than the end, some values may be unknown; `incomplete`
-    says for which partitions.
+    The state depends on the whole log, so everything in the directory of one of the ``files`` is
+    read. ``batches`` is the table of batches, which describes ordinary topics. All state is that of
+    one moment, ``as_of``. At a moment before the end, some values may be unknown. `incomplete` says
+    for which partitions.
 
-    Several answers use the same views, so Spark keeps the views until `release`.
+    Several answers use the same views, so Spark keeps the views in memory until `release` is
+    called.
     """
 
     spark: SparkSession
@@ -70,7 +71,7 @@ class InternalLogs:
         return directories
 
     def log(self, of: InternalTopic) -> InternalLog | None:
-        """Open an internal topic, or return None if it is not there.
+        """Open an internal topic, or return None if its log is missing.
 
         Raises `CaptureError` if a log ends before the requested offset.
         """
@@ -100,9 +101,9 @@ class InternalLogs:
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
         """Return the cluster's state, or None if there is no log of its metadata.
 
-        Of the logs of several controllers and brokers, the one whose last record has the highest
-        epoch counts. If two have that epoch, the longer one counts. With ``oldest``, the state
-        begins as early as it is known, for the history.
+        If there are logs of several controllers and brokers, the log whose last record has the
+        highest epoch is used. If two logs have that epoch, the longer log is used. With ``oldest``,
+        the state begins at the oldest known offset, for the history.
         """
         return self._history if oldest else self._cluster
 
@@ -123,12 +124,12 @@ class InternalLogs:
         state = cluster_state(
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
-        # The records contain salts and keys, which must not be in any file of Spark's.
+        # The records contain salts and keys, which must not be in any of Spark's files.
         records = self._views[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
         return replace(state, records=records)
 
     def view(self, of: InternalTopic, make: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
-        """Return a view of a log, or None if the log is not there."""
+        """Return a view of a log, or None if the log is missing."""
         log = self.log(of)
         return None if log is None else self._cached(make.__name__, lambda: make(log))
 
@@ -138,7 +139,7 @@ class InternalLogs:
         return None if state is None else self._cached("partitions", lambda: partitions(state))
 
     def topic_names(self) -> DataFrame:
-        """Return the names of topics by ``topic_id``, if the cluster's metadata is available."""
+        """Return topic names by ``topic_id``, if the log of the cluster's metadata was given."""
         try:
             placed = self.partitions()
         except CaptureError:
@@ -153,7 +154,7 @@ class InternalLogs:
         return self._views[name]
 
     def release(self) -> None:
-        """Release the views that Spark keeps."""
+        """Release the views that Spark keeps in memory."""
         for view in self._views.values():
             view.unpersist()
         self._views.clear()
@@ -161,13 +162,13 @@ class InternalLogs:
     def has_all(self, of: InternalTopic) -> bool:
         """Return whether all partitions of a topic have a log that is complete.
 
-        The cluster's metadata has the number of partitions.
+        The cluster's metadata contains the number of partitions.
         """
         log = self.log(of)
         try:
             placed = self.partitions()
         except CaptureError:
-            # The metadata of that moment is unknown.
+            # The metadata at that moment is unknown.
             return False
         if placed is None or log is None or log.incomplete:
             return False
@@ -178,9 +179,9 @@ class InternalLogs:
     def newest(self, of: InternalTopic) -> datetime | None:
         """Return the current time by a broker's clock, for answers about a topic's log.
 
-        At the end of the logs, it is the time of the last record of any internal topic. At a given
-        time, it is that time. If offsets are given for the topic, each partition has its own time,
-        and the latest counts.
+        At the end of the logs, this is the time of the last record of any internal topic. At a
+        given time, it is this time. If offsets of the topic are given, each partition has its own
+        time, and the latest one is returned.
         """
         offsets = self.as_of.of(of)
         there = {partition.partition for partition in self.directories[of.topic].values()}
@@ -190,7 +191,7 @@ class InternalLogs:
         return max((newest_time for newest_time in times if newest_time is not None), default=None)
 
     def now(self, of: InternalTopic, partition: Column) -> Column:
-        """Return the current time of a partition of the topic in µs since 1970; null if unknown."""
+        """Return the current time of a topic's partition in µs since 1970, or null if unknown."""
         now = _micros(self._newest_of_all)
         for number in self.as_of.of(of):
             own = _micros(self._newest_before.get((of.topic, number)))
@@ -207,7 +208,7 @@ class InternalLogs:
 
     @cached_property
     def _newest_before(self) -> dict[tuple[str, int], datetime]:
-        """By partition: the time of the last record before a given offset."""
+        """For each partition: the time of the last record before a given offset."""
         is_before = F.lit(False)
         for (topic, number), offset in self.as_of.offsets.items():
             is_of = (F.col("topic") == topic) & (F.col("partition") == number)
@@ -223,9 +224,10 @@ class InternalLogs:
     def ends(self, of: InternalTopic) -> DataFrame:
         """Return the end of each partition's log, with the columns of `end_offsets`.
 
-        The high watermark is null at an earlier moment, because no file has it. The ends are as of
-        the moment up to which the log of ``of`` is read. A partition whose end at that moment is
-        unknown has no row. If offsets define the moment, no partition has a row.
+        At an earlier moment the high watermark is null, because no file has it. The ends are those
+        at the moment up to which the log of ``of`` is read. A partition whose end at that moment is
+        unknown has no row. If offsets define the moment, no partition has a row, because the time
+        of the moment is unknown.
         """
         if self.as_of.of(of):
             return self.spark.createDataFrame([], ENDS)
@@ -233,7 +235,7 @@ class InternalLogs:
             return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
         # A log without records still shows the offset at which it continues. If there are several
-        # replicas, only the one that is read shows it.
+        # replicas, only the replica that is read shows this offset.
         logs = [log for log in logs_among(self.files, LogQuery()) if not log.is_tiered]
         watermarks = watermarks_of(logs)
         rows = [
@@ -254,7 +256,7 @@ class InternalLogs:
     def written(self, of: InternalTopic) -> DataFrame | None:
         """Return the batches that begin before the moment up to which the log of ``of`` is read.
 
-        None if offsets define the moment, because it is then unknown for other logs.
+        Returns None if offsets define the moment, because its time is then unknown for other logs.
         """
         if self.as_of.of(of):
             return None
@@ -268,7 +270,7 @@ class InternalLogs:
         for log in logs_among(self.files, query):
             high = between(log, query).high
             end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
-            # Records before the log's first one were deleted later.
+            # The records before the first one of the log were deleted later.
             if end > log.first or not log.first:
                 rows.append((*log.partition, end, *NO_WATERMARK))
         return rows
@@ -280,7 +282,7 @@ def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
 
 
 def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
-    """Refuse a moment if no file is a log of an internal topic.
+    """Raise an error for a moment if no file is a log of an internal topic.
 
     Raises `CaptureError` for the offset of a partition whose log is missing.
     """
@@ -296,7 +298,7 @@ def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
 
 
 def listeners(endpoints: str) -> Column:
-    """Return endpoints as texts: "PLAINTEXT://host:9092"."""
+    """Return endpoints as texts such as "PLAINTEXT://host:9092"."""
     names = ("name", "host", "port")
     return F.transform(
         endpoints,
@@ -310,7 +312,7 @@ def _micros(time: datetime | None) -> Column:
 
 
 def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
-    """Return the directory, partition and base offset of each segment of a broker."""
+    """Return the directory, partition and base offset of each segment of an internal topic."""
     segments = []
     for file in files:
         directory, _, name = file.url.rpartition("/")
@@ -327,10 +329,10 @@ _KEY: Final = (*_PLACE, "producer_id")
 
 
 def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
-    """Return the open transactions of partitions by the headers of batches (`open_transactions`).
+    """Return partitions' open transactions, from the headers of batches (`open_transactions`).
 
-    They are as of the moment up to which the log of ``of`` is read. None if that moment is unknown
-    for other logs.
+    They are those at the moment up to which the log of ``of`` is read. Returns None if that moment
+    is unknown for other logs.
     """
     batches = logs.written(of)
     if batches is None:
@@ -352,13 +354,13 @@ def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | N
 
 
 def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -> DataFrame:
-    """Add ``stable_offset`` and ``stable_lag`` to commits; null if they are unknown.
+    """Add ``stable_offset`` and ``stable_lag`` to commits, null where they are unknown.
 
     ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
     `WATERMARK`. Consumers that read committed stop at the last stable offset. That is the first
-    offset of an open transaction, and at most the offset at which all consumers stop. The lag is 0
-    for a consumer beyond the last stable offset, such as one that reads uncommitted. It is null for
-    a commit beyond the end.
+    offset of an open transaction, or the offset at which all consumers stop if that is lower. The
+    lag is 0 for a consumer that is already beyond the last stable offset, such as one that reads
+    uncommitted records. It is null for a commit that is beyond the end.
     """
     open_transactions = open_transactions_of(logs, of)
     if open_transactions is None:

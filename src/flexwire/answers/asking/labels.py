@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Labels = Mapping[str, str]
-"""The team of each pattern of client ids, in the order in which patterns are tried."""
+"""The team for each pattern of client ids, in the order in which patterns are tried."""
 LABELS_HEADER: Final = ("client_id", "team")
 """The header of a file of labels."""
 _WORDS: Final = {"*": ".*", "?": "."}
 
 
 def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
-    """Return labels as a mapping, given a mapping, a file for `read_labels`, or None."""
+    """Return labels as a mapping. ``labels`` are a mapping, a file for `read_labels`, or None."""
     return read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
     """Read a CSV of labels with the header ``client_id,team``, and keep its order.
 
-    Raises `ArgumentError`, with the line, for a file that cannot be read.
+    Raises `ArgumentError`, which names the line, for a file that cannot be read.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

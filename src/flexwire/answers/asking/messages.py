@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.tables.spec_places import ErrorPlace, Path, RecordsField
 
 
-# The text of a uuid that was never set.
+# The text of a uuid that is not set.
 _NO_ID: Final = "A" * 22
 
 
@@ -40,7 +40,7 @@ def known_id(uuid: Column) -> Column:
 
 
 def known_name(topic_id: Column) -> Column:
-    """Return the name of a topic that always has this id."""
+    """Return the name of a topic that has the same id in every cluster."""
     topic_name = F.lit(None).cast("string")
     for known_topic_id, name in KNOWN_TOPICS.items():
         topic_name = F.when(topic_id == known_topic_id, name).otherwise(topic_name)
@@ -48,9 +48,9 @@ def known_name(topic_id: Column) -> Column:
 
 
 def is_grown(tables: AnalysisTables) -> bool:
-    """Return whether the tables hold several analyses, so that one may know names for another.
+    """Return whether the tables have several analyses, so that one may know names that others lack.
 
-    Each analysis fills in the names of its records from its own Metadata responses.
+    Each analysis fills in the topic names of its records from its own Metadata responses.
     """
     return ANALYSIS in tables.records.columns
 
@@ -58,12 +58,13 @@ def is_grown(tables: AnalysisTables) -> bool:
 def with_topic_names(
     rows: DataFrame, tables: AnalysisTables, ids: Mapping[str, Collection[Path]] | None = None
 ) -> DataFrame:
-    """Fill in ``topic`` by ``topic_id``, which stays if no name is known.
+    """Fill in ``topic`` from ``topic_id``; if no name is known, the id is kept.
 
-    ``ids`` are the columns of ids by message. If all of them are unset, no name is looked up.
+    ``ids`` are the columns of ids, by message. If no id in them is set, no names are looked up.
     """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
-    # Kept names are few, and it is not worth the time to look whether any is needed.
+    # There are few kept names, so checking whether they are needed would take longer than using
+    # them.
     is_any = (
         ids is None
         or tables.told is not None
@@ -80,7 +81,7 @@ def with_topic_names(
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFilter:
-    """The exchanges of an API to read, by conditions on their tables, and the columns to return."""
+    """The exchanges of an API to read: conditions on their tables, and the columns to return."""
 
     api_name: str
     request_column: Column
@@ -90,7 +91,7 @@ class ExchangeFilter:
 
 
 def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
-    """Return the answered requests of an API with their responses, or None if there are none.
+    """Return an API's answered requests with their responses, or None if there are none.
 
     A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
     the bodies as ``request`` and ``response``.
@@ -127,7 +128,7 @@ def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> D
         return None
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
     frames = tables.frames.where(is_answer & F.col("api_name").isin(names))
-    # A connection may reuse a correlation id, but not while it is in use.
+    # A connection may reuse a correlation id, but not while it is in use by a request.
     pairs = frames.select(
         "api_name",
         *frame,
@@ -151,16 +152,16 @@ TOPIC_IDS = {
     for place in RECORDS_FIELDS
     if place.topic_id
 }
-"""By message: the columns of the ids of topics whose records it carries."""
+"""The columns with the ids of the topics whose records a message carries, by message."""
 
 
 def carried_topics(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each frame and topic whose records it carries, or None.
+    """Return a row for each frame and each topic whose records it carries, or None.
 
-    It is None if no frame can carry records. ``record_bytes`` is the size of the topic's record
-    batches in the frame, including batches that are cut off. Withheld records of a capture have no
-    row, because their size is unknown. In a request log a size may be missing; ``record_bytes`` is
-    then null. One row of each frame ``is_first``.
+    The result is None if no frame can carry records. ``record_bytes`` is the size of the topic's
+    record batches in the frame, including batches that were cut off. Records that a capture
+    withholds have no row, because their size is unknown. A request log may lack a size, in which
+    case ``record_bytes`` is null. The first row of each frame ``is_first``.
     """
     tables_of_topics = [
         _of(table, place)
@@ -171,7 +172,7 @@ def carried_topics(tables: AnalysisTables) -> DataFrame | None:
 
 
 def record_bytes_of(message: str, table: DataFrame) -> Column:
-    """Return the bytes of record batches in a message, for all topics together."""
+    """Return the bytes of record batches in a message, for all topics in it."""
     place = next(error_place for error_place in RECORDS_FIELDS if error_place.message == message)
     sizes = F.transform(f"body.{place.topics}", lambda topic: _topic_bytes(topic, place, table))
     return _total(sizes)
@@ -201,7 +202,7 @@ def _topic_bytes(topic: Column, place: RecordsField, table: DataFrame) -> Column
 
 
 def _lacks_size(topic: Column, place: RecordsField, table: DataFrame) -> Column:
-    """Return whether the size of some partition's records is null."""
+    """Return whether the size of the records of any partition is null."""
     lacking = F.exists(_sizes(topic, place, table), lambda size: size.isNull())
     return F.coalesce(lacking, F.lit(False))
 
@@ -213,7 +214,7 @@ def _sizes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
     sized = place.records + SIZE_SUFFIX
     if sized in kind.elementType.elementType.names:
         return partitions[sized]
-    # `analyze` was asked to keep the bytes themselves.
+    # `analyze` was told to keep the bytes themselves.
     return F.transform(
         partitions[place.records], lambda record_bytes: F.length(record_bytes).cast("bigint")
     )
@@ -233,10 +234,10 @@ _ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id
 
 @dataclass(frozen=True, slots=True)
 class ErrorStructure:
-    """A structure in a body: its value, its columns, and the error codes in it and below it.
+    """A structure in a body: its value, its columns, and the error codes that it contains.
 
-    ``path`` leads to it by columns, and ``shown`` is the path as text. ``topic`` and ``topic_id``
-    come from the structures around it.
+    ``path`` has the names of the columns that lead to it, and ``shown`` is the path as text.
+    ``topic`` and ``topic_id`` come from the structures around it.
     """
 
     value: Column
@@ -248,7 +249,7 @@ class ErrorStructure:
     topic_id: Column
 
     def has_error(self) -> Column:
-        """Return whether an error code in it, or below it, is not 0."""
+        """Return whether any error code in the structure is not 0."""
         no = F.lit(col=False)
         conditions = [self.value[code] != NO_ERROR for code in self._codes()]
         for name, kind in self._inner():
@@ -265,7 +266,7 @@ class ErrorStructure:
         )
 
     def errors(self) -> Column:
-        """Return the error codes in it and below it that are not 0, as an array of structures."""
+        """Return the error codes in the structure that are not 0, as an array of structures."""
         none = F.array().cast(_ERRORS)
         arrays = [self._error(code) for code in self._codes()]
         for name, kind in self._inner():
@@ -301,7 +302,7 @@ class ErrorStructure:
         return F.when(self.value[code] != NO_ERROR, F.array(error).cast(_ERRORS))
 
     def _inside(self, name: str, kind: DataType, value: Column) -> ErrorStructure:
-        """Return the structure of that name, or an element of the array of that name."""
+        """Return the structure with that name, or an element of the array with that name."""
         is_array = isinstance(kind, ArrayType)
         path = (*self.path, name)
         return ErrorStructure(
@@ -315,7 +316,7 @@ class ErrorStructure:
         ).with_topic()
 
     def with_topic(self) -> ErrorStructure:
-        """Return the structure with the topic that it names itself."""
+        """Return the structure with the topic that it names, if it names one."""
         structure = self
         for place in self.places:
             if place.topic is not None and self._has(place.topic):
@@ -337,7 +338,7 @@ def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructT
 
 
 def _only(kind: StructType, paths: Collection[Path]) -> StructType:
-    """Return the structure with only the fields on these paths."""
+    """Return the type of a structure with only the fields on these paths."""
     fields = []
     for field in kind:
         below = [path[1:] for path in paths if path[0] == field.name]
@@ -362,12 +363,12 @@ def body_of(table: DataFrame, message: str) -> ErrorStructure:
 def _of_each(
     question: Callable[[ErrorStructure], Column], inside: Callable[[Column], ErrorStructure]
 ) -> Callable[[Column], Column]:
-    # Spark counts a function's arguments, and this one has one.
+    # Spark counts the arguments of a function, so this function has only one.
     return lambda element: question(inside(element))
 
 
 def kafka_error_name(code: Column | str) -> Column:
-    """Return the name of an error code: "NOT_COORDINATOR" for 16.
+    """Return the name of an error code, such as "NOT_COORDINATOR" for 16.
 
     Args:
         code: error codes, such as ``body.error_code`` of the message tables. A null, or a code that
@@ -377,12 +378,12 @@ def kafka_error_name(code: Column | str) -> Column:
 
 
 def kafka_error_is_retriable(code: Column | str) -> Column:
-    """Return whether a retry may succeed after an error; null as for `kafka_error_name`."""
+    """Return whether a retry may succeed after an error, or null as for `kafka_error_name`."""
     return _of_code({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
 
 
 def _of_code(values: dict[int, str], code: Column | str) -> Column:
-    """Return the value of a code, in SQL; null for a code without a value."""
-    # As text, this takes one call of Java instead of hundreds.
+    """Return a SQL expression for the value of a code; it is null for a code without a value."""
+    # Written as SQL text, this takes one call to Java instead of hundreds.
     pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

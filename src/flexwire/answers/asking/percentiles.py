@@ -1,9 +1,9 @@
-"""Percentiles that depend only on the values, and not on how tables are split into tasks.
+"""Percentiles that depend only on the values, and not on how tables are divided into tasks.
 
-The percentile p is the least value that p percent of the values do not exceed. `percentile` is an
-aggregate that can be combined with other aggregates. Three of them hold the values three times, and
-take four times as long as one `percentile_approx` (20 million values, 27 s instead of 6). `ranked`
-counts equal values first, and then takes 10 s for any number of percentiles.
+The percentile p is the smallest value that p percent of the values do not exceed. `percentile` is
+an aggregate that can be used together with other aggregates. Three such aggregates hold the values
+three times, and take four times as long as one `percentile_approx` (20 million values, 27 s instead
+of 6). `ranked` first counts equal values, and then takes 10 s for any number of percentiles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 EXACT_BELOW: Final = 100_000
-"""Smaller numbers stay exact. Larger ones keep their first five digits, so a task has fewer values.
+"""Numbers below this stay exact. Larger numbers keep their first five digits, so that a task has
+fewer distinct values.
 """
 
 _DIGITS: Final = 19  # the digits of the largest bigint
@@ -27,7 +28,7 @@ _UP_TO, _IN_ALL = "values_up_to", "values_in_all"
 
 
 def rounded(column: str) -> Column:
-    """Return a column of integers rounded down to five digits; smaller ones stay exact."""
+    """Return a column of integers rounded down to five digits; numbers below 100,000 stay exact."""
     return F.expr(_rounded(column))
 
 
@@ -41,18 +42,21 @@ def _rounded(column: str) -> str:
 
 
 def percentile(column: str, percent: int) -> Column:
-    """Return the aggregate: a percentile of the values of a column, `rounded`.
+    """Return an aggregate: a percentile of the values in a column, `rounded`.
 
-    Nulls do not count; without values it is null.
+    Nulls do not count. Without values the percentile is null.
     """
     order = _rounded(column)
     found = F.expr(f"percentile_disc({percent / 100}) within group (order by {order})")
-    # Spark converts it to a double, which holds more than five digits.
+    # Spark converts the value to a double, which holds more than five digits.
     return found.cast("bigint")
 
 
 def ranked(parts: DataFrame, by: Sequence[str], value: str, count: str) -> DataFrame:
-    """Return parts of groups for `at_rank`. Each part counts the rows of one value of a group."""
+    """Return the parts of groups, for `at_rank`.
+
+    Each part counts the rows of one value of a group.
+    """
     groups = Window.partitionBy(*by)
     return parts.withColumns(
         {
@@ -63,5 +67,5 @@ def ranked(parts: DataFrame, by: Sequence[str], value: str, count: str) -> DataF
 
 
 def at_rank(value: str, percent: int) -> Column:
-    """Return the aggregate of `ranked` parts: a percentile of the values of a group."""
+    """Return an aggregate of `ranked` parts: a percentile of the values of a group."""
     return F.min(F.when(F.col(_UP_TO) * 100 >= F.col(_IN_ALL) * percent, F.col(value)))

@@ -1,7 +1,7 @@
-"""Choose answers, ask them of an analysis, and turn the rows into a table, CSV and facts.
+"""Choose answers, compute them for an analysis, and turn the rows into a table, CSV and facts.
 
-Spark groups rows, so an answer usually has few. If it has many, the rows that reach the driver are
-bounded, and further rows are counted.
+Spark groups rows, so an answer usually has few rows. If an answer has many rows, the driver gets a
+limited number of them, and the others are counted.
 """
 
 from __future__ import annotations
@@ -42,15 +42,16 @@ ALL: Final = "all"
 NONE: Final = "none"
 
 MOST_ROWS: Final = 100_000
-"""The most rows of an answer in its table and its CSV. The most important rows are kept."""
+"""The most rows that an answer has in its table and its CSV file. The most important rows are kept.
+"""
 
 SHOWN_ROWS: Final = 50
-"""The most rows of an answer in the facts, for the report."""
+"""The most rows that an answer has in the facts, for the report."""
 
 MOST_MOMENTS: Final = 240
-"""The most moments of a picture over time. If there are more, neighbours are added up."""
+"""The most points in time of a picture. If there are more, neighboring points are added up."""
 
-# The facts have only the beginning of a longer text, and the first elements of a longer list.
+# The facts have only the beginning of a longer text, and only the first elements of a longer list.
 LONGEST_TEXT: Final = 200
 _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
@@ -63,12 +64,12 @@ def choose_answers(
     *,
     needs_taker: bool = True,
 ) -> tuple[Answer, ...]:
-    """Return the chosen answers: "all", "none", or names and answers.
+    """Return the chosen answers; ``asked`` is "all", "none", or names and answers.
 
-    Only answers of ``known`` that are chosen by name are imported. "all" returns them in the order
-    of the report. A file of ``labels`` is read at once, for the answers that it changes. Raises
-    `ArgumentError` for an unknown name, for a repeated name, and, with ``needs_taker``, for labels
-    that no answer uses.
+    If answers of ``answers_by_name`` are chosen by name, only these are imported. "all" returns
+    them in the order of the report. A file of ``labels`` is read at once, for the answers that use
+    labels. Raises `ArgumentError` for an unknown name, for a repeated name, and, with
+    ``needs_taker``, for labels that no answer uses.
     """
     if isinstance(asked, str) and asked in {ALL, NONE}:
         selected = [*in_order(answers_by_name)] if asked == ALL else []
@@ -92,7 +93,7 @@ def choose_answers(
 
 
 def are_named(asked: object) -> bool:
-    """Return whether answers were chosen one by one, so that none may be skipped.
+    """Return whether answers were chosen by name, so that none of them may be skipped.
 
     >>> are_named("all"), are_named(None), are_named(["latency"])
     (False, False, True)
@@ -101,7 +102,7 @@ def are_named(asked: object) -> bool:
 
 
 def parse_names(text: str) -> str | list[str]:
-    """Parse the names in a command's option for `choose_answers`.
+    """Parse the names in a command's option, as `choose_answers` takes them.
 
     >>> parse_names("all"), parse_names("latency, errors")
     ('all', ['latency', 'errors'])
@@ -110,7 +111,7 @@ def parse_names(text: str) -> str | list[str]:
 
 
 def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
-    """Return answers by place, in the report's order."""
+    """Return answers in the order of the report, by their place."""
     return tuple(sorted(answers.values(), key=lambda answer: answer.place))
 
 
@@ -147,7 +148,7 @@ def _labelled(
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
-    """The result of an answer: its first rows, the most important first, and the ``count`` of all.
+    """The result of an answer: its first rows (most important first), and the ``count`` of all.
 
     ``notes`` are sentences that a reader of the rows should know.
     """
@@ -165,7 +166,7 @@ class AnswerResult:
         return to_csv(self.rows.column_names, (row for batch in batches for row in batch))
 
     def facts(self, as_of: str = "") -> AnswerFacts:
-        """Return the facts for the report; state is ``as_of`` a moment, or of the end."""
+        """Return the facts for the report; state is that of ``as_of``, or of the end without it."""
         answer = self.answer
         shown, rows = self.first(SHOWN_ROWS)
         return AnswerFacts(
@@ -183,9 +184,9 @@ class AnswerResult:
         )
 
     def first(self, most: int) -> tuple[tuple[ShownColumn, ...], tuple[tuple[Any, ...], ...]]:
-        """Return the columns to show, and their first rows with the values of the facts.
+        """Return the columns to show, and the first rows, with values in the form of the facts.
 
-        A column of texts that is null in all rows is not shown, unless the rows are about it.
+        A text column that is null in all rows is not shown, unless it identifies the rows.
         """
         shown = tuple(
             shown_column
@@ -198,7 +199,7 @@ class AnswerResult:
         return shown, tuple(tuple(map(_fact_value, row)) for row in rows)
 
     def _is_seen(self, column: ShownColumn) -> bool:
-        """Return whether to show a column; one of texts that are all null is not shown."""
+        """Return whether to show a column; a text column that is always null is not shown."""
         values = self.rows.column(column.name)
         return column.kind != "text" or column.is_about or values.null_count < len(values)
 
@@ -217,7 +218,7 @@ class AnswerResult:
 
 
 def _add_up_neighbours(summed: dict[int, list[float]]) -> dict[int, list[float]]:
-    """Combine neighbouring moments until there are few enough."""
+    """Combine neighboring points in time until there are few enough."""
     moments = sorted(summed)
     if len(moments) <= MOST_MOMENTS:
         return summed
@@ -226,7 +227,7 @@ def _add_up_neighbours(summed: dict[int, list[float]]) -> dict[int, list[float]]
 
 
 def _fact_value(value: Any) -> Any:
-    """Return a value for the facts: of bounded length, and a moment in microseconds."""
+    """Return a value for the facts: cut to a limited length, and a time in microseconds."""
     if isinstance(value, datetime):
         return microseconds_of(value)
     if isinstance(value, date):
@@ -242,7 +243,7 @@ def _fact_value(value: Any) -> Any:
 
 
 def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
-    """Ask one answer; errors of Spark are raised unchanged."""
+    """Compute one answer; errors of Spark are raised unchanged."""
     rows_asked = answer.ask(tables)
     schema = schema_of(answer.columns)
     if rows_asked.columns != schema.names:
@@ -252,7 +253,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
         )
     most = max(MOST_ROWS, answer.most_rows)
     if tables.is_small:
-        # Spark compiles every sort, which takes longer than sorting few rows here.
+        # Spark compiles every sort, which takes longer than sorting a few rows here.
         rows = rows_asked.limit(most + 1).toArrow().cast(schema)
         if len(rows) <= most:
             return AnswerResult(answer, answer.sorted(rows), len(rows))
@@ -265,10 +266,10 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
 def find_unanswerable(
     answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
 ) -> dict[str, UnansweredQuestion | None]:
-    """Return the answers that cannot be computed, because their logs are not among the files.
+    """Return the answers that cannot be computed, because the files lack the logs for them.
 
-    If ``are_named``, each has its reason. Otherwise the answers are skipped. Answers about several
-    analyses are skipped too, because this is one analysis.
+    If ``are_named``, each of them has its reason. Otherwise the answers are skipped. Answers about
+    several analyses are skipped too, because this is a single analysis.
     """
     internal = internal_topics(files)
     unanswerable: dict[str, UnansweredQuestion | None] = {}
@@ -293,7 +294,7 @@ def find_unanswerable(
 def with_internal(
     tables: AnalysisTables, spark: SparkSession, files: Sequence[InputFile], as_of: AsOf = END
 ) -> Iterator[AnalysisTables]:
-    """Add the internal topics among these files of logs to the tables."""
+    """Yield the tables together with the internal topics among these files of logs."""
     if tables.logs is None or not internal_topics(files):
         yield tables
         return

@@ -1,14 +1,14 @@
-"""Throttled responses, and the later requests that waited because of them.
+"""Throttled responses, and the later requests that waited because of the throttling.
 
-A broker that throttles a client responds at once and gives a throttle time. It reads nothing from
-the connection until that time is over (KIP-219, Kafka 2.0). So the response has a normal latency.
-If the client does not wait, its next request waits instead.
+A broker that throttles a client responds at once, and tells the client a throttle time. It reads
+nothing from the connection until that time is over (KIP-219, Kafka 2.0). The response therefore has
+a normal latency. If the client does not wait, its next request waits instead.
 
-Such a pause may go over midnight. `throttled_waits` is about all rows. For sums by day,
-`waits_of_days` says how long requests waited for pauses of the day of their response, and
-`pauses_for_later` returns the pauses that later days may have waited for. `earlier_waits` adds up
-what these cost. It relies on what Kafka guarantees for a connection: a broker answers requests in
-their order.
+Such a pause may continue after midnight. `throttled_waits` considers all rows at once. For daily
+sums, `waits_of_days` computes how long requests waited for pauses that began on the day of their
+response. `pauses_for_later` returns the pauses that requests of later days may have waited for.
+`earlier_waits` adds up those waits. It relies on Kafka's guarantee that a broker answers the
+requests of a connection in their order.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 def throttles(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each throttled response, or None if the tables surely have none.
+    """Return a row for each throttled response, or None if the tables surely have no such response.
 
-    A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size`` and
-    ``throttle_us``, which is above 0.
+    A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size``, and
+    ``throttle_us`` above 0.
     """
     tables_of_throttles = [
         rows
@@ -64,7 +64,7 @@ def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return a row for each response whose request waited because of an earlier throttled one.
+    """Return a row for each response whose request waited because an earlier one was throttled.
 
     ``throttled`` are the rows of `throttles`. A row has the key of its frame and these columns:
     ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the request was
@@ -72,9 +72,9 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     that response.
 
     The wait is the part of the latency in which the broker read nothing from the connection. If a
-    broker responds again before the time is over, it did not stop reading, so that time does not
-    count. (Brokers before 2.0 wait before they respond.) The latency in a request log begins when
-    the broker has read the request, so it has no such wait.
+    broker responds again before the throttle time is over, it has not stopped reading, so that time
+    does not count. (Brokers before 2.0 wait before they respond.) In a request log the latency
+    begins when the broker has read the request, so it contains no such wait.
     """
     columns = tables.frames.columns
     connection = connection_key(columns)
@@ -83,7 +83,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def paused_responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return the responses of connections with a throttled one, and how long each day's pauses are.
+    """Return the responses of throttled connections, and how long the pauses of each day are.
 
     ``throttled`` are the rows of `throttles`. The result is for `waits_of_days` and
     `pauses_for_later`.
@@ -94,18 +94,19 @@ def paused_responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def waits_of_days(rows: DataFrame) -> DataFrame:
-    """Return what `throttled_waits` does, if the pauses of other days do not count."""
+    """Return the rows of `throttled_waits` that follow from the pauses of the same day."""
     return _waits(rows, (*connection_key(rows.columns), DAY), frame_key(rows.columns))
 
 
 def pauses_for_later(rows: DataFrame) -> DataFrame:
-    """Return the pauses of each day that a response of a later day may have waited for.
+    """Return the pauses of each day that may have delayed a response of a later day.
 
-    A row has the key of its frame, `DAY`, ``time``, ``throttle_us`` and ``muted_us``: for how long
-    the broker read nothing, null if only the next response decides that.
+    A row has the key of its frame, `DAY`, ``time``, ``throttle_us`` and ``muted_us``. ``muted_us``
+    is how long the broker read nothing; it is null if only the next response shows this.
     """
     by_day = Window.partitionBy(*connection_key(rows.columns), DAY)
-    # A request that is answered later was sent later than those that are answered by then.
+    # A request that is answered later was also sent later than the requests that are answered by
+    # then.
     is_needed = F.col("at") + F.col("muted_us") > F.coalesce("last_asked", F.lit(0))
     pauses = rows.withColumn("last_asked", F.max("asked_us").over(by_day)).where(
         F.col("muted_us").isNull() | ((F.col("muted_us") > 0) & is_needed)
@@ -114,12 +115,12 @@ def pauses_for_later(rows: DataFrame) -> DataFrame:
 
 
 def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
-    """Return how long responses waited for pauses of days before their own.
+    """Return how long responses waited for pauses of earlier days.
 
-    ``rows`` are pauses of `pauses_for_later`, and responses without ``throttle_us``. They have
-    ``connection``, ``frame_index``, ``time``, ``asked`` and ``place``: the ``frame_index`` of the
-    first response of the connection on that day for a response, and their own for a pause. That
-    first response is one of them, with or without ``asked``.
+    ``rows`` are pauses from `pauses_for_later`, and responses without ``throttle_us``. They have
+    ``connection``, ``frame_index``, ``time``, ``asked`` and ``place``. For a response, ``place`` is
+    the ``frame_index`` of the first response of the connection on that day. For a pause, it is the
+    pause's own ``frame_index``. The first response is one of the rows, with or without ``asked``.
 
     The result has ``connection`` and ``frame_index``, and the other columns of `throttled_waits`.
     """
@@ -137,7 +138,7 @@ def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return the responses of connections with a throttled one; others need not be sorted."""
+    """Return the responses of connections with a throttled response; others need no sorting."""
     frames = tables.frames
     key, connection = frame_key(frames.columns), connection_key(frames.columns)
     captured = throttled.where("size is not null")
@@ -158,16 +159,16 @@ def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def _in_order(by: Sequence[str]) -> WindowSpec:
-    # A response comes before the pause that it begins.
+    # A response comes before the pause that begins with it.
     return Window.partitionBy(*by).orderBy("place", "throttle_us", "frame_index")
 
 
 def _with_pauses(
     rows: DataFrame, by: Sequence[str], known_until: Column | None = None
 ) -> DataFrame:
-    """Fill in ``muted_us``: for how long the broker read nothing after a response.
+    """Fill in ``muted_us``, the time for which the broker read nothing after a response.
 
-    It is null for the last response if the pause goes on after ``known_until``.
+    It is null for the last response if the pause continues after ``known_until``.
     """
     end = F.col("at") + F.col("throttle_us")
     following = F.lead("at").over(_in_order(by))
@@ -181,7 +182,7 @@ def _with_pauses(
 
 
 def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
-    """Return how long the requests of responses waited for pauses before them."""
+    """Return how long the requests of responses waited for the pauses before them."""
     in_order = _in_order(by)
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     cause = F.when(F.col("muted_us") > 0, F.struct("at", "api_name", "client_id"))
@@ -205,7 +206,8 @@ def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
     until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.last("pause", ignorenulls=True).over(until)
     both = both.withColumn("last", last).where("is_asked")
-    # How long the broker read nothing before the request was sent, and before it was answered.
+    # The times for which the broker read nothing: before the request was sent, and before it was
+    # answered.
     of_last = F.least(F.col("moment") - F.col("last.at"), F.col("last.muted_us"))
     earlier = F.coalesce(F.col("last.muted_before") + of_last, F.lit(0))
     waited = both.withColumn("throttled_us", F.col("muted_before") - earlier)

@@ -1,4 +1,4 @@
-"""A span of time for questions, and the rows of tables in it."""
+"""A span of time for answers, and the rows of tables in this span."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 _DAY: Final = timedelta(days=1)
 TimeOrText = datetime | str
-"""A time with a zone, or ISO 8601; a text without a zone is UTC."""
+"""A time with a zone, or text in ISO 8601, which is read as UTC if it has no zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """The time from ``since`` on and before ``until``; None means without limit."""
+    """The time from ``since`` (included) to ``until`` (excluded); None means no limit."""
 
     since: datetime | None = None
     until: datetime | None = None
 
     @classmethod
     def parse(cls, since: TimeOrText | None, until: TimeOrText | None) -> TimeSpan:
-        """Return the span between two times. Raises `ArgumentError`."""
+        """Return the span between two times. Raises `ArgumentError` for an invalid time."""
         span = cls(_moment(since, "since"), _moment(until, "until"))
         if span.since is not None and span.until is not None and span.since >= span.until:
             raise refuse("until", f"a time after {span.since.isoformat()}", until)
         return span
 
     def __bool__(self) -> bool:
-        """Return whether it excludes any time."""
+        """Return whether the span excludes any time."""
         return self.since is not None or self.until is not None
 
     def only(self, rows: DataFrame) -> DataFrame:
@@ -43,7 +43,7 @@ class TimeSpan:
         return self._where(rows, "time", "time")
 
     def seen(self, connections: DataFrame) -> DataFrame:
-        """Return the connections with a segment that may be in the span."""
+        """Return the connections with segments that may be in the span."""
         return self._where(connections, "last_time", "first_time")
 
     def _where(self, rows: DataFrame, late: str, early: str) -> DataFrame:
@@ -54,7 +54,7 @@ class TimeSpan:
         return rows
 
     def has_day(self, day: str) -> bool:
-        """Return whether a day in UTC, such as "2026-11-22", has a moment in the span.
+        """Return whether any moment of a day in UTC, such as "2026-11-22", is in the span.
 
         >>> TimeSpan.parse("2026-11-22T10:00", "2026-11-23").has_day("2026-11-23")
         False
@@ -62,13 +62,13 @@ class TimeSpan:
         is_late = self.since is None or day >= self.since.astimezone(UTC).date().isoformat()
         if self.until is None or not is_late:
             return is_late
-        # The end itself is not in the span.
+        # The end of the span is not part of it.
         end = self.until.astimezone(UTC)
         last = end.date().isoformat()
         return day < last or (day == last and end.time() != datetime.min.time())
 
     def has_whole_day(self, day: str) -> bool:
-        """Return whether the span has every moment of a day in UTC.
+        """Return whether every moment of a day in UTC is in the span.
 
         >>> TimeSpan.parse("2026-11-22", "2026-11-24T10:00").has_whole_day("2026-11-23")
         True
@@ -89,5 +89,5 @@ def _moment(value: TimeOrText | None, name: str) -> datetime | None:
 
 
 def _literal(moment: datetime) -> Column:
-    # A number does not depend on the session's time zone.
+    # Unlike a text, a number does not depend on the session's time zone.
     return F.timestamp_micros(F.lit(microseconds_of(moment)))

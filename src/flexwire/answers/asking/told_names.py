@@ -1,4 +1,4 @@
-"""The names of topics by their ids, as Metadata responses tell them."""
+"""The names of topics by their ids, taken from Metadata responses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def told_names(tables: AnalysisTables) -> DataFrame | None:
-    """Return ``topic_id`` and its name ``told``, from all times; None if there are no names.
+    """Return each ``topic_id`` with its name ``told``, of all times; None if there are no names.
 
-    If an id has two names, the one that sorts last counts.
+    If an id has two names, the name that sorts last is used.
     """
     if tables.told is not None:
         return tables.told()
@@ -30,23 +30,23 @@ def told_names(tables: AnalysisTables) -> DataFrame | None:
 
 
 def with_learned_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Fill in the names of topics that an analysis learned, if the rows lack those of others."""
+    """Fill in names of topics from other analyses, if the rows lack them."""
     return rows if tables.learned is None else with_names(rows, tables.learned)
 
 
 def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
-    """Fill in ``topic`` by ``topic_id`` from the table of names that analyses learned."""
-    # If an id has two names, the one that sorts last counts, as in one analysis.
+    """Fill in ``topic`` from ``topic_id``, with the table of names that analyses learned."""
+    # If an id has two names, the name that sorts last is used, as within one analysis.
     later = names.groupBy("topic_id").agg(F.max("topic").alias("later_topic"))
     joined = rows.join(F.broadcast(later), ["topic_id"], "left")
     return joined.withColumn("topic", F.coalesce("topic", "later_topic")).select(*rows.columns)
 
 
 def _pairs(table: DataFrame) -> DataFrame:
-    """Return each pair of an id and a name that was told on a day."""
-    # Spark then reads these two columns of the topics, and not their partitions.
+    """Return each pair of an id and a name that a response had, by day."""
+    # With this, Spark reads only these two columns of the topics, and not their partitions.
     pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
-    # Brokers send the same names again and again.
+    # Brokers repeat the same names in many responses.
     different = table.select(day_of_time().alias(DAY), pairs.alias("topics")).distinct()
     told = different.select(DAY, F.inline("topics"))
     return told.where("topic_id is not null and name is not null").distinct()
@@ -58,7 +58,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(pairs: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    # Spark sorts to find the greatest text, so there should be few rows.
+    # Spark sorts rows to find the greatest text, so there should be few rows.
     different = pairs.select("topic_id", "name").distinct()
     return different.groupBy("topic_id").agg(F.max("name").alias("told"))
 

@@ -1,11 +1,11 @@
 """Internal topics as state.
 
-The state of coordinators and controllers, from the records that they wrote.
+The state of coordinators and controllers, computed from the records that they wrote.
 
 `internal_records` decodes the records of an internal topic. Each view is a function of these
-records in plain DataFrame code. It returns a row for each thing that existed at an offset or a
-time. **A view is exact, or says that it does not know:** if compaction may have removed a record
-that a view needs, the row says so. Reading logs is left to `flexwire.spark.sources`.
+records, written with plain DataFrame operations. It returns a row for each object that existed at
+an offset or a time. **A view is exact, or reports that it does not know:** if compaction may have
+removed a record that a view needs, the row says so. `flexwire.spark.sources` reads the logs.
 """
 
 from flexwire.answers.state.commits import (

@@ -1,9 +1,9 @@
-"""`__cluster_metadata` in Spark: its records, and the cluster's state at an offset or a time.
+"""`__cluster_metadata` in Spark: its records, and the state of the cluster at an offset or a time.
 
-The state at an offset is made from the newest snapshot at or before it, and from the records of the
-log after that snapshot. Without a snapshot the state comes from the log alone, if the log begins at
-offset 0. Records of metadata transactions that were aborted, or had not ended, are not part of it.
-Each view of a state is one answer's file: ``cluster_topics`` and so on.
+The state at an offset is computed from the newest snapshot at or before it, and from the records in
+the log after that snapshot. Without a snapshot, the state comes from the log alone, which must
+begin at offset 0. Records of metadata transactions that were aborted or had not ended are not part
+of the state. Each view of a state is in the file of an answer, such as ``cluster_topics``.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ ENDPOINTS: Final = pa.list_(
 FEATURES: Final = pa.list_(
     pa.struct({"name": pa.string(), "least": pa.int16(), "most": pa.int16()})
 )
-# Enumerations of Kafka's Java that no spec has.
+# Enumerations of Kafka's Java code that are in no spec.
 SECURITY_PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 ORDER: Final = ("in_log", "offset")
-"""The order of a state's records: those of a snapshot, then those of the log."""
+"""The order of a state's records: first those of a snapshot, then those of the log."""
 RECORD: Final = (*ORDER, "timestamp", "is_committed")
-"""The columns that all records have."""
+"""The columns that all records have in common."""
 CHANGE_COLUMNS: Final = (
     Column(
         "changed_offset",
@@ -72,11 +72,11 @@ CHANGE_COLUMNS: Final = (
         "if the files do not say, and committed_to was not given",
     ),
 )
-"""The last columns of most views."""
+"""The last columns, which most views have."""
 
 
 def changed() -> list[SparkColumn]:
-    """Return the columns of `CHANGE_COLUMNS`, from the columns of a record."""
+    """Return the columns `CHANGE_COLUMNS`, computed from the columns of a record."""
     return [
         F.when(F.col("in_log"), F.col("offset")).alias("changed_offset"),
         F.when(F.col("in_log"), F.col("timestamp")).alias("changed_time"),
@@ -95,8 +95,8 @@ def latest(rows: DataFrame, *keys: str) -> DataFrame:
 def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[str]) -> DataFrame:
     """Fill nulls in ``fields`` with values of earlier rows, so that each row has a full state.
 
-    Where ``begins`` is true, all fields begin anew, and ``life`` counts these beginnings. Rows
-    before the first beginning are left out.
+    Where ``begins`` is true, all fields start again, and ``life`` counts these starts. Rows before
+    the first start are left out.
     """
     ordered = Window.partitionBy(*keys).orderBy(*ORDER)
     lives = rows.withColumn("life", F.sum(F.col(begins).cast("int")).over(ordered)).where(
@@ -115,7 +115,7 @@ def named(number: SparkColumn, names: Mapping[int, str]) -> SparkColumn:
 
 
 def endpoints(columns: SparkColumn) -> SparkColumn:
-    """Return the endpoints of a broker or controller, as `ENDPOINTS`, by name."""
+    """Return the endpoints of a broker or controller by name, as the type `ENDPOINTS`."""
     endpoint_structs = F.transform(
         columns,
         lambda endpoint: F.struct(
@@ -129,8 +129,8 @@ def endpoints(columns: SparkColumn) -> SparkColumn:
 
 
 def supported(columns: SparkColumn) -> SparkColumn:
-    """Return the features that a broker or controller supports, as `FEATURES`, by name."""
-    # A snapshot and the log list them in different orders.
+    """Return the features that a broker or controller supports by name, as the type `FEATURES`."""
+    # A snapshot and the log have them in different orders.
     feature_structs = F.transform(
         columns,
         lambda feature: F.struct(
@@ -150,7 +150,7 @@ Between: TypeAlias = tuple[int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """The input of the views: the records that make up a state.
+    """The records from which the views of a state are computed.
 
     Attributes:
         records: the records of ``snapshot``, and the records of the log after it. ``in_log`` is
@@ -177,7 +177,7 @@ class ClusterState:
     clears_elr: bool
 
     def typed(self, reads: Mapping[str, Sequence[str]]) -> DataFrame:
-        """Return the records of some types, with a struct column of the named fields for each type.
+        """Return the records of some types, with a struct column of the requested fields for each.
 
         There are also the columns ``in_log``, ``offset``, ``timestamp`` and ``is_committed``.
         """
@@ -194,8 +194,8 @@ class ClusterState:
         return rows.where(is_read).select(*RECORD, *chosen)
 
     def unread(self) -> DataFrame:
-        """Return the records that no bundled release can read; the state may lack them."""
-        # Only decoding a message shows whether it can be decoded.
+        """Return the records that no bundled release can read, so that the state may lack them."""
+        # Only decoding a message shows whether it decodes.
         every = [names[0] for names in framed_messages(TOPIC.module).values()]
         rows = _decoded(self.records, every)
         controls = self.quorum.withColumns(
@@ -207,13 +207,13 @@ class ClusterState:
 
 
 def metadata_records(spark: SparkSession, log_dir: str | Path) -> DataFrame:
-    """Return the records of the log of ``__cluster_metadata`` and of its snapshots, undecoded.
+    """Return the records of the log of ``__cluster_metadata`` and of its snapshots, not decoded.
 
     ``log_dir`` is ``__cluster_metadata-0``, or a directory above it, by path or URL. The columns
-    are those of Spark's Kafka source and ``partition_leader_epoch``. Records of a snapshot also
-    have the offset and the epoch of its name, ``snapshot_offset`` and ``snapshot_epoch``; their
+    are those of Spark's Kafka source, and ``partition_leader_epoch``. Records of a snapshot also
+    have the offset and the epoch in its name, as ``snapshot_offset`` and ``snapshot_epoch``. Their
     ``offset`` begins at 0. Values contain configurations, and the salts and keys of SCRAM. Control
-    records are left out, and so is everything that a broker would remove at its start
+    records are left out. Files and bytes that a broker would remove at its start are left out too
     (``.deleted``, ``.part``, a torn end).
     """
     log_extent = extent(spark, log_dir)
@@ -249,7 +249,7 @@ def cluster_state(
         oldest: begin with the oldest snapshot or record from which the state can be made, not with
             the newest, for views of history.
 
-    Raises `CaptureError`, with the offset from which on the state is known, and `ArgumentError`.
+    Raises `CaptureError`, with the first offset at which the state is known, and `ArgumentError`.
     """
     at = None if offset is None else to_int(offset, "offset", least=0)
     watermark = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
@@ -300,7 +300,7 @@ def _marked(rows: DataFrame, proven: int, committed_offset: int | None) -> DataF
 
 
 def _in_order(quorum: DataFrame, start: int) -> DataFrame:
-    """Add ``at`` to control records: those of a snapshot are valid before its offset."""
+    """Add ``at`` to control records, which orders those of a snapshot before its offset."""
     at = F.struct(F.coalesce("snapshot_offset", "offset"), "in_log", "offset")
     is_older = F.col("in_log") & (F.col("offset") < start)
     quorum = quorum.withColumns({"at": at, "is_older": is_older})
@@ -313,7 +313,10 @@ def _committed(proven: int, committed_offset: int | None) -> SparkColumn:
 
 
 def _marks(records: DataFrame) -> list[tuple[str, int]]:
-    """Return the few records that decide the fate of others, in order, by one small job."""
+    """Return the few records that decide about other records, in order.
+
+    This takes one small job.
+    """
     names = {record_type(type_name): type_name for type_name in (BEGIN, END, ABORT, CLEAR)}
     rows = records.where("in_log").select(_type().alias("type"), "offset")
     marks = rows.where(F.col("type").isin(list(names))).collect()
@@ -321,7 +324,7 @@ def _marks(records: DataFrame) -> list[tuple[str, int]]:
 
 
 def transactions(marks: Sequence[tuple[str, int]]) -> tuple[list[Between], list[Between]]:
-    """Return the offset ranges of aborted transactions, and of those without an end."""
+    """Return the offset ranges of aborted transactions, and of transactions without an end."""
     aborted: list[Between] = []
     unended: list[Between] = []
     for (mark, at), following in zip_longest(marks, marks[1:]):
@@ -346,7 +349,7 @@ def _decoded(records: DataFrame, requested: Records) -> DataFrame:
 
 
 def record_type(message: str) -> int:
-    """Return the type of a record by its message's name."""
+    """Return the type of a record, from the name of its message."""
     for number, names in framed_messages(TOPIC.module).items():
         if message in names:
             return number
@@ -354,13 +357,13 @@ def record_type(message: str) -> int:
 
 
 def _type() -> SparkColumn:
-    """Return the type of a record: its second byte, because all types are below 128."""
+    """Return the type of a record, which is its second byte because all types are below 128."""
     second = F.conv(F.hex(F.substring("value", 2, 1)), 16, 10).cast("int")
     return F.when(F.hex(F.substring("value", 1, 1)) == "01", second)
 
 
 def _of_types(records: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Leave out the records of other types before they go to Python."""
+    """Leave out records of other types before Spark sends them to Python."""
     return records.where(_type().isin([record_type(name) for name in names]))
 
 
@@ -375,7 +378,7 @@ COLUMNS: Final = (
 
 
 def producer_ids(state: ClusterState) -> DataFrame:
-    """Return the next producer ids as one row, or no row if none were given."""
+    """Return one row with the next producer ids, or no row if none have been assigned."""
     last = latest(state.typed(READS).withColumn("cluster", F.lit(0)), "cluster")
     ids = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
     return last.selectExpr(

@@ -1,4 +1,4 @@
-"""The partitions of a cluster: their leaders, replicas and ISR, and the history of these."""
+"""The partitions of a cluster: leaders, replicas and ISRs, and the history of these."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ READS: Final = {
     CHANGE: _BOTH,
     CLEAR: ("topic_name",),
 }
-# Fields for which a change that is null means no change.
+# The fields for which null in a change means that nothing changed.
 _SAME_LEADER, _SAME_STATE, _NO_LEADER = -2, -1, -1
 _INTS: Final = pa.list_(pa.int32())
 COLUMNS: Final = (
@@ -136,7 +136,7 @@ def partition_changes(state: ClusterState) -> DataFrame:
 
 
 def _event() -> SparkColumn:
-    """Return what a record says about a partition; null means no change."""
+    """Return what a record says about a partition; null means that nothing changed."""
     is_made = F.col(MADE).isNotNull()
     created = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
     change = {field: F.col(f"{CHANGE}.{field}") for field in READS[CHANGE]}
@@ -175,7 +175,7 @@ def _event() -> SparkColumn:
 
 
 def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
-    """Return the events of records that empty the ELR of a topic's partitions, or of all topics."""
+    """Return the events of records that clear the ELR of all partitions of one topic or of all."""
     facts = ("topic", "is_removed")
     there = events.where("begins").select(*KEYS, *facts).distinct()
     cleared = rows.select(*RECORD, F.col(f"{CLEAR}.topic_name").alias("cleared"))
@@ -194,6 +194,6 @@ def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _count(first: str, counted: str, living: WindowSpec) -> SparkColumn:
-    """Return a number that starts with a partition and rises by one with some changes."""
+    """Return a number that starts with a partition, and that grows by one with some changes."""
     begun = F.first(first, ignorenulls=True).over(living)
     return begun + F.sum(F.col(counted).cast("int")).over(living).cast("int")

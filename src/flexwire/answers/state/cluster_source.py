@@ -1,7 +1,8 @@
-"""Read the metadata's log in Spark: its extent, its records, its snapshots.
+"""Reads the log of a cluster's metadata in Spark: its extent, its records, its snapshots.
 
-With Spark Connect, a Python data source reads, so that paths are those of the machine that reads.
-Otherwise this machine plans the reading, without the processes that Spark starts for such a source.
+With Spark Connect, a Python data source reads the log, so paths are those of the machine that
+reads. Otherwise this machine plans the reading, and Spark need not start processes for a data
+source.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ LOG_COLUMNS: Final = {
 RECORDS: Final = pa.schema(
     [*LOG_COLUMNS.items(), ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())]
 )
-"""A record of the log or of a snapshot. Only a snapshot's record has an offset and epoch of one."""
+"""A record of the log or of a snapshot. Only records of a snapshot have the offset and epoch of a
+snapshot."""
 _VOTER: Final = pa.struct(
     {
         "voter": pa.int32(),
@@ -85,14 +87,14 @@ QUORUM: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Records of the log: a piece of a segment."""
+    """The records in a piece of a segment of the log."""
 
     piece: LogPiece
     snapshot: SnapshotName | None = None
 
     @classmethod
     def of_snapshot(cls, directory: str, name: SnapshotName, source: InputFile) -> LogPart:
-        """Return the records of a snapshot, which has the layout of a segment."""
+        """Return the records of a snapshot, whose file has the layout of a segment."""
         return cls(
             LogPiece(METADATA_PARTITION, directory, source, 0, source.size, is_end=False), name
         )
@@ -124,7 +126,7 @@ class QuorumPart:
     end: int
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the few control records as `QUORUM`, skipping all other records."""
+        """Yield the few control records as `QUORUM`, and skip all other records."""
         files = find_metadata(self.directory)
         rows: list[tuple[int | None, QuorumRecord]] = [
             (name.offset, record)
@@ -172,7 +174,7 @@ _EXTENT: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class MetadataExtent:
-    """The content of a directory of the metadata's log."""
+    """The content of a directory with the log of a cluster's metadata."""
 
     directory: str
     has_log: bool
@@ -180,9 +182,9 @@ class MetadataExtent:
 
 
 def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
-    """Return what a directory contains; with ``time``, in ms, also where later records begin.
+    """Return what a directory contains; with ``time`` (in ms), also where later records begin.
 
-    Raises `CaptureError` and `StorageError`. With Spark Connect, Spark raises its own errors.
+    Raises `CaptureError` and `StorageError`. With Spark Connect, the errors are Spark's own.
     """
     if is_connect(spark):
         options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
@@ -203,7 +205,7 @@ def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Me
 def log_records(
     spark: SparkSession, directory: str, start: int | None = None, end: int | None = None
 ) -> DataFrame:
-    """Return the records of the log from ``start`` to before ``end``, as `RECORDS`."""
+    """Return the records of the log from ``start`` to ``end`` (excluded), as `RECORDS`."""
     topic = METADATA_PARTITION.topic
     if not is_connect(spark):
         offsets = [{} if at is None else {METADATA_PARTITION: at} for at in (start, end)]
@@ -235,8 +237,8 @@ def quorum_rows(
 ) -> DataFrame:
     """Return what control records say about the quorum, as `QUORUM`.
 
-    They are the control records of the base's snapshot, and of the log from ``start`` to the base's
-    end. If ``start`` is None, the log is not read.
+    They are the control records of the snapshot, and of the log from ``start`` to the end. If
+    ``start`` is None, the log is not read.
     """
     part = QuorumPart(directory, base.snapshot, start, base.end)
     if not is_connect(spark):
@@ -252,9 +254,9 @@ def quorum_rows(
 def _in_tasks(
     spark: SparkSession, tasks: Sequence[Sequence[LogPart | QuorumPart]], schema: pa.Schema
 ) -> DataFrame:
-    """Read parts in tasks, each task its own list."""
+    """Read parts in Spark tasks, where each task gets a list of parts."""
     rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
-    # One task needs no shuffle, which is the usual case.
+    # Usually there is only one task, which needs no shuffle.
     spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))
     return map_in_arrow(spread, partial(_task, schema), schema)
 
@@ -263,10 +265,10 @@ def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     begin_task()
     for batch in batches:
         for packed in batch.column(0):
-            # The driver of this program wrote it.
-            for part in pickle.loads(packed.as_py()):  # noqa: S301 - our own bytes
+            # The driver of this program wrote these bytes.
+            for part in pickle.loads(packed.as_py()):  # noqa: S301 - we wrote these bytes ourselves
                 for batch_read in part.read():
-                    assert batch_read.schema == schema  # noqa: S101 - ours alone
+                    assert batch_read.schema == schema  # noqa: S101 - only our own code calls this
                     yield batch_read
 
 
@@ -277,7 +279,7 @@ def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> 
 
 
 def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
-    """Read all headers in one pass, because the meaning of a batch depends on earlier ones."""
+    """Read all headers in one pass, because the meaning of a batch depends on earlier batches."""
     files = find_metadata(path)
     runs, snapshots = survey(files, time)
     place = (files.directory, bool(files.segments))
@@ -302,7 +304,7 @@ def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
 
 
 def run_row(run: OffsetRun) -> tuple[int, int, int | None, int | None]:
-    """Return the columns of a run."""
+    """Return the columns for a run of offsets."""
     return run.start, run.end, run.voters, run.later
 
 
@@ -317,15 +319,15 @@ def _snapshots(directory: str, file_names: Sequence[str]) -> list[LogPart]:
 
 
 class MetadataSource(DataSource):
-    """A data source for Spark: the extent, or another part that an option names."""
+    """A data source for Spark that reads the extent, or another part that an option names."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name under which `_reader` loads it."""
+        """Return the name that `_reader` uses for this source."""
         return "flexwire_cluster_metadata"
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
-        """Return the reader for the options."""
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the signature is Spark's
+        """Return the reader for the part that the options name."""
         path, options = self.options[_PATH], self.options
         snapshots = [
             snapshot_name
@@ -359,7 +361,7 @@ class _ExtentReader(DataSourceReader):
 
 
 class _PartsReader(DataSourceReader):
-    """Reads snapshots by name, or given parts."""
+    """Reads snapshots by name, or the given parts of the log."""
 
     def __init__(self, path: str, parts_or_names: Sequence[str | QuorumPart]) -> None:
         self._path, self._wanted = path, parts_or_names
@@ -374,6 +376,6 @@ class _PartsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin_task()
-        # If there is nothing to read, Spark adds a partition of its own.
+        # If there is nothing to read, Spark adds its own kind of partition.
         if isinstance(partition, _MetadataPartition) and partition.part is not None:
             yield from partition.part.read()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# Kafka reads the second name as the first; clients of 0.8 wrote it.
+# Kafka treats the second name like the first. Clients of 0.8 wrote it.
 RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
 KEY: Final = ("group", "topic", "partition")
 _KEYS: Final = ("key", "legacy_key")
@@ -40,15 +40,16 @@ def last_commits(log: InternalLog) -> DataFrame:
 
     Columns: ``group``, ``topic``, ``partition``; ``offset``, ``leader_epoch``, ``metadata``,
     ``commit_time``, ``expire_time``; ``log_partition`` and ``log_offset`` of the record;
-    ``pending``, the last commit of each transaction that has not ended, null if unknown;
-    ``is_known``, false if compaction may have removed something, or if releases of Kafka disagree.
+    ``pending`` (the last commit of each transaction that has not ended, null if unknown);
+    ``is_known`` (false if compaction may have removed a record, or if releases of Kafka disagree).
     Deleted and expired commits are left out.
 
-    A commit of a transaction counts from its COMMIT marker on. As in Kafka, the commit that was
-    written last is the last one, even if its marker came before another marker. A tombstone removes
-    every commit of its key that was written before it, even if the transaction ends later (Kafka's
-    `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a commit when they
-    loaded the log, and usually dropped it while they ran. ``is_known`` is then false.
+    A commit in a transaction counts from the COMMIT marker of the transaction on. As in Kafka, the
+    commit that was written last is the last one, even if its marker came before another marker. A
+    tombstone removes every commit of its key that was written before it, even if the transaction
+    ends later (Kafka's `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a
+    commit when they loaded the log, and usually dropped it while they ran. In this case
+    ``is_known`` is false.
     """
     plain = _commits(log).withColumns({"outcome": F.lit(None).cast("string"), "end": F.col("at")})
     events = plain
@@ -59,7 +60,8 @@ def last_commits(log: InternalLog) -> DataFrame:
     is_committed, is_pending = (F.col("outcome") == kind for kind in (COMMITTED, PENDING))
     hides = F.col(HIDES)
     if log.holed:
-        # It may have ended before the log was compacted, and then replaced another commit.
+        # The transaction may have ended before the log was compacted, and its commit may then have
+        # replaced another one.
         hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.holed)
     record = F.struct("commit", "at", "is_tombstone")
     pending = F.struct(
@@ -76,7 +78,7 @@ def last_commits(log: InternalLog) -> DataFrame:
         F.max(F.when(is_before & is_committed & F.col("is_odd"), F.col("end"))).alias("odd_end"),
         F.collect_list(F.when(is_before & is_pending, pending)).alias("pending"),
         F.max("commit.log_partition").alias("log_partition"),
-        # Compaction treats the two keys as different, so each may have lost records of its own.
+        # Compaction treats the two keys as different, so records of either may be missing.
         *(
             F.coalesce(F.bool_or(hides & is_of_key), F.lit(False)).alias(f"{name}_{HIDES}")
             for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
@@ -101,7 +103,7 @@ def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
         "pending",
         lambda pending_commit: deleted.isNull() | (pending_commit["log_offset"] > deleted),
     )
-    # If the last record is a tombstone, all commits of transactions were written before it.
+    # If the last record is a tombstone, all commits in transactions were written before it.
     is_odd = F.coalesce(is_left & (F.col("odd_end") > deleted), F.lit(False))
     may_wait = F.exists(
         "pending",
@@ -116,7 +118,7 @@ def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
     if not log.has_transactions:
         pending = F.lit(None).cast(_PENDING)
     elif log.holed:
-        # Nothing remains of a transaction that aborted later.
+        # A transaction that was aborted later leaves no trace.
         pending = F.when(~F.col("log_partition").isin(*log.holed), pending)
     decided = commits.withColumns({"last": commit, "is_known": is_known})
     is_there = F.col("last").isNotNull() | (F.size("pending") > 0) | ~F.col("is_known")
@@ -134,7 +136,7 @@ def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
 
 
 def _last_of_producers(commits: str) -> Column:
-    """Return the last commit of each producer; it replaces earlier ones of its transaction."""
+    """Return the last commit of each producer, which replaces earlier ones of its transaction."""
     producers = F.array_distinct(F.transform(commits, lambda commit: commit["producer_id"]))
     return F.transform(
         producers,
@@ -156,7 +158,7 @@ _PENDING: Final = (
 
 
 def transactional_commits(log: InternalLog) -> DataFrame:
-    """Return the offsets that transactions committed or tried to commit, a row for each record.
+    """Return the offsets that transactions committed or tried to commit, one row per record.
 
     ``outcome`` is "committed", "aborted", or "pending" if there is no marker yet. Compaction
     removes commits that were aborted, and commits that were replaced.
@@ -176,7 +178,7 @@ def transactional_commits(log: InternalLog) -> DataFrame:
 
 
 def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
-    """Return all commits, or those of transactions: key, values, and place in the log."""
+    """Return all commits, or those in transactions: key, values, and place in the log."""
 
     def of(side: str, name: str) -> Column:
         return F.coalesce(*(F.col(f"{record}.{side}.{name}") for record in RECORDS))
@@ -187,7 +189,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         F.col("partition").alias("log_partition"),
         F.col("offset").alias("log_offset"),
     )
-    # A tombstone counts at once, even inside a transaction.
+    # A tombstone takes effect at once, even in a transaction.
     of_transaction = F.col("is_transactional") & ~F.col("is_tombstone")
     facts = [F.col("producer_id"), F.col("producer_epoch"), of_transaction]
     if not log.has_transactions:
@@ -212,7 +214,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
 
 
 def _with_outcome(log: InternalLog) -> DataFrame:
-    """Return the commits of transactions, with ``outcome`` and the offset ``end`` of the marker."""
+    """Return commits in transactions, with their ``outcome`` and the marker's offset ``end``."""
     if log.ends is None:
         raise refuse("log", "one that says how transactions ended", "none of it")
     commits = _commits(log, of_transactions=True).where("is_transactional")
@@ -225,7 +227,7 @@ def _with_outcome(log: InternalLog) -> DataFrame:
     both = commits.withColumn("log_partition", F.col("commit.log_partition")).unionByName(
         ends, allowMissingColumns=True
     )
-    # In descending order, the last marker seen is the next marker in the log.
+    # In descending order, the last marker that was seen is the next marker in the log.
     place = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("at").desc())
     before = place.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     following = F.last("marker", ignorenulls=True).over(before)
@@ -237,19 +239,19 @@ def _with_outcome(log: InternalLog) -> DataFrame:
 
 
 WATERMARK: Final = ("high_watermark", "is_watermark_exact")
-"""The columns of a partition's end about the readable offsets."""
+"""The columns of a partition's end that concern the offsets consumers can read."""
 
 
 def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
-    """Return the rows of `last_commits` with ``end_offset`` and ``lag``, null if unknown.
+    """Return the rows of `last_commits` with ``end_offset`` and ``lag``, null where unknown.
 
-    ``ends`` has ``topic``, ``partition`` and ``end_offset``, like the result of `end_offsets`. If
-    it also has `WATERMARK`, the lag is up to the high watermark, as in `kafka-consumer-groups`, and
-    these columns are in the result. A high watermark that may be old counts as at least the
-    committed offset, because no consumer reads beyond the real one.
+    ``ends`` has ``topic``, ``partition`` and ``end_offset``, as `end_offsets` returns them. If it
+    also has `WATERMARK`, the lag ends at the high watermark, as in `kafka-consumer-groups`, and
+    these columns are in the result. If a high watermark may be outdated, it counts as at least the
+    committed offset, because no consumer reads beyond the real high watermark.
 
     A lag below 0 means that the topic was created again, or that its log was truncated. The lag is
-    also null for an offset so large that the difference is no 64-bit number.
+    also null if the offset is so large that the difference does not fit into 64 bits.
     """
     shown = [column for column in WATERMARK if column in ends.columns]
     end_columns = ends.select("topic", "partition", "end_offset", *shown)
@@ -260,20 +262,21 @@ def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
 
 
 def readable_end(read: Column) -> Column:
-    """Return where consumers stop: an end with `WATERMARK`, and the offset ``read`` so far."""
+    """Return where consumers stop, from an end with `WATERMARK` and the offset ``read`` so far."""
     watermark, is_exact = (F.col(column) for column in WATERMARK)
     readable = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
     end = F.col("end_offset")
-    # Without any such file, it is the end.
+    # Without such a file, consumers stop at the end.
     return F.when(watermark.isNull(), end).otherwise(F.least(readable, end))
 
 
 def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
     """Return the groups without members that have committed nothing since a time.
 
-    Columns: ``group``, ``type``, ``last_commit_time``, and ``partitions``, the number of partitions
-    with a commit. ``groups`` and ``commits`` are the views `groups` and `last_commits`. A group is
-    left out if something about it is unknown, or if a commit is pending, because it may be in use.
+    Columns: ``group``, ``type``, ``last_commit_time``, and ``partitions``, which is the number of
+    partitions with a commit. ``groups`` and ``commits`` are the results of `groups` and
+    `last_commits`. A group is left out if something about it is unknown, or if it has a pending
+    commit, because it may be in use.
     """
     is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
     committed = commits.groupBy("group").agg(
@@ -293,11 +296,12 @@ def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> Dat
 def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
     """Return the topics for which no group has committed anything since a time.
 
-    ``topics`` has a column ``topic`` and may have others, which stay; ``commits`` is the view
-    `last_commits`. New columns: ``groups``, the number of groups with any commit, and
-    ``last_commit_time``. A consumer that commits nothing, such as Spark, which stores its offsets
-    itself, is not seen. Nor is a member that has not committed yet. The answer ``unused_topics``
-    also uses members and fetches, and marks topics that software reads without commits.
+    ``topics`` has a column ``topic`` and may have others, which are kept. ``commits`` is the result
+    of `last_commits`. New columns: ``groups`` (the number of groups with any commit) and
+    ``last_commit_time``. A consumer that commits nothing is not seen, for example Spark, which
+    stores its offsets itself. A member that has not committed yet is not seen either. The answer
+    ``unused_topics`` also uses members and fetches, and marks topics that some software reads
+    without commits.
     """
     is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
     used = commits.groupBy("topic").agg(

@@ -1,4 +1,4 @@
-"""Groups and their members, as coordinators wrote them last: `groups` and `group_members`."""
+"""Groups and their members, according to coordinators: `groups` and `group_members`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import InternalLog
 
 
-# For each column of bytes: the message in it, and the field to extract.
+# For each column of bytes: the message that it contains, and the fields to extract.
 OPENED: Final = {
     "subscription": (GROUP_MESSAGES["consumer"].subscription, "topics"),
     "assignment": (GROUP_MESSAGES["consumer"].assignment, "assigned_partitions"),
@@ -52,13 +52,13 @@ def _task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for name, (message, field) in OPENED.items():
             versions, bodies = int16_in_front(columns[name].cast(pa.binary()))
             opened = decode_messages(message, bodies, versions, mode="PERMISSIVE").values
-            # This keeps the nulls of the messages.
+            # This expression keeps the nulls of the messages.
             columns[name] = pc.struct_field(opened, field)
         yield pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
 
 class GroupRecords(NamedTuple):
-    """The records of a type of groups: of a group, of a member, and of its assignment."""
+    """The records of a type of group: for the group, for a member, and for its assignment."""
 
     group: str
     member: str
@@ -81,7 +81,7 @@ TYPES: Final = {
     ),
 }
 RECORDS: Final = (CLASSIC, *(name for record_type in TYPES.values() for name in record_type))
-# The protocol type of a group of consumers.
+# The protocol type of consumer groups.
 _CONSUMERS: Final = "consumer"
 _KEY: Final = ("type", "group", "member_id")
 _SIDES: Final = ("group_value", "member", "assignment")
@@ -135,16 +135,17 @@ def groups(log: InternalLog) -> DataFrame:
     """Return the groups of coordinators, without groups that only commit.
 
     Columns: ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and
-    ``protocol`` of a classic group; ``epoch``: the generation of a classic group, or the group's
-    epoch; ``members``: their number; ``time`` at which a classic group became as it is;
-    ``log_partition`` of its records; ``is_known``: false if compaction removed a record that there
-    may have been. Deleted groups are left out.
+    ``protocol`` of a classic group; ``epoch``: the generation of a classic group, or the group
+    epoch; ``members``: their number; ``time``: since when a classic group has its state;
+    ``log_partition`` of its records; ``is_known``: false if compaction removed a record that may
+    have existed. Deleted groups are left out.
 
-    A group id has one group at a time, as in the coordinator of 4.x. A record of a classic group,
-    also its tombstone, replaces a group of any type. The coordinator of 3.x reads no other type.
+    A group id belongs to one group at a time, as in the coordinator of 4.x. A record of a classic
+    group, or its tombstone, replaces a group of any type with the same id. The coordinator of 3.x
+    reads no other type of group.
     """
     described = _by_group(_last(log, _OF_GROUPS))
-    # A member's record also creates the group, before any record has its epoch.
+    # A record of a member also creates the group, before a record with the group's epoch exists.
     epoch = F.coalesce("value.epoch", F.when(_is_there() & F.col("is_known"), F.lit(0)))
     return described.select(
         "group",
@@ -159,10 +160,10 @@ def groups(log: InternalLog) -> DataFrame:
 
 
 def group_protocols(log: InternalLog) -> DataFrame:
-    """Return the protocols of groups of consumers, without groups that only commit.
+    """Return the protocols of consumer groups, without groups that only commit.
 
     Columns: ``group``; ``type``: classic or consumer; ``protocol_type`` and ``protocol`` of a
-    classic group; ``members``: their number; ``client_ids`` of members, in any order;
+    classic group; ``members``: their number; ``client_ids`` of the members, in any order;
     ``assignments`` of the members of a classic group, as bytes; ``is_known`` as in `groups`.
     """
     last = _last(log, _OF_PROTOCOLS)
@@ -181,7 +182,7 @@ def group_protocols(log: InternalLog) -> DataFrame:
 
 
 def _by_group(last: DataFrame, *others: Column) -> DataFrame:
-    """Return one row for each group: its ``value``, how many members ``joined``, and others."""
+    """Return one row for each group: its ``value``, the number of ``joined`` members, and more."""
     is_group = F.col("member_id").isNull()
     by_group = last.groupBy("type", "group").agg(
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
@@ -206,16 +207,16 @@ def group_members(log: InternalLog) -> DataFrame:
     """Return the members of groups.
 
     Columns: ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
-    ``client_host``; ``topics`` and ``topic_regex`` that it subscribes to; ``assigned``: its
+    ``client_host``; ``topics`` and ``topic_regex`` of its subscription; ``assigned``: its
     partitions, with ``topic`` in classic groups, ``topic_id`` in others, and ``subtopology_id`` in
     groups of streams (active tasks); ``member_epoch``: the generation in classic groups, null if no
     record has the assignment; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
-    if compaction removed some of its records, or the record that would show whether it exists. An
-    unknown classic group has one row, with a null ``member_id``.
+    if compaction removed some of its records, or the record that would show whether it exists. A
+    classic group about which nothing is known has one row, with a null ``member_id``.
 
-    The subscription and assignment of a member of a classic group are known if the members are
-    consumers and write them as Kafka's consumers do. The ``topics`` of a member of a streams group
-    are in its topology.
+    For a member of a classic group, the subscription and the assignment are known if it is a
+    consumer that writes them in Kafka's form. The ``topics`` of a member of a streams group are in
+    its topology.
     """
     last = _last(log, _OF_MEMBERS)
     of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()
@@ -260,7 +261,7 @@ def _classic_members(last: DataFrame) -> DataFrame:
 
 
 def _timeout() -> Column:
-    """Return the rebalance timeout of a classic member; if it has none, its session timeout."""
+    """Return the rebalance timeout of a classic member or, without one, its session timeout."""
     timeout = F.col("m.rebalance_timeout")
     return F.coalesce(F.when(timeout >= 0, timeout), "m.session_timeout")
 
@@ -287,8 +288,8 @@ def _members(last: DataFrame) -> DataFrame:
 def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     """Return the last records of groups and members: ``group_value``, ``member``, ``assignment``.
 
-    They have the fields in ``fields``, and null for others. A group has a row with a null
-    ``member_id``. Deleted things have null records.
+    These structures have the fields in ``fields``; other fields are null. The row of a group has a
+    null ``member_id``. Deleted groups and members have null records.
     """
     rows = _rows(log, fields)
     at = F.when(~F.col(IS_LATER), F.col("at"))
@@ -304,7 +305,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         ),
         F.max("partition").alias("log_partition"),
     )
-    # If a key may have no record left, the other record of a member does not show its content.
+    # If no record of a key may be left, a member's other record does not show its content.
     is_holed = F.col("log_partition").isin(*log.incomplete) if log.incomplete else F.lit(False)
     is_group = F.col("member_id").isNull()
     group, member, assignment = (
@@ -316,7 +317,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
 
 
 def _one_of_an_id(last: DataFrame) -> DataFrame:
-    """Drop groups that a later group of the same id replaced (`GroupMetadataManager`)."""
+    """Drop groups that a later group with the same id replaced (`GroupMetadataManager`)."""
     of_id = Window.partitionBy("group")
     is_classic, value = F.col("type") == CLASSIC_TYPE, F.col("group_value")
     is_gone = F.col(f"group_value_{HIDES}") & F.col("group_value_at").isNull()
@@ -331,7 +332,7 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
             "consumers_hide": F.bool_or(of_consumers & may_hide).over(of_id),
         }
     )
-    # Kafka treats such a group as one that only commits.
+    # Kafka treats such a group like one that only commits.
     is_simple = (F.coalesce(F.length(value["protocol_type"]), F.lit(0)) == 0) & (
         F.size(value["members"]) == 0
     )
@@ -351,7 +352,7 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
 
 
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
-    """Return every record with its group and member, and the requested fields."""
+    """Return every record with its group and member, and with the requested fields."""
     named_fields = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
     typed = log.typed(named_fields, ("message", "is_tombstone"), only_last=True)
 
@@ -410,7 +411,7 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
 
 
 def _assigned(typed: DataFrame, records: Sequence[str]) -> Column:
-    """Return the partitions of assignments, by topic or subtopology."""
+    """Return the partitions in assignments, by topic or subtopology."""
     by_list = {"assigned_partitions": "topic_id", "active_tasks": "subtopology_id"}
     there = [
         _flat(f"{record}.value.{name}", named)
@@ -428,7 +429,7 @@ def _fields(typed: DataFrame, record: str, side: str) -> list[str]:
 
 
 def _flat(partitions: str, named: str) -> Column:
-    """Return each partition of a list by topic or subtopology, as ``_PARTITIONS``."""
+    """Return each partition in a list by topic or subtopology, as the type ``_PARTITIONS``."""
     topic_fields = ("topic", "topic_id", "subtopology_id")
 
     def each(element: Column) -> Column:

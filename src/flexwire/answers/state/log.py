@@ -1,8 +1,8 @@
 """The log of an internal topic up to a moment, as views read it: `open_log`.
 
-If a function of rows decoded a log, the rows would go from Python to Java, to Python and back. Here
-a task reads its pieces of the log, leaves out records of other types before decoding, and returns
-only the requested columns and fields. So the rows go to Java once.
+If a log were decoded by a function of rows, the rows would move from Python to Java, to Python and
+back. Here a task reads its pieces of the log, leaves out records of other types before decoding,
+and returns only the requested columns and fields. With this, the rows move to Java only once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def first_after(time: datetime) -> int:
-    """Return the first record time, in ms since 1970, that is later than a time with a time zone.
+    """Return the first record time, in ms since 1970, after a time (which has a time zone).
 
     >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_600, tzinfo=UTC))
     11
@@ -64,18 +64,18 @@ def first_after(time: datetime) -> int:
 
 
 def elapsed_us(since: str | Column, now: Column) -> Column:
-    """Return how many µs have passed, at least 0; null if one of the two is unknown."""
+    """Return how many µs have passed, at least 0, or null if one of the times is unknown."""
     elapsed = now - F.unix_micros(since)
     return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
 
 
 def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
-    """Return whether more than some time has passed; null if one of the two is unknown."""
+    """Return whether more than some time has passed, or null if one of the times is unknown."""
     return elapsed_us(since, now) > than // timedelta(microseconds=1)
 
 
 def moment(milliseconds: str | Column) -> Column:
-    """Return ms since 1970 as a timestamp; null for -1 and for times after the year 9999."""
+    """Return ms since 1970 as a timestamp, or null for -1 and for times after the year 9999."""
     column = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds
     return F.timestamp_millis(F.when(column.between(0, LAST_MILLISECOND), column))
 
@@ -88,7 +88,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 @dataclass(frozen=True, slots=True)
 class LogSelection:
-    """The records and columns of a log to read.
+    """Which records and columns of a log to read.
 
     Attributes:
         records: as in `internal_records`.
@@ -128,7 +128,7 @@ def read_records(
 def typed_piece(
     topic: str, selection: LogSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the selected records of a piece, without columns that are equal in the whole piece."""
+    """Yield the selected records of a piece, without columns that are constant in the piece."""
     typed = TypedRecords(InternalTopic(topic), selection.records)
     columns_by_type = RECORD_COLUMNS | BATCH_COLUMNS
     needed = {_KEY, _VALUE, *(column for column in columns if column in columns_by_type)}
@@ -147,7 +147,7 @@ def typed_piece(
             unread.append(batch.column(_KEY).filter(pc.invert(rows)))
         yield typed_batch
     if unread:
-        # The last record does not decode, so an earlier one that does decode counts.
+        # The last record does not decode, so an earlier record that decodes is used.
         keys = pa.concat_arrays(unread)
         for batch in _of_interest(selection, typed, piece, read, is_again=True):
             some = batch.filter(pc.is_in(batch.column(_KEY), keys))
@@ -178,9 +178,9 @@ def _of_interest(
     *,
     is_again: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the records of a piece, without those that are surely not selected.
+    """Yield the records of a piece, without records that are surely not selected.
 
-    When a piece is read again, its damage is not reported again.
+    When a piece is read a second time, its damage is not reported again.
     """
     only = selection.of_transactions is True
     for item in read_piece(piece, columns, of_transactions=only):
@@ -202,7 +202,7 @@ def _of_interest(
 
 
 Moment: TypeAlias = datetime | Mapping[str, int]
-"""A time with a time zone, or offsets of partitions of internal topics, which are excluded."""
+"""A time with a time zone, or the first excluded offsets of partitions of internal topics."""
 
 _TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
@@ -214,10 +214,10 @@ _EXPECTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """A moment: before the first record later than ``time``, or before these ``offsets``.
+    """The end of a view: the first record later than ``time``, or these ``offsets``.
 
-    Without both, it is the end of each log. The same holds for partitions that ``offsets`` does not
-    name.
+    Without both, views end at the end of each log. The same is true of partitions that ``offsets``
+    does not name.
 
     >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
@@ -228,12 +228,12 @@ class AsOf:
 
     @classmethod
     def parse(cls, moment: Moment) -> AsOf:
-        """Parse a moment; raises `ArgumentError` if it is not one."""
+        """Parse a moment; raises `ArgumentError` if the value is not one."""
         if isinstance(moment, datetime) and moment.tzinfo is not None:
             try:
                 return cls(moment.astimezone(UTC))
             except OverflowError:
-                # In UTC the time is before the year 1, or after 9999.
+                # In UTC, the time is before the year 1 or after the year 9999.
                 raise refuse("as_of", _EXPECTED, moment) from None
         if not isinstance(moment, Mapping) or not moment:
             raise refuse("as_of", _EXPECTED, moment)
@@ -247,7 +247,7 @@ class AsOf:
 
     @property
     def text(self) -> str:
-        """The moment in words; empty for the end."""
+        """The moment in words, or an empty text for the end."""
         if self.time is not None:
             return f"{self.time.astimezone(UTC).replace(tzinfo=None).isoformat(' ')} UTC"
         named = (f"offset {at} of {partition}" for partition, at in sorted(self.offsets.items()))
@@ -265,14 +265,14 @@ END: Final = AsOf()
 
 
 def to_as_of(time_or_offsets: Moment | None) -> AsOf:
-    """Return a moment, or the end for None; raises `ArgumentError` if it is not a moment."""
+    """Return a moment, or the end for None; raises `ArgumentError` for any other value."""
     return END if time_or_offsets is None else AsOf.parse(time_or_offsets)
 
 
 def parse_moment(texts: Sequence[str]) -> Moment | None:
-    """Parse the values of a command's option: one time, or offsets; None without values.
+    """Parse the values of a command's option: a time or offsets. Returns None without values.
 
-    A time without a zone is UTC. Raises `ArgumentError`.
+    A time without a zone is in UTC. Raises `ArgumentError`.
 
     >>> parse_moment(["2026-11-22T10:00Z"])
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)
@@ -294,8 +294,8 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
 
 
 IS_LATER, HIDES = "is_later", "hides"
-"""The columns that `InternalLog.typed` adds: whether a record is after the requested moment, and
-whether compaction may have removed an earlier record because of it.
+"""The columns that `InternalLog.typed` adds. They say whether a record is after the requested
+moment, and whether compaction may have removed an earlier record because of this one.
 """
 
 _HELD: Final = pa.schema(
@@ -313,7 +313,7 @@ _ROWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """The directories of a log whose records are ``rows``."""
+    """The directories of a log, whose records are ``rows``."""
 
     rows: DataFrame
     paths: tuple[str, ...]
@@ -321,7 +321,7 @@ class LogFiles:
 
 @dataclass(frozen=True, slots=True)
 class InternalLog:
-    """The records of an internal topic up to a moment, and what is known about its compaction.
+    """The records of an internal topic up to a moment, and the facts about its compaction.
 
     Attributes:
         rows: the records, with the columns of Spark's Kafka source, and ``producer_id``,
@@ -346,7 +346,7 @@ class InternalLog:
     whole: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a log if the ends of its transactions are unknown."""
+        """Raise an error for a log if the ends of its transactions are unknown."""
         if TRANSACTIONAL in self.rows.columns and self.ends is None:
             raise refuse("ends", "how transactions ended, as control_records gives it", None)
 
@@ -358,7 +358,7 @@ class InternalLog:
         of_transactions: bool | None = None,
         only_last: bool = False,
     ) -> DataFrame:
-        """Return only these records, as `internal_records` does, with `IS_LATER` and `HIDES`.
+        """Return some records, as `internal_records` does, with the columns `IS_LATER` and `HIDES`.
 
         Args:
             records: as in `internal_records`: names of records, or the fields to return for each.
@@ -376,7 +376,7 @@ class InternalLog:
             needed_columns = [
                 column for column in needed_columns if column in {*columns, *PLACE[:2]}
             ]
-        # A record after a moment replaces none before it.
+        # A record after the moment replaces no record before it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
         selection = LogSelection(
             records, needed_columns, of_transactions=of_transactions, only_last=only_last
@@ -390,8 +390,8 @@ class InternalLog:
                 rows = rows.where(waits == of_transactions)
             rows = rows.select(*needed_columns, *records)
         later = self.is_later
-        # A later record may have replaced one that is missing. If a log was copied from another
-        # broker, nothing shows how far it was compacted.
+        # A later record may have replaced a missing record. If a log was copied from another
+        # broker, nothing shows up to where it was compacted.
         hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
         return rows.withColumns({IS_LATER: later, HIDES: hides})
 
@@ -405,11 +405,11 @@ class InternalLog:
         return rows.where(~self.is_later)
 
     def _columns(self) -> list[str]:
-        """Return the names of the columns that do not belong to records."""
+        """Return the names of the columns that are not those of records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
     def _read(self, selection: LogSelection) -> DataFrame | None:
-        """Read and decode selected records at once; None if the files of rows are unknown."""
+        """Read and decode selected records in one task; return None if the files are unknown."""
         if self.files is None or self.files.rows is not self.rows:
             return None
         topic = BY_NAME[self.topic]
@@ -434,10 +434,11 @@ class InternalLog:
 
     @property
     def incomplete(self) -> tuple[int, ...]:
-        """The partitions whose views may lack something.
+        """The partitions whose views may be incomplete.
 
-        At an earlier moment there may have been a key whose records are all missing. Records
-        without keys are never replaced, so missing ones are missing at any moment.
+        If a moment before the end is requested, all records of a key that existed then may be
+        missing. Records without keys are never replaced, so if some are missing, they are missing
+        at any moment.
         """
         moments = self.until
         if not BY_NAME[self.topic].has_keys:
@@ -454,9 +455,9 @@ class InternalLog:
 
 
 def unreadable(log: InternalLog, records: Records) -> DataFrame:
-    """Return the records that do not decode, with ``error``; no view knows their content.
+    """Return the records that do not decode, with their ``error``. No view contains them.
 
-    Records of types that no known release has are included.
+    Records with types that are in no known release are included.
     """
     return log.unreadable(records)
 
@@ -469,11 +470,11 @@ def open_log(
     offsets: Mapping[int, int] | None = None,
     time: datetime | None = None,
 ) -> InternalLog:
-    """Open the log of an internal topic in a broker's log directories, as `kafka-log` reads them.
+    """Open the log of an internal topic in a broker's directories, which `kafka-log` reads.
 
-    ``offsets`` gives, for partitions, the offset before which a view ends. ``time``, which has a
+    ``offsets`` has the offset before which a view ends, for each partition. ``time``, which has a
     time zone, ends a view before the first later record. Without both, a view covers everything.
-    Raises as `kafka-log` does for paths without a log.
+    Raises the errors of `kafka-log` for paths without a log.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     if time is not None and time.tzinfo is None:
@@ -500,7 +501,7 @@ def open_log(
         rows,
         topic,
         control_records(spark, path_list, (of.topic,)),
-        # If no record is later, the moment is the end.
+        # If no record is later than the time, the moment is the end of the log.
         {
             partition: ends[partition] + 1
             for partition, where in holes.items()
@@ -516,7 +517,7 @@ def open_log(
 
 
 def _is_within(last: int, holes: Holes, time: datetime | None) -> bool:
-    """Return whether a moment by time may be inside the last hole, which ends at ``last``."""
+    """Return whether the time may be inside the last hole, which ends at offset ``last``."""
     return time is not None and holes.end == last + 1
 
 
@@ -542,6 +543,6 @@ def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 def _by_partition(numbers: Mapping[int, int], default: int) -> Column:
-    """Return the value of ``partition`` in a mapping."""
+    """Return the value that a mapping has for the column ``partition``."""
     numbers_map = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
     return F.coalesce(F.element_at(numbers_map, F.col("partition")), F.lit(default)).cast("bigint")

@@ -40,9 +40,9 @@ ENDS: Final = (
     "topic string, partition int, end_offset bigint, high_watermark bigint, "
     "is_watermark_exact boolean"
 )
-"""The columns of `end_offsets`."""
+"""The columns that `end_offsets` returns."""
 NO_WATERMARK: Final = (None, None)
-"""An unknown high watermark, of which it is also unknown whether it is exact."""
+"""An unknown high watermark, which is neither exact nor inexact."""
 _OPEN: Final = pa.schema(
     {
         "topic": pa.string(),
@@ -59,12 +59,13 @@ _OPEN: Final = pa.schema(
 def end_offsets(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the end of each partition, and the offset at which consumers stop: `ENDS`.
+    """Return the end of each partition, and the offset at which consumers stop, as `ENDS`.
 
-    ``end_offset`` is the end of the log that `kafka-log` reads. ``high_watermark`` is where
-    consumers stop, from `replication-offset-checkpoint` beside the log. It is null if that file
-    lacks it, and never beyond the end. ``is_watermark_exact`` is true if the broker had stopped
-    cleanly. Otherwise the high watermark may be 5 seconds old.
+    ``end_offset`` is the end of the log that `kafka-log` reads. ``high_watermark`` is the offset at
+    which consumers stop. It comes from the file `replication-offset-checkpoint` in the log's parent
+    directory. It is null if that file does not have it, and it is never beyond the end.
+    ``is_watermark_exact`` is true if the broker was stopped cleanly. Otherwise the high watermark
+    may be up to 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
     watermarks, rows = watermarks_of(logs), []
@@ -80,7 +81,8 @@ def end_offsets(
 def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
     """Return the high watermark of each log's partition, and whether it is exact.
 
-    A tiered log has none, nor does a log without the file beside it.
+    The log of a topic in tiered storage has no high watermark, and neither has a log without this
+    file.
     """
     brokers = [each_log for each_log in logs if not each_log.is_tiered]
     by_broker = {
@@ -99,13 +101,13 @@ def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, 
 def open_transactions(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the transactions that logs have open: one row for each producer in each partition.
+    """Return the open transactions in logs: one row for each producer in each partition.
 
-    Columns: ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, and ``first_offset`` and
-    ``first_time`` of the transaction's first batch. Only headers of batches are read.
+    Columns: ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, and the ``first_offset``
+    and ``first_time`` of the transaction's first batch. Only headers of batches are read.
     """
     rows = in_tasks(spark, paths, topics, _open_in, _OPEN)
-    # A piece shows what is open at its end, but a later piece may end it.
+    # A piece shows which transactions are open at its end, but they may end in a later piece.
     key = (*_PLACE, "producer_id")
     last_end = F.max("last_end").over(Window.partitionBy(*key))
     is_open = F.col("last").isNull() | (F.col("first_offset") > F.col("last"))
@@ -122,7 +124,7 @@ def _open_in(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 class _Open:
-    """Collects headers in order: for each producer, the last end and the first batch after it."""
+    """Collects headers in order: each producer's last end, and the first batch after that end."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
@@ -173,13 +175,13 @@ _PARTITIONS: Final = "array<struct<topic: string, partition: int>>"
 
 
 def transactions(log: InternalLog) -> DataFrame:
-    """Return the state of each transactional id, as its coordinator wrote it last.
+    """Return the state of each transactional id, according to its coordinator's last record.
 
     Columns: ``transactional_id``; ``state`` in Kafka's words; ``producer_id``, ``producer_epoch``;
     ``timeout_ms``; ``start_time``, null in a state without one; ``last_update_time``;
     ``partitions``: topic and partition of all participants, none in the state Empty;
-    ``log_partition``, ``log_offset``; ``is_known``: false if compaction removed a record that there
-    may have been. Expired ids are left out.
+    ``log_partition``, ``log_offset``; ``is_known``: false if compaction removed a record that may
+    have existed. Expired ids are left out.
     """
     value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
     place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
@@ -222,7 +224,7 @@ def transactions(log: InternalLog) -> DataFrame:
     )
 
 
-# States of a transaction that has not ended.
+# The states of a transaction that has not ended.
 OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 PAST_TIMEOUT, NOT_OF_COORDINATOR = "past its timeout", "its coordinator has not this one"
@@ -233,22 +235,23 @@ _KEY: Final = ("producer_id", *_PLACE)
 def hanging_transactions(
     transactions: DataFrame, at: datetime, opened: DataFrame | None = None
 ) -> DataFrame:
-    """Return transactions that should have ended by ``at``, a row for each of their partitions.
+    """Return transactions that should have ended by ``at``: a row for each of their partitions.
 
-    ``transactions`` is the view of that name. ``opened`` is the result of `open_transactions` for
-    the logs of other topics. With it, the result also has transactions that a partition has open
-    but no coordinator knows. They stop consumers with ``read_committed`` until an operator aborts
-    them. ``first_offset`` is then the place at which a transaction is open.
+    ``transactions`` is the result of `transactions`. ``opened`` is the result of
+    `open_transactions` for the logs of other topics. With it, the result also has transactions that
+    are open in a partition but that no coordinator knows. They block consumers with
+    ``read_committed`` until an operator aborts them. In this case ``first_offset`` is the offset at
+    which a transaction begins.
 
-    Columns: ``transactional_id``, ``state``, ``timeout_ms``, null if no coordinator has it;
-    ``producer_id``, ``producer_epoch``; ``topic``, ``partition``; ``first_offset``; ``open_since``;
-    ``reason``.
+    Columns: ``transactional_id``, ``state`` and ``timeout_ms``, which are null if no coordinator
+    knows the transaction; ``producer_id``, ``producer_epoch``; ``topic``, ``partition``;
+    ``first_offset``; ``open_since``; ``reason``.
     """
     return hanging_by(transactions.withColumn(NOW, F.lit(at)), opened).drop(NOW)
 
 
 def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
-    """Return the same by the column ``now`` of each transaction, null if it is unknown."""
+    """Return the same, with each transaction's current time in ``now``, null if it is unknown."""
     open_ones = transactions.where(F.col("state").isin(*OPEN))
     ours = open_ones.select("*", F.explode_outer("partitions").alias("one")).select(
         "transactional_id",

@@ -1,9 +1,9 @@
 """Decode the records of internal topics: `internal_records`.
 
-A coordinator writes the same keys again and again. Spark sorts when it groups by text, which takes
-four times as long for each row as reading and decoding it. So a task leaves out replaced records
-before it decodes any, as compaction would. It looks at many batches together, because the records
-of one batch often have different keys. It holds at most `MOST_BYTES` besides one batch.
+A coordinator writes the same keys many times. When Spark groups by text it sorts, which takes four
+times as long for each row as reading and decoding it. A task therefore leaves out replaced records
+before it decodes any record, as compaction would do it. It considers many batches together, because
+the records in one batch often have different keys. It holds at most `MOST_BYTES`, and one batch.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 _KEY, _VALUE, _TOPIC, _CONTROL = "key", "value", "topic", "is_control"
 _PLACE: Final = ("partition", "offset", "timestamp")
 BY_NAME: Final = {name: topic for topic in InternalTopic for name in (topic.value, topic.topic)}
-"""Internal topics by the name of the topic, and of its decoder."""
+"""Internal topics by the name of the topic and by the name of its decoder."""
 
 
 def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame:
-    """Decode the records of an internal topic; every row stays a row.
+    """Decode the records of an internal topic; the result has one row for every row.
 
     Args:
         rows: rows of Spark's Kafka source or of `kafka-log` for this one topic: ``key``, ``value``,
@@ -60,8 +60,8 @@ def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame
 
     New columns: ``type``, ``message``, ``version``, ``release`` (of the layout, if it is not the
     newest that fits the bytes), ``is_tombstone``, ``error``, and a structure for each of
-    ``records``: of ``key`` and ``value`` in topics with keys, otherwise of the message itself. A
-    record that does not decode has an ``error`` and no structure.
+    ``records``. In topics with keys, the structure has a ``key`` and a ``value``; in other topics
+    it is the message itself. A record that does not decode has an ``error`` and no structure.
 
     Raises `ArgumentError` for an unknown topic, record or field.
     """
@@ -99,12 +99,12 @@ def _task(
 
 
 FIRST_ROWS: Final = 1 << 15
-"""At least this many rows are examined together, except at the end."""
+"""At least this many rows are considered together, except at the end."""
 
 MOST_BYTES: Final = 64 << 20
 
 _GIVEN_ROWS: Final = 1 << 14
-# If few rows can be left out, looking for them wastes time.
+# If only few rows can be left out, searching for them wastes time.
 _MOST_LEFT: Final = 0.75
 
 
@@ -113,9 +113,9 @@ def last_of_keys(
 ) -> Iterator[pa.RecordBatch]:
     """Leave out rows that a later row with the same ``key`` replaces.
 
-    No key loses its last row, nor its last tombstone, whose ``value`` is null. A tombstone also
-    removes what transactions wrote before it, and a later row does not. More rows of a key may
-    stay. The rows keep their order.
+    A key never loses its last row or its last tombstone, which is a row with a null ``value``. A
+    tombstone also removes what transactions wrote before it, unlike other rows. More rows of a key
+    than these may be kept. The rows keep their order.
     """
     rest = iter(batches)
     latest = _LatestRows(key, value)
@@ -135,7 +135,7 @@ def last_of_keys(
 
 
 class _LatestRows:
-    """Rows that nothing has replaced yet, and newer rows that were not checked yet.
+    """Rows that no later row has replaced so far, and newer rows that were not checked yet.
 
     Attributes:
         rows: their number.
@@ -148,7 +148,7 @@ class _LatestRows:
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
         self._is_compact = True
-        # A check at twice as many rows looks at each row twice on average.
+        # If each check waits for twice as many rows, each row is checked twice on average.
         self._enough = FIRST_ROWS
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -162,7 +162,7 @@ class _LatestRows:
 
     @property
     def is_full(self) -> bool:
-        """True if there is so little to leave out that holding more does not help."""
+        """True if so few rows can be left out that holding more rows does not help."""
         return self._is_compact and self._bytes >= MOST_BYTES // 2
 
     def given(self) -> Iterator[pa.RecordBatch]:
@@ -179,7 +179,7 @@ class _LatestRows:
         coded = rows.column(self._key).dictionary_encode("encode")
         codes, values = np.asarray(coded.indices), rows.column(self._value)
         last = np.zeros(len(coded.dictionary), np.int64)
-        # If a place gets several values, numpy keeps the last.
+        # If several values are assigned to the same place, numpy keeps the last one.
         last[codes] = np.arange(len(coded))
         if values.null_count:
             deleted = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
@@ -209,9 +209,9 @@ SCHEMA: Final = pa.schema(
         "is_commit": pa.bool_(),
     }
 )
-"""``is_commit`` is false for an abort."""
+"""The columns of the ends of transactions; ``is_commit`` is false for an abort."""
 
-# The version and the type, both int16. Kafka's type is 0 for an abort and 1 for a commit.
+# The version and the type, both int16. The type is 0 for an abort and 1 for a commit, as in Kafka.
 _TYPE: Final = (2, 4)
 _ABORT, _COMMIT = b"\0\0", b"\0\1"
 
@@ -219,16 +219,16 @@ _ABORT, _COMMIT = b"\0\0", b"\0\1"
 def control_records(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the ends of transactions in logs, a row each: `SCHEMA`.
+    """Return the ends of transactions in logs, as rows of `SCHEMA`.
 
-    By default it reads all topics. Raises as `kafka-log` does for paths without a log. Also raises
-    for a damaged control batch, because the end of its transaction is then unknown.
+    By default it reads all topics. Raises the errors of `kafka-log` for paths without a log. Raises
+    an error for a damaged control batch, because the end of its transaction is then unknown.
     """
     return in_tasks(spark, paths, topics, _ends, SCHEMA)
 
 
 def several(paths: Paths) -> list[str | Path]:
-    """Return one path or several as a list."""
+    """Return a single path, or several paths, as a list."""
     return [paths] if isinstance(paths, str | Path) else [*paths]
 
 
@@ -254,8 +254,8 @@ def _control_task(
     begin_task()
     for batch in batches:
         for packed in batch.column(0):
-            # The driver of this program wrote it.
-            for piece in pickle.loads(packed.as_py()):  # noqa: S301 - our own bytes
+            # The driver of this program wrote these bytes.
+            for piece in pickle.loads(packed.as_py()):  # noqa: S301 - we wrote these bytes ourselves
                 for controls in read(piece):
                     place = {
                         "topic": piece.partition.topic,
@@ -295,20 +295,20 @@ COLUMNS: Final = (
     "is_transactional",
 )
 _CAPTURED: Final = (*COLUMNS, "source", "is_control")
-# Offsets of produced records are the producer's own; the broker assigns others.
+# In produce requests, offsets are the producer's own. The broker assigns different ones.
 _FETCHED: Final = "fetch"
 
 
 def captured_records(records: DataFrame, topic: str) -> DataFrame:
-    """Return the fetched records of an internal topic as rows for `internal_records`, each once.
+    """Return the fetched records of an internal topic for `internal_records`, each record once.
 
     Args:
         records: the table ``records`` of an analysis.
         topic: the topic's name, or that of its decoder.
 
     Followers fetch these topics from their leaders. The capture has only the records that were
-    written during it, and not the whole log. So no view can compute the state from them. Control
-    records are left out. Raises `ArgumentError` for another table or topic.
+    written during it, and not the whole log. No view can therefore compute the state from them.
+    Control records are left out. Raises `ArgumentError` for an invalid table or topic.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     missing = {*_CAPTURED}.difference(records.columns)

@@ -1,4 +1,4 @@
-"""The segments of topics in tiered storage: `remote_segments`."""
+"""The segments of topics in tiered storage."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _FIELDS: Final = {
     ),
     UPDATE: _BOTH,
 }
-# A broker forgets a segment in this state.
+# A broker forgets a segment that has this state.
 _GONE: Final = "DELETE_SEGMENT_FINISHED"
 
 
 def remote_segments(log: InternalLog) -> DataFrame:
-    """Return the segments in tiered storage, also those being copied or deleted.
+    """Return the segments in tiered storage, including those being copied or deleted.
 
     Columns: ``topic``, ``topic_id``, ``partition``, ``segment_id``; ``state`` in Kafka's words;
     ``start_offset``, ``end_offset``, ``size_bytes``, ``max_time``; ``leader_epochs``: the first

@@ -1,4 +1,4 @@
-"""The state of share groups in their partitions: `share_state`."""
+"""The state of share groups, by partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
 KEY: Final = ("group_id", "topic_id", "partition")
 BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-# Kafka chooses between two batches by their counts, then by their states.
+# Kafka chooses between two batches by their counts, and then by their states.
 _RANK: Final = ("delivery_count", "delivery_state")
 _BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
 _OF_BOTH: Final = (
@@ -29,7 +29,7 @@ _FIELDS: Final = {
     SNAPSHOT: (*_OF_BOTH, "value.state_epoch", "value.write_timestamp"),
     UPDATE: _OF_BOTH,
 }
-# In an update, this means that the start offset did not change.
+# In an update, this value means that the start offset did not change.
 _UNCHANGED: Final = -1
 
 
@@ -39,11 +39,11 @@ def share_state(log: InternalLog) -> DataFrame:
     Columns: ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
     ``state_epoch``, ``leader_epoch``; ``delivery_complete_count``, -1 if the last record lacks it;
     ``write_time`` of the snapshot; ``state_batches``: those of the last snapshot, then those of
-    later updates, as they were written (`combined_batches` combines overlapping ones); ``updates``:
-    their number; ``log_partition``, ``log_offset`` of the last record; ``is_known``. That is false
-    if compaction removed a record, if the snapshot of an update is missing (as snapshot epochs
-    show), or if an update moved the start offset back, which no leader does. Deleted state is left
-    out.
+    later updates, in the order in which they were written (`combined_batches` combines overlapping
+    ones); ``updates``: their number; ``log_partition``, ``log_offset`` of the last record;
+    ``is_known``. ``is_known`` is false if compaction removed a record, if the snapshot of an update
+    is missing (as snapshot epochs show), or if an update moved the start offset back, which no
+    leader does. Deleted state is left out.
     """
     rows = _rows(log)
     is_before = ~F.col(IS_LATER)
@@ -71,7 +71,8 @@ def share_state(log: InternalLog) -> DataFrame:
         snapshot["snapshot_epoch"].alias("snapshot_epoch"),
         snapshot["state_epoch"].alias("state_epoch"),
         _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
-        # An update of a release before 4.2 lacks it, and then no release knows it.
+        # An update from a release before 4.2 does not have this number, and from then on no release
+        # knows it.
         F.coalesce(
             _of_last("since", "value")["delivery_complete_count"],
             snapshot["delivery_complete_count"],
@@ -89,7 +90,7 @@ def share_state(log: InternalLog) -> DataFrame:
 
 
 def _is_in_doubt(snapshot: Column) -> Column:
-    """Return whether records are missing, or are in an order that no coordinator writes."""
+    """Return whether records are missing, or are in an order that coordinators never write."""
     has_updates = F.size("since") > 0
     is_gone = (F.col("snapshot.at").isNull() & F.col(HIDES)) | has_updates
     is_of_other = F.exists(
@@ -102,24 +103,26 @@ def _is_in_doubt(snapshot: Column) -> Column:
         ),
         lambda value: value > _UNCHANGED,
     )
-    # Kafka drops batches below a start at once, so a lower start later does not bring them back.
+    # Kafka immediately drops batches below a new start, so a lower start later does not restore
+    # them.
     is_back = starts != F.array_sort(starts)
     return F.when(snapshot.isNull(), is_gone).otherwise(is_of_other | is_back)
 
 
 def _of_last(records: str, name: str) -> Column:
-    """Return a field of the last record; null without records."""
+    """Return a field of the last record, or null without records."""
     return F.get(records, F.size(records) - 1)[name]
 
 
 def combined_batches(batches: Column, start: Column) -> Column:
-    """Combine ``state_batches``: in order, with no two batches about the same offset.
+    """Combine ``state_batches``: in order, with at most one batch for each offset.
 
-    If two overlap, the one with the higher delivery count wins, then the one with the higher
-    delivery state, whichever was written first. Kafka's share coordinator combines them so
-    (PersisterStateBatchCombiner). Everything below ``start`` is done. Equal neighbours become one
-    batch. Batches that no broker writes, such as one that ends before it begins, are left out. The
-    result is null if ``batches`` is null.
+    If two batches overlap, the one with the higher delivery count is kept. If the counts are equal,
+    the one with the higher delivery state is kept, whichever was written first. Kafka's share
+    coordinator combines batches in the same way (PersisterStateBatchCombiner). All records below
+    ``start`` are done. Adjacent batches that are equal become one batch. Batches that a broker
+    never writes, such as one that ends before it begins, are left out. The result is null if
+    ``batches`` is null.
     """
     is_batch = F.filter(
         batches,
@@ -151,9 +154,9 @@ def combined_batches(batches: Column, start: Column) -> Column:
 
 
 def _beside(old: Column, batch: Column) -> Column:
-    """Return the parts of an old batch that remain beside a new one.
+    """Return the parts of an old batch that a new batch does not cover.
 
-    The part before it and the part after it.
+    These are the part before the new batch and the part after it.
     """
     first, last = old["first_offset"], old["last_offset"]
     return F.array(
@@ -183,7 +186,7 @@ def _is_left(batch: Column) -> Column:
 
 
 def _last(name: str, unchanged: int) -> Column:
-    """Return a field of the last update that has it, otherwise of the snapshot."""
+    """Return a field of the last update that has it, or else of the snapshot."""
     values = F.transform("since", lambda value: value["value"][name])
     values = F.filter(values, lambda value: value > unchanged)
     return F.coalesce(F.get(values, F.size(values) - 1), F.col("snapshot.value")[name])

@@ -1,14 +1,14 @@
-"""Read the messages in capture files one after the other, without Spark.
+"""Reads the messages in capture files one after another, without Spark.
 
-Files are read one after the other, in the order of their first segments. Memory holds only the open
-connections, in the assemblers. A response takes its version from its request.
+Files are read one after the other, in the order of their first segments. Memory holds only the
+connections that are open. The version of a response comes from its request.
 
-The frames of a connection are held back until something on it reads as Kafka, or until the
-connection ends. If it is not Kafka, or if too much must be held before this is known, it yields
-bytes and no messages.
+The frames of a connection are held back until the connection is recognized as Kafka, or until it
+ends. If it is not Kafka, or if too many bytes would have to be held, the connection yields bytes
+and no messages.
 
-Packet numbers count from 1 in each file, as in Wireshark. Only earlier packets tell which request a
-response answers, so a connection is read from its start.
+Packet numbers start at 1 in each file, as in Wireshark. Earlier packets are needed to find the
+request that a response answers, so a connection is read from its start.
 """
 
 from __future__ import annotations
@@ -45,15 +45,17 @@ if TYPE_CHECKING:
 
 
 OPEN_CONNECTIONS = 4096
-"""At most this many connections are assembled at once; one more ends the longest silent one."""
+"""At most this many connections are assembled at once. One more ends the one that was silent the
+longest."""
 
 
 HELD_FRAMES = 1000
 HELD_BYTES = 256 * 1024
-"""At most this much of an unproven connection is held; with more, it counts as not Kafka."""
+"""At most this many bytes of an unproven connection are held. With more, the connection counts as
+not Kafka."""
 
 _UNPROVEN = "no request on it reads as Kafka"
-# For each kind of turn without a message, the kind of `UnusedBytes` and the reason.
+# The kind of `UnusedBytes` and the reason, for each kind of turn without a message.
 _WITHOUT_REQUEST = {
     "token": ("token", "a SASL token has no message"),
     "response": ("unpaired", "no request with its correlation id waits on this connection"),
@@ -61,9 +63,9 @@ _WITHOUT_REQUEST = {
 
 
 class CapturedMessage(NamedTuple):
-    """A message from a frame; ``body`` is not decoded.
+    """A message from a frame, with its body not decoded.
 
-    ``name`` is the catalog's newest name for the api key at the version. A response may have
+    ``name`` is the newest name in the catalog for the api key at this version. A response may have
     version 0 although its request has another version (KIP-511).
     """
 
@@ -77,11 +79,11 @@ class CapturedMessage(NamedTuple):
 
 
 class UnusedBytes(NamedTuple):
-    """Bytes without a message: the kind, the reason, and their number on the wire.
+    """Bytes that are not part of a message: their kind, the reason, and their number on the wire.
 
-    Kinds: "packet" (it holds no TCP segment, or the file breaks off), "frame" (it is not whole),
-    "header" (it does not decode), "unpaired" (a response without its request), "token" (of a SASL
-    exchange) and "not Kafka" (its connection is not).
+    The kinds are "packet" (it has no TCP segment, or the file ends in it), "frame" (it is not
+    complete), "header" (it does not decode), "unpaired" (a response without its request), "token"
+    (of a SASL exchange) and "not Kafka" (its connection is not Kafka).
     """
 
     kind: str
@@ -90,7 +92,7 @@ class UnusedBytes(NamedTuple):
 
 
 class PacketFrame(NamedTuple):
-    """A frame of a packet, and its turn in the conversation."""
+    """A frame that a packet completes, and its turn in the conversation."""
 
     frame: CapturedFrame
     turn: Turn
@@ -100,7 +102,7 @@ _Item = TypeVar("_Item", "CapturedMessage | UnusedBytes", "PacketFrame | UnusedB
 
 
 def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedBytes]:
-    """Read capture files; yield each frame's message, or the reason why it has none.
+    """Read capture files; yield the message of each frame, or the reason why it has none.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -108,7 +110,7 @@ def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedByt
 
 
 def read_frames(paths: Iterable[Path]) -> Iterator[PacketFrame | UnusedBytes]:
-    """Read capture files; yield every frame of Kafka's connections, and all other bytes.
+    """Read capture files; yield every frame of Kafka connections, and all other bytes.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -148,12 +150,13 @@ def _first_us(path: Path) -> int:
 
 
 class _PortPair(Generic[_Item]):
-    """The frames between two ports, connection after connection, as ``read`` returns them."""
+    """The frames between two ports, one connection after another, as ``read`` returns them."""
 
     def __init__(self, read: Callable[[CapturedFrame, Turn], _Item]) -> None:
         self._read: Callable[[CapturedFrame, Turn], _Item] = read
         self._assembler = FrameAssembler()
-        # By connection, because a capture may have several on the same ports at once.
+        # These are kept by connection, because a capture may have several connections on the same
+        # ports at once.
         self._conversations: dict[str, Conversation] = {}
         self._held: dict[str, list[tuple[_Item, int]]] = {}
         self._held_frames = self._held_bytes = 0
@@ -238,11 +241,11 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
 
 
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
-    """Return the frames that end in a packet; if none does, the frame that it holds a part of.
+    """Return the frames that end in a packet, or else the frame of which the packet has a part.
 
-    ``number`` counts the packets of the file from 1. Other packets of the same microsecond,
-    connection and direction count as the same packet. Raises `CaptureError` if the file has no such
-    packet, or if the packet carries no part of a frame.
+    The packets of the file are numbered from 1. Other packets with the same microsecond, connection
+    and direction count as the same packet. Raises `CaptureError` if the file has no such packet, or
+    if the packet has no part of a frame.
     """
     wanted = _wanted(path, number)
     when, conversations = wanted.timestamp_us, _Conversations()
@@ -262,10 +265,10 @@ def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
 
 
 def find_packets(path: Path, ends: Sequence[tuple[str, str, int]]) -> list[int | None]:
-    """Return for each end of a frame the number of its packet, as `find_packet_frames` takes it.
+    """Return the packet number for each frame end, as `find_packet_frames` takes it.
 
-    An end is the connection of a frame, its direction, and its ``timestamp_us``. None stands for an
-    end that the file does not have.
+    An end is the connection of a frame, its direction and its ``timestamp_us``. The result has None
+    for an end that is not in the file.
     """
     wanted: dict[tuple[int, str, str], int] = {}
     keys = []
@@ -296,7 +299,7 @@ class _Conversations:
         self._conversations: dict[str, Conversation] = {}
 
     def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[PacketFrame]:
-        """Process frames; return those of the wanted segment's direction that are not older."""
+        """Process frames; return the later ones in the direction of the wanted segment."""
         messages = []
         for frame in frames:
             turn = self._turn(frame)
@@ -312,7 +315,7 @@ class _Conversations:
 
 
 def _wanted(path: Path, number: int) -> Segment:
-    """Return the segment of a packet."""
+    """Return the segment in a packet."""
     packets = 0
     for packet in read_packets(path):
         if isinstance(packet, UnreadableBytes):
@@ -335,7 +338,7 @@ def _wanted(path: Path, number: int) -> Segment:
 
 
 def _next(path: Path, number: int) -> str:
-    """Name the next packet that carries bytes, because the user will ask for it next."""
+    """Return the name of the next packet with bytes, which the user will probably ask for next."""
     packets = (packet for packet in read_packets(path) if not isinstance(packet, UnreadableBytes))
     for other, packet in enumerate(packets, 1):
         if other > number:
@@ -352,6 +355,6 @@ def _segments(path: Path) -> Iterator[Segment]:
         try:
             yield read_segment(packet)
         except (Skipped, UnreadablePacketError):
-            # The user asked for one packet, and packets that are not segments do not belong to a
+            # The user asked for one packet. Packets that are not segments do not belong to a
             # stream.
             continue

@@ -1,27 +1,27 @@
 """The tap: a proxy that captures the traffic between clients and brokers.
 
-The cluster need not cooperate. Clients bootstrap at the tap, and wherever a response advertises a
-broker's address, the tap replaces it with one of its own, so that the next connection comes to the
-tap too. All other bytes pass unchanged, as fast as they come, and the capture gets the bytes that
-were really sent. `flexwire.protocol` decides which bytes are frames, and which response answers
-which request. `flexwire.capture.files.pcapng` writes captures.
+The cluster need not be changed. Clients bootstrap at the tap. Where a response advertises a
+broker's address, the tap replaces it with an address of its own, so that the next connection comes
+to the tap too. All other bytes pass unchanged and at once, and the capture gets the bytes that were
+really sent. `flexwire.protocol` decides which bytes are frames, and which response answers which
+request. `flexwire.capture.files.pcapng` writes captures.
 
 `flexwire.client` sends requests of its own to brokers. Both use `flexwire.client.tls` for TLS.
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- The capture has the bytes that were sent, before the tap rewrites them, and the tap's own remarks
-  are in comments. Otherwise it would not be evidence (`net/test_rewriting.py`,
-  `net/test_stamping.py`).
-- A rehearsal removes versions and adds none, and responses keep the order of requests, so that a
-  client gets the behaviour of a broker of that release (`net/test_rehearsal_rules.py`,
+- The capture has the bytes that were sent, before the tap rewrites them. The tap's own remarks are
+  in comments. Otherwise it would not be evidence (`net/test_rewriting.py`, `net/test_stamping.py`).
+- A rehearsal removes versions and never adds one, and responses keep the order of requests, so that
+  a client sees the behavior of a broker of the rehearsed release (`net/test_rehearsal_rules.py`,
   `net/test_rehearsing.py`).
-- A fault is applied to the frames that match it and to nothing else. A broker gets whole requests
-  that a client sent, or the beginning of one that was cut. Responses keep their order
+- A fault affects only the frames that match it. A broker gets complete requests as the client sent
+  them, or the beginning of a request that was cut. Responses keep their order
   (`net/test_faults.py`).
-- Under TLS credentials are asterisks in the capture, because other people read the file
-  (`net/test_withholding.py`).
-- Frames are whole within a file of the tap (`capture/test_capture_directory.py`).
+- Under TLS, credentials are replaced by asterisks in the capture, because other people read the
+  file (`net/test_withholding.py`).
+- In the files of a tap, every frame is completely in one file
+  (`capture/test_capture_directory.py`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    # Callers of brokers do not need the tap, which loads the writer of captures.
+    # Code that calls brokers does not need the tap, which would load the writer of captures.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'flexwire.tap' has no attribute {name!r}")

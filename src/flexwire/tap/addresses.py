@@ -1,4 +1,4 @@
-"""The addresses that responses advertise, found from their specs, and their replacement."""
+"""The addresses that responses advertise, as their specs define them, and their replacement."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AddressFields:
-    """Fields that together are an advertised address: the path to their structure, and both names.
+    """Fields that form an advertised address: the path to their structure, and both names.
 
-    Names are attributes. The path is empty if the fields are in the message itself.
+    The names are names of attributes. The path is empty if the fields are in the message itself.
     """
 
     path: tuple[str, ...]
@@ -45,19 +45,19 @@ class AddressFields:
 
 
 def advertised_address(host: str | None, port: int) -> HostPort | None:
-    """Return an advertised address, or None for an empty one ("" and -1, as in errors)."""
+    """Return an advertised address, or None for an empty address ("" and -1, as in errors)."""
     return HostPort(host, port) if host and 0 < port <= HIGHEST_PORT else None
 
 
 def address_fields(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]:
     """Return every place in which a response advertises an address to clients.
 
-    The rule: a string field whose name ends in the word "host", directly followed, among the fields
-    of the version, by an int32 field whose name ends in the word "port". Both are in the message
-    itself or in any of its structures, also tagged ones. The int32 identifies brokers: addresses of
-    controllers' listeners and of Streams applications have uint16 ports, and a client's host in a
-    group's description or an ACL has no port. Only responses have such places, because addresses in
-    requests are between brokers.
+    Such a place is a string field whose name ends in the word "host", directly followed, among the
+    fields of the version, by an int32 field whose name ends in the word "port". Both fields are in
+    the message itself or in one of its structures, which may be tagged. The int32 is typical of
+    brokers' addresses: addresses of controllers' listeners and of Streams applications have uint16
+    ports, and a client's host in a group's description or an ACL has no port. Requests have no such
+    places for clients, because the addresses in them are between brokers.
     """
     if spec.type is not MessageType.RESPONSE:
         return ()
@@ -86,10 +86,10 @@ def _is_port(field: Field) -> bool:
 @per_catalog
 @lru_cache(maxsize=4096)
 def response_address_fields(message_name: str, version: int) -> tuple[AddressFields, ...]:
-    """Return the `address_fields` of a bundled response.
+    """Return the result of `address_fields` for a bundled response.
 
-    For a version that the catalog lacks, the places of the newest version decide whether to search
-    the response. Decoding then reports that it cannot be decoded.
+    For a version that the catalog lacks, the places of the newest version decide whether the
+    response is searched. Decoding then reports that the response cannot be decoded.
     """
     entry = catalog().entry(message_name)
     nearest = version if version in entry.versions else entry.versions.highest
@@ -100,17 +100,18 @@ Route = Callable[[HostPort], HostPort]
 
 
 def may_advertise(request: RequestFrame) -> bool:
-    """Return whether the response to this request has a place for an address."""
+    """Return whether the response to this request may contain an address."""
     name = request.message_name.removesuffix("Request") + "Response"
     return bool(response_address_fields(name, request.api_version))
 
 
 def rewrite_addresses(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
-    """Return the response's payload with each address replaced by its ``route``.
+    """Return the response's payload with each address replaced by the result of ``route``.
 
-    None if no address changes: the payload is then sent on unchanged. Every other byte stays, and
-    the response is read only up to its last address. Raises `DecodeError` if it cannot be read up
-    to there, or only in more than `MOST_WALKED` steps, and the errors of `parse_response`.
+    Returns None if no address changes, so that the payload is sent on unchanged. All other bytes
+    stay the same, and the response is read only up to its last address. Raises `DecodeError` if the
+    response cannot be read up to there, or only in more than `MOST_WALKED` steps. Also raises the
+    errors of `parse_response`.
     """
     frame = parse_response(beginning(payload), request.api_key, request.api_version)
     schema, places, paths = _advertised(frame.message_name, frame.body_version)

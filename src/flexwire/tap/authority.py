@@ -1,4 +1,4 @@
-"""A temporary certificate authority: its key is never written, so it can sign nothing later.
+"""A temporary certificate authority. Its key is never written, so it cannot sign anything later.
 
 Needs the package cryptography, of the extra ``tls``.
 """
@@ -22,9 +22,9 @@ with needed_by("a certificate", "tls"):
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Clocks of other machines may be behind.
+# The clocks of other machines may be behind.
 _EARLIER: Final = timedelta(hours=48)
-# Python 3.13 requires that an authority names the use of its key.
+# Python 3.13 requires an authority's certificate to name the use of its key.
 _SIGNS: Final = x509.KeyUsage(
     digital_signature=True,
     key_cert_sign=True,
@@ -39,9 +39,9 @@ _SIGNS: Final = x509.KeyUsage(
 
 
 class Authority:
-    """Signs certificates for brokers and clients, valid for ``lifetime`` from now on.
+    """Signs certificates for brokers and clients, which are valid for ``lifetime`` from now on.
 
-    Keys are P-256. Written keys are in PKCS #8, which Java also reads.
+    Keys use the curve P-256. Written keys are in PKCS #8, which Java also reads.
     """
 
     def __init__(self, name: str, lifetime: timedelta) -> None:
@@ -51,7 +51,7 @@ class Authority:
 
     @cached_property
     def pem(self) -> bytes:
-        """The certificate of the authority itself, for those who must trust it."""
+        """The certificate of the authority itself, for programs that must trust it."""
         key = self._key.public_key()
         built = (
             _builder(self.name, self.name, key, self.ends)
@@ -69,7 +69,7 @@ class Authority:
         password: str | None = None,
         ends: datetime | None = None,
     ) -> tuple[bytes, bytes]:
-        """Sign a certificate for ``hosts``, with a common name; return its chain and key in PEM.
+        """Sign a certificate for ``hosts`` with a common name; return its chain and key in PEM.
 
         The key is encrypted if there is a ``password``.
         """

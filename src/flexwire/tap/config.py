@@ -1,7 +1,9 @@
-"""The configuration of a tap, from the command line to its processes. Each option is here once.
+"""The configuration of a tap, from the command line to its processes.
 
-A field has its type and default, and an `Option` if one command-line option sets it. If several
-options set a field together, such as ``security``, they are in `flexwire.cli.tap`.
+Each option is declared only here.
+
+A field has its type and default, and an `Option` if one command-line option sets it. A field that
+several options set together, such as ``security``, has its options in `flexwire.cli.tap`.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ MOST_PROCESSES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """The form of a field on the command line.
+    """How a field looks on the command line.
 
-    ``least`` and ``most`` are the range of a number, without ``least`` itself if it is ``open``.
-    The field is the number times ``unit``. The default is the field's own, and shown if it is a
-    number.
+    ``least`` and ``most`` are the limits of a number; if ``open``, ``least`` itself is excluded.
+    The value of the field is the number multiplied by ``unit``. The default is that of the field.
+    It is shown if it is a number.
     """
 
     flag: str
@@ -47,19 +49,19 @@ class Option:
     unit: int = 1
 
 
-def _told(default: Any, flag: str, help: str, **how: Any) -> Any:  # noqa: A002 - as click has it
+def _told(default: Any, flag: str, help: str, **how: Any) -> Any:  # noqa: A002 - click uses this name
     """Return a field that a command-line option sets."""
     return field(default=default, metadata={"option": Option(flag, help, **how)})
 
 
 def check_share(share: float) -> float:
-    """Return a share of connections; `ArgumentError` unless it is above 0 and at most 1."""
+    """Return a share of connections; raise `ArgumentError` unless it is above 0 and at most 1."""
     if not 0 < share <= 1:
         raise ArgumentError(f"expected a share above 0 and at most 1, got {share}")
     return share
 
 
-# The command line reads this file to show its help, without loading any other part of the tap.
+# The command line reads this file to show its help, and loads no other part of the tap.
 def _everything_kept() -> KeepLimit:
     from flexwire.capture.files.retention import NO_LIMIT  # noqa: PLC0415 - loaded only if needed
 

@@ -54,9 +54,9 @@ CONNECT_SECONDS: Final = 10.0
 
 
 class BrokerConnector:
-    """Connects to brokers, with TLS if `tls` is set, each by its own name.
+    """Connects to brokers, with TLS if `tls` is set, and checks each broker's own name.
 
-    `names` are the names for addresses that no broker advertises, for the check of the certificate.
+    `names` has the names for addresses that no broker advertises, for checking certificates.
     """
 
     def __init__(self, statistics: TapStatistics) -> None:
@@ -64,7 +64,7 @@ class BrokerConnector:
         self.names: dict[HostPort, str] = {}
         self._statistics = statistics
         # Addresses that could not be reached at the last try, with the number of failures since
-        # then.
+        # they could be reached.
         self._unreachable: dict[HostPort, int] = {}
 
     async def connect(self, address: HostPort) -> End | None:
@@ -75,7 +75,7 @@ class BrokerConnector:
                 _, broker = await loop.create_connection(
                     lambda: End(over_tls=self.tls is not None), *address, **self._secured(address)
                 )
-        except (OSError, ValueError) as error:  # an impossible host is a ValueError
+        except (OSError, ValueError) as error:  # an impossible host raises a ValueError
             self._failed(address, error)
             return None
         if failed := self._unreachable.pop(address, 0):
@@ -83,7 +83,7 @@ class BrokerConnector:
         return broker
 
     def close(self) -> None:
-        """Log the brokers that were not reached again."""
+        """Log the brokers that could not be reached again."""
         for address, failed in self._unreachable.items():
             log.info("%s was not reached again; %d connections were closed", address, failed)
         self._unreachable.clear()
@@ -107,12 +107,14 @@ class BrokerConnector:
         else:
             self._statistics.unreachable += 1
         failed = self._unreachable[address] = self._unreachable.get(address, 0) + 1
-        # Clients try again many times a second. The number of failures is logged at their end.
+        # Clients retry many times a second. The number of failures is logged when the broker is
+        # reached again.
         level = logging.WARNING if failed == 1 else logging.DEBUG
         log.log(level, "cannot reach %s: %s", address, reason)
 
 
-# At most this many different reasons for ended connections are logged; the counts continue.
+# At most this many different reasons for the end of connections are logged. Further ones are only
+# counted.
 _MOST_SAID: Final = 1000
 
 
@@ -129,13 +131,13 @@ def file_comments(config: TapConfig, faults: Faults | None = None) -> tuple[byte
 
 
 class ConnectionRunner(Protocol):
-    """The part that carries clients: this process, or several separate processes."""
+    """The part that carries clients' connections: this process, or several separate ones."""
 
     async def start(self, host: str) -> None:
-        """Get ready for clients, which come to listeners at the ``host``."""
+        """Prepare for clients, which come to listeners at the ``host``."""
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Carry an accepted client, which is number ``number``, to a broker and back."""
+        """Carry an accepted client with the given ``number`` to a broker and back."""
 
     def rotate(self) -> None:
         """Continue in the next capture file."""
@@ -147,29 +149,29 @@ class ConnectionRunner(Protocol):
         """
 
     def end_rehearsal(self, reason: str) -> None:
-        """Continue as a tap without a rehearsal."""
+        """Continue as a tap that rehearses nothing."""
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, running or over; None if there is none."""
+        """The rehearsal, which may be running or over; None if there was none."""
 
     async def close(self) -> None:
         """End every connection and close the capture."""
 
     @property
     def stats(self) -> TapStatistics:
-        """The counts."""
+        """The counts so far."""
 
     def counts(self) -> TapStatistics:
-        """Return the counts so far, with those of capture files."""
+        """Return the counts so far, including those of capture files."""
 
     @property
     def clients(self) -> int:
-        """Return how many hosts have an open connection."""
+        """Return how many hosts have open connections."""
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The existing capture files of this run."""
+        """The capture files of this run that exist."""
 
 
 class _Client(NamedTuple):
@@ -182,10 +184,10 @@ class _Client(NamedTuple):
 
 
 class LocalRunner:
-    """Carries connections in this process.
+    """Carries all connections in this process.
 
-    ``port_for`` returns the tap's own port that leads to a broker's address, or None. ``on_end``
-    gets the number of each connection that has ended. ``faults`` are applied.
+    ``port_for`` returns the tap's port for a broker's address, or None. ``on_end`` is called with
+    the number of each connection that has ended. ``faults`` are applied to the connections.
     """
 
     def __init__(
@@ -203,14 +205,15 @@ class LocalRunner:
         self._on_end = on_end
         self._files = KeptFiles(config.keep) if files is None else files
         self._contexts = TapContexts(PLAIN)
-        # A certificate is for a name, but the replaced address is an IP address.
+        # A certificate is for a name, but an address that was replaced is an IP address.
         named = config.security.listen is not None and not is_address(config.listen.host)
         self._advertised_host = config.advertised_host or (config.listen.host if named else None)
         self._host = ""
         self._writer: PcapngWriter | None = None
         self._live: LiveReaders | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        # Accepted but not begun clients: a task that is cancelled before it runs closes nothing.
+        # Clients that were accepted but not started: a task that is canceled before it runs closes
+        # nothing.
         self._waiting: set[socket.socket] = set()
         self._closing = False
         self._brokers = BrokerConnector(self.stats)
@@ -220,11 +223,11 @@ class LocalRunner:
         self._rehearsal: Rehearsal | None = None
         self._faults = faults
         self._old_responses = OldResponses()
-        # The open connections of each client's host.
+        # The number of open connections of each client's host.
         self._clients: Counter[str] = Counter()
 
     async def start(self, host: str) -> None:
-        """Read certificates and begin the capture.
+        """Read the certificates and begin the capture.
 
         Raises `TlsError`, `CaptureError`, and `TapError` for the socket of ``live``.
         """
@@ -252,11 +255,11 @@ class LocalRunner:
 
     @property
     def stats(self) -> TapStatistics:
-        """The counts while it runs."""
+        """The counts, which change while it runs."""
         return self._stats
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Carry a client. After the runner has closed, the client is closed at once."""
+        """Carry a client. If the runner was closed, the client is closed at once."""
         if self._closing:
             client.close()
             return
@@ -266,7 +269,7 @@ class LocalRunner:
         task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """End every connection and close the capture; a second call does nothing."""
+        """End every connection and close the capture. A second call has no effect."""
         self._closing = True
         for task in self._connections:
             task.cancel()
@@ -289,7 +292,7 @@ class LocalRunner:
         try:
             ended = self._writer.rotate()
         except CaptureError as error:
-            log.error("the capture goes on in the same file: %s", error)  # noqa: TRY400  # the reason says all
+            log.error("the capture goes on in the same file: %s", error)  # noqa: TRY400  # the reason says everything
             return
         if ended:
             log.info("the capture goes on in %s", self._writer.paths[-1].name)
@@ -297,36 +300,36 @@ class LocalRunner:
     def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
         """Rehearse a release with all new connections; ``quiet`` as for `Rehearsal`.
 
-        Raises `CaptureError` if a capture is running, and no file can note the rehearsal.
+        Raises `CaptureError` if there is a capture, and no file can record the rehearsal.
         """
         if self._writer is not None:
             self._writer.say(*file_comments(dataclasses.replace(self._config, rehearsal=plan)))
         self._rehearsal = Rehearsal(plan, self._config.only, quiet=quiet)
 
     def end_rehearsal(self, reason: str) -> None:
-        """Let all requests pass from now on."""
+        """Let all requests pass unchanged from now on."""
         if self._rehearsal is not None:
             self._rehearsal.end(reason)
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, running or over; None if there is none."""
+        """The rehearsal, which may be running or over; None if there was none."""
         return self._rehearsal
 
     def counts(self) -> TapStatistics:
-        """Return the current `stats`, with the counts of capture files."""
+        """Return the current `stats`, including the counts of capture files."""
         if self._writer is not None:
             self._count_files(self._writer)
         return self.stats
 
     @property
     def clients(self) -> int:
-        """Return how many hosts have an open connection."""
+        """Return how many hosts have open connections."""
         return len(self._clients)
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files so far, without those that were removed to make room."""
+        """The capture files so far, except those that were removed to make room."""
         return [] if self._writer is None else list(self._writer.paths)
 
     def _count_files(self, writer: PcapngWriter) -> None:
@@ -374,14 +377,14 @@ class LocalRunner:
             await client.end.close(self._patience)
 
     async def _begin(self, client: socket.socket) -> _Client | None:
-        """Return a client after its handshake; None if the handshake failed."""
+        """Return a client after its TLS handshake, or None if the handshake failed."""
         tls = self._contexts.listen
         try:
-            # Read now, because a TLS transport forgets it when it is closed.
+            # This is read here, because a TLS transport forgets it when it is closed.
             near, own = _host_port(client.getpeername()), _host_port(client.getsockname())
         except OSError:
             client.close()
-            return None  # the client left at once
+            return None  # the client has already left
         try:
             end = End(over_tls=tls is not None)
             await connect_protocol(client, end, tls, FLUSH_SECONDS)
@@ -395,7 +398,7 @@ class LocalRunner:
             return None
 
     def _say_once(self, line: str) -> None:
-        """Log a line that clients repeat many times a second; the counts have the number."""
+        """Log a line that clients can cause many times a second; the counts have the number."""
         level = logging.DEBUG
         if line not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(line)
@@ -409,7 +412,7 @@ class LocalRunner:
     async def _relay(self, client: _Client, broker: End, upstream: HostPort, number: int) -> None:
         peer = broker.extra_info("peername")
         if peer is None or self._writer is None:
-            # The broker left before its name was read.
+            # The broker left before its name could be read.
             self.stats.unreachable += 1
             return
         near, far = client.peer, _host_port(peer)
@@ -417,7 +420,8 @@ class LocalRunner:
         try:
             capture = self._begin_capture(self._writer, near, far)
         except CaptureError as error:
-            # A refused connection is better than one whose missing start is shown nowhere.
+            # It is better to refuse a connection than to have one whose missing start is shown
+            # nowhere.
             self.stats.not_captured += 1
             line = f"{name}: closed, as it cannot be captured: {error}"
             self._saying.say(logging.ERROR, "connections that cannot be captured", line)
@@ -484,7 +488,7 @@ class LocalRunner:
         )
 
     def _route(self, address: HostPort, host: str) -> HostPort:
-        """Return the tap's address for a broker, at the host by which a client reaches the tap."""
+        """Return the tap's address for a broker, at the host that the client used for the tap."""
         port = self._port_for(address)
         if port is None:
             self.stats.not_rerouted += 1
@@ -501,5 +505,5 @@ class LocalRunner:
 
 
 def _host_port(name: Any) -> HostPort:
-    # A link-local IPv6 address contains its interface, for which a packet has no place.
+    # A link-local IPv6 address includes its interface, which a packet cannot contain.
     return HostPort(name[0].partition("%")[0], name[1])

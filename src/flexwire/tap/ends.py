@@ -1,10 +1,10 @@
-"""The two ends of a connection through the tap: bytes are taken at once, and waiting is bounded.
+"""The two ends of a connection through the tap, which pass bytes on at once.
 
-asyncio's streams wake a task for every piece, copy it into a buffer and out again. Here the relay
-is called with the piece itself, and may take it in several steps of the event loop, so that a piece
-of many frames does not block other connections. If an end takes no more bytes, the other end is not
-read. So at most one piece in each direction waits here, in addition to the bytes in the sockets.
-The same holds while bytes are delayed (`End.wait`).
+For every piece of data, asyncio's streams wake a task, copy the piece into a buffer, and copy it
+out again. Here the relay is called with the piece itself, and may process it in several steps of
+the event loop, so that a piece with many frames does not block other connections. If an end accepts
+no more bytes, the other end is not read. At most one piece in each direction therefore waits here,
+in addition to the bytes in the sockets. The same is true while bytes are delayed (`End.wait`).
 """
 
 from __future__ import annotations
@@ -19,41 +19,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FLUSH_SECONDS: Final = 5.0
-"""How long a peer that reads nothing may keep sent bytes in a buffer, in seconds."""
+"""How long sent bytes may wait in a buffer for a peer that does not read, in seconds."""
 
 
 class EndCallbacks(NamedTuple):
-    """The callbacks for the events of an end, in their order."""
+    """The callbacks for the events of an end, in the order of the events."""
 
     said: Callable[[bytes], int]
-    """Bytes came. Return how many of them were taken, at least one.
+    """Called when bytes have come. Returns how many of them were processed, which must be at least
+    one.
 
-    The others come again, in another step of the event loop.
+    The other bytes are reported again, in another step of the event loop.
     """
     ended: Callable[[], None]
-    """No more bytes will come."""
+    """Called when no more bytes will come."""
     lost: Callable[[Exception], None]
-    """The connection was lost, not ended regularly."""
+    """Called when the connection was lost and did not end regularly."""
 
 
 class End(asyncio.Protocol):
-    """One end of a connection, with TLS or without.
+    """One end of a connection, with or without TLS.
 
-    Bytes that come before there are callbacks wait: one piece, because reading stops then. Bytes
-    that are not accepted at once wait too. TLS ends in both directions at once.
+    Bytes that come before the callbacks are set wait here. This is at most one piece, because
+    reading stops then. Bytes that the callback does not process at once wait too. TLS always ends
+    in both directions at once.
     """
 
     def __init__(self, *, over_tls: bool = False) -> None:
         self.error: Exception | None = None
-        """The cause of the loss of the connection."""
+        """The reason for the loss of the connection."""
         self.has_ended = False
-        """Whether it has announced that no more bytes will come."""
+        """Whether the peer has announced that it will send no more bytes."""
         self.is_deaf = False
         """Whether everything that is written from now on is dropped."""
         self._is_full = False
         self._is_muted = False
         self._half_closes = False
-        # Delayed output: the time of the loop at which bytes are sent, and the bytes.
+        # Delayed output: the loop's time at which bytes are sent, and the bytes.
         self._late: deque[tuple[float, bytearray]] = deque()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._over_tls = over_tls
@@ -62,32 +64,32 @@ class End(asyncio.Protocol):
         self._calls: EndCallbacks | None = None
         self._other: End | None = None
         self._is_ignored = False
-        # The bytes that have arrived but were not accepted yet, and the end events after them.
+        # The bytes that have arrived but are not processed yet, and the end events after them.
         self._left: list[bytes] = []
         self._ends: list[Callable[[], None]] = []
         self._next_step: asyncio.Handle | None = None
 
     @property
     def transport(self) -> asyncio.Transport:
-        """Asyncio's transport, once there is a connection."""
+        """Asyncio's transport, once the connection exists."""
         if self._transport is None:
             raise ConnectionError("there is no connection")
         return self._transport
 
     @property
     def is_full(self) -> bool:
-        """True if too many bytes wait here, or bytes are delayed on purpose."""
+        """True if too many bytes wait here, or if bytes are delayed on purpose."""
         return self._is_full or bool(self._late)
 
     @property
     def is_closing(self) -> bool:
-        """True if nothing can be written any more."""
+        """True if nothing more can be written."""
         return (self._over_tls and self.has_ended) or self.transport.is_closing()
 
     def call(self, calls: EndCallbacks, other: End) -> None:
         """Report all events from now on; bytes written here come from the ``other`` end."""
         self._calls, self._other = calls, other
-        # Events are reported in their order.
+        # Events are reported in the order in which they happened.
         if self.error is not None:
             self._ends.append(partial(calls.lost, self.error))
         elif self.has_ended:
@@ -97,7 +99,7 @@ class End(asyncio.Protocol):
             self.hold(is_held=other.is_full)
 
     def hold(self, *, is_held: bool) -> None:
-        """Stop reading while ``is_held``, because the other end takes no more bytes."""
+        """Stop reading while ``is_held``, because the other end accepts no more bytes."""
         if self._calls is None or self._is_ignored:
             return
         if is_held or self._left or self._is_muted:
@@ -106,9 +108,9 @@ class End(asyncio.Protocol):
             self.transport.resume_reading()
 
     def wait(self, seconds: float) -> None:
-        """Delay all later output by this many seconds; each delay begins after the one before.
+        """Delay all later output by some seconds; each delay begins after the previous one.
 
-        Meanwhile the other end is not read.
+        During the delay, the other end is not read.
         """
         loop = asyncio.get_running_loop()
         begin = self._late[-1][0] if self._late else loop.time()
@@ -117,7 +119,7 @@ class End(asyncio.Protocol):
         self._hold_other()
 
     def mute(self, seconds: float) -> None:
-        """Read nothing for this many seconds, as a broker does with a client that it throttles."""
+        """Read nothing for some seconds, as a broker does with a client that it throttles."""
         self._is_muted = True
         self.hold(is_held=True)
         self._set_timer("mute", asyncio.get_running_loop().time() + seconds, self._unmute)
@@ -149,12 +151,12 @@ class End(asyncio.Protocol):
             self._other.hold(is_held=self.is_full)
 
     def ignore(self) -> None:
-        """Report no more events, except for bytes that came before: see `tell_rest`."""
+        """Report no more events, except earlier bytes in `tell_rest`."""
         self._is_ignored = True
         self._ends.clear()
         if self._calls is None:
             self._left.clear()
-        # TLS ends only after the bytes before its end were read.
+        # The end of TLS is noticed only after the bytes before it were read.
         self.transport.resume_reading()
 
     async def tell_rest(self) -> None:
@@ -164,12 +166,12 @@ class End(asyncio.Protocol):
             await asyncio.sleep(0)
 
     def tell_rest_at_once(self) -> None:
-        """Do `tell_rest` in one step, for a program that is about to end."""
+        """Report those bytes in one step, for a program that is about to end."""
         while self._left:
             self._tell_some()
 
     def write(self, data: bytes) -> None:
-        """Send bytes, or keep them until the peer takes them; do nothing without a connection."""
+        """Send bytes, or keep them until the peer reads them. Without a connection, do nothing."""
         if not data or self.is_closing or self.is_deaf:
             return
         if self._late:
@@ -178,30 +180,30 @@ class End(asyncio.Protocol):
             self.transport.write(data)
 
     def can_half_close(self) -> bool:
-        """Return whether one direction can end while the other continues."""
+        """Return whether one direction can end while the other one continues."""
         return self.transport.can_write_eof()
 
     def half_close(self) -> None:
-        """End this direction, after all delayed bytes were sent."""
+        """End this direction after all delayed bytes are sent."""
         if self._late:
             self._half_closes = True
         elif not self.transport.is_closing():
-            # The peer has reset the connection in the meantime, which the next read reports.
+            # The peer has reset the connection in the meantime, and the next read will report this.
             with suppress(OSError):
                 self.transport.write_eof()
 
     async def close(self, seconds: float) -> None:
-        """Close after the written bytes were sent; drop a peer that does not take them in time.
+        """Close after the written bytes are sent; drop a peer that does not read them in time.
 
-        Delayed bytes are sent at their times; with ``seconds`` of 0, at once.
+        Delayed bytes are sent at their times, or at once if ``seconds`` is 0.
         """
         try:
             if self._late and seconds and not self.is_closing:
                 left = self._late[-1][0] - asyncio.get_running_loop().time()
                 await asyncio.wait({self._gone}, timeout=max(0.0, left))
             self._end_waiting()
-            # If it is closed twice, asyncio's TLS loses its connection, which then cannot be
-            # dropped.
+            # If it were closed twice, asyncio's TLS would lose its connection, which then could not
+            # be dropped.
             if not self.transport.is_closing():
                 self.transport.close()
             await asyncio.wait({self._gone}, timeout=seconds)
@@ -218,16 +220,16 @@ class End(asyncio.Protocol):
             timer.cancel()
 
     def extra_info(self, name: str) -> Any:
-        """Return asyncio's information about it, as `asyncio.BaseTransport.get_extra_info` does."""
+        """Return asyncio's information, as `asyncio.BaseTransport.get_extra_info` does."""
         return self.transport.get_extra_info(name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Handle asyncio's event: it has connected."""
+        """Handle asyncio's event that the end is connected."""
         if isinstance(transport, asyncio.Transport):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Handle asyncio's event: it has read bytes."""
+        """Handle asyncio's event that bytes were read."""
         if self._is_ignored:
             return
         self._left.append(data)
@@ -237,7 +239,7 @@ class End(asyncio.Protocol):
             self._tell()
 
     def eof_received(self) -> bool:
-        """Handle asyncio's event: it has read to the end; True keeps the other direction open."""
+        """Handle asyncio's event that no more bytes come; True keeps the other direction open."""
         self._end()
         return not self._over_tls
 
@@ -251,16 +253,16 @@ class End(asyncio.Protocol):
                 if self._calls is not None:
                     self._tell_end(partial(self._calls.lost, exc))
         finally:
-            # The caller of close waits for this, whatever the callbacks do.
+            # The caller of `close` waits for this, whatever the callbacks do.
             self._gone.set_result(None)
 
     def pause_writing(self) -> None:
-        """Handle asyncio's event: too many written bytes are buffered."""
+        """Handle asyncio's event that too many written bytes are in the buffer."""
         self._is_full = True
         self._hold_other()
 
     def resume_writing(self) -> None:
-        """Handle asyncio's event: most buffered bytes were sent."""
+        """Handle asyncio's event that most bytes in the buffer were sent."""
         self._is_full = False
         self._hold_other()
 
@@ -278,7 +280,7 @@ class End(asyncio.Protocol):
             self._tell_ends()
 
     def _tell(self) -> None:
-        """Report one step's worth of the bytes, and let the loop call again for the rest."""
+        """Report as many bytes as fit in one step, and let the loop call again for the rest."""
         if self._left:
             self._tell_some()
         if self._left and not self._is_ignored:
@@ -291,7 +293,7 @@ class End(asyncio.Protocol):
         self._next_step = None
         try:
             self._tell()
-        except Exception as error:  # noqa: BLE001 - as asyncio does with exceptions of its protocols
+        except Exception as error:  # noqa: BLE001 - asyncio also catches all exceptions of its protocols
             self.error = error
             if self._calls is not None:
                 self._tell_end(partial(self._calls.lost, error))
@@ -302,7 +304,8 @@ class End(asyncio.Protocol):
         if self._calls is None:
             return
         data = self._left[0] if len(self._left) == 1 else b"".join(self._left)
-        # They are removed before they are reported, so that an error does not report them twice.
+        # The events are removed before they are reported, so that an error does not report them
+        # twice.
         self._left.clear()
         taken = self._calls.said(data)
         if taken < len(data):

@@ -1,8 +1,8 @@
-"""Applies faults: alters, delays, cuts or answers the requests and responses that match a fault.
+"""Applies faults: changes, delays, cuts or answers the requests and responses that match a fault.
 
-Frames that match no fault pass unchanged. A request is sent on whole or not at all, except for a
-cut one, so a broker never gets bytes that the client did not send. `flexwire.tap.relay` keeps the
-order of responses, and `flexwire.tap.fault_rules` defines faults.
+Frames that match no fault pass unchanged. A request is sent on completely or not at all, except for
+one that is cut. A broker therefore never gets bytes that the client did not send.
+`flexwire.tap.relay` keeps the order of responses, and `flexwire.tap.fault_rules` defines faults.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _DONE: Final = {
 _IMPOSSIBLE: Final = "not possible: "
 
 _Question = tuple[int, int, bytes]
-"""The key of an older response: the api key, version and body of its request."""
+"""The key under which an old response is kept: the api key, version and body of its request."""
 
 
 class OldResponses:
-    """The first response to each request of a stale fault, over all connections of a tap."""
+    """The first response to each request that matches a stale fault, for all connections."""
 
     def __init__(self) -> None:
         self._bodies: OrderedDict[_Question, bytes] = OrderedDict()
@@ -65,7 +65,7 @@ class OldResponses:
         return question in self._bodies
 
     def learn(self, question: _Question, payload: bytes, request: RequestFrame) -> None:
-        """Keep a response if it is the first one, short enough, and readable."""
+        """Keep a response if it is the first one for its request, short enough, and readable."""
         if question in self._bodies or len(payload) > MOST_DECODED:
             return
         with suppress(FlexwireError):
@@ -74,14 +74,14 @@ class OldResponses:
                 self._bodies.popitem(last=False)
 
     def recall(self, question: _Question, payload: bytes, request: RequestFrame) -> bytes:
-        """Return a response with the body of the first one; raises `FlexwireError` if it cannot."""
+        """Return a response with the body of the first one; raise `FlexwireError` if this fails."""
         if question not in self._bodies:
             raise ArgumentError("the first response is forgotten")
         return payload[: _body_offset(payload, request)] + self._bodies[question]
 
 
 class _Planned(NamedTuple):
-    """The plan for a response: a fault, and the question whose response is kept."""
+    """The plan for a response: a fault, and the request for which the response is kept."""
 
     correlation_id: int
     fault: Fault | None
@@ -89,7 +89,7 @@ class _Planned(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A request that matches a fault, with its place among those that came together."""
+    """A request that matches a fault, with its place among the requests that came together."""
 
     request: RequestFrame
     payload: bytes
@@ -98,7 +98,7 @@ class _Asked(NamedTuple):
 
 
 class FaultForwarder:
-    """Sends requests on once they are whole, unless a fault matches them."""
+    """Sends requests on when they are complete, unless a fault matches them."""
 
     holds = True
 
@@ -116,14 +116,14 @@ class FaultForwarder:
         self._statistics = statistics
         self._saying = saying
         self._is_over = False
-        # By pair, the plan for the response.
+        # The plan for each response, by pair.
         self._planned: dict[int, _Planned] = {}
-        # By fault and API: whether an earlier request named the topic. A fetch session names it
-        # once (KIP-227).
+        # Whether an earlier request named the topic, by fault and API. A fetch session names a
+        # topic only once (KIP-227).
         self._has_fitted: dict[tuple[str, int], bool] = {}
 
-    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Return nothing, because a partial frame may match a fault."""
+    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # `Forwarder` requires this argument
+        """Return nothing, because an incomplete frame may match a fault."""
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
@@ -146,22 +146,22 @@ class FaultForwarder:
         return outgoing.forwarded()
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes unchanged: a request that is not kept whole has no fault."""
+        """Return the bytes unchanged, because a request that is not kept whole has no fault."""
         return ForwardedRequests() if self._is_over else ForwardedRequests(data)
 
     def rest(self, data: bytes) -> bytes:
-        """Return the bytes unchanged, until nothing more is sent on."""
+        """Return the bytes unchanged, until the fault says that nothing more is sent on."""
         return b"" if self._is_over else data
 
     def alters(self, request: RequestFrame) -> bool:
-        """Return whether the response to such a request may be altered, or names topics."""
+        """Return whether the response to such a request may be changed, or names topics."""
         planned = self._planned.values()
         if any(plan.correlation_id == request.correlation_id for plan in planned):
             return True
         return self._names_matter() and names_topics_and_ids(request)
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:
-        """Return the handling of a response."""
+        """Return what to do with a response."""
         request = turn.request
         plan = None if turn.pair is None else self._planned.pop(turn.pair, None)
         if request is None:
@@ -197,7 +197,7 @@ class FaultForwarder:
         return fits
 
     def _do(self, fault: Fault, asked: _Asked, outgoing: _Outgoing) -> str | None:
-        """Apply a fault; return what was done, or None if it applies to the response."""
+        """Apply a fault; return what was done, or None if the fault applies to the response."""
         if fault.point == "after":
             return self._do_after(fault, asked, outgoing)
         if fault.kind == "error":
@@ -229,7 +229,7 @@ class FaultForwarder:
             self._plan(asked.turn, asked.request, asked.payload, fault)
             return None
         if fault.kind in {"error", "cut", "close", "silence"}:
-            # acks 0: brokers close the connection instead of responding with an error.
+            # With acks 0, brokers close the connection instead of responding with an error.
             return self._close(asked.place, outgoing)
         return f"{_IMPOSSIBLE}the request has no response"
 
@@ -239,7 +239,7 @@ class FaultForwarder:
         return _DONE["close"]
 
     def _plan(self, turn: Turn, request: RequestFrame, payload: bytes, fault: Fault | None) -> None:
-        """Remember the plan for a response, if there is one."""
+        """Store the plan for a response, if there is a plan."""
         is_kept = any(
             one.kind == "stale"
             and one.only.takes_api(request.api_name)
@@ -297,7 +297,7 @@ class FaultForwarder:
         return any(fault.only.topics for fault in self._faults.active)
 
     def _noted(self, fault: Fault, correlation_id: int, did: str) -> bytes:
-        """Count an applied fault, and return the comment about it."""
+        """Count a fault that was applied, and return the comment about it."""
         if did.startswith(_IMPOSSIBLE):
             self._statistics.faults_impossible += 1
             kind = "faults that could not be done"
@@ -309,7 +309,7 @@ class FaultForwarder:
 
 
 class _Outgoing:
-    """The output for requests that came together: pieces, each with its delay."""
+    """The output for requests that came together: pieces of bytes, each with its delay."""
 
     def __init__(self) -> None:
         self.comments: list[bytes] = []
@@ -335,7 +335,7 @@ class _Outgoing:
 
 
 class _Response:
-    """A response that is decoded to be altered; raises `FlexwireError` if that fails."""
+    """A response that is decoded in order to change it; raises `FlexwireError` if this fails."""
 
     def __init__(self, payload: bytes, request: RequestFrame) -> None:
         frame = parse_response(beginning(payload), request.api_key, request.api_version)
@@ -348,20 +348,20 @@ class _Response:
         )
 
     def encode(self) -> bytes:
-        """Return the newly encoded payload."""
+        """Return the payload, encoded again."""
         head: bytes = self.header.encode(self.header_version)
         body: bytes = self.body.encode(self.version)
         return head + body + self._rest
 
 
 def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Message, bytes]:
-    """Return a message, and the bytes after it; raises `FlexwireError` if it has too many parts."""
+    """Return a message and the bytes after it; raise `FlexwireError` if it has too many parts."""
     kind = message(name)
     if version not in kind.entry.versions:
         raise FrameError(f"no release has {name} v{version}")
     schema = kind.definition.schema(version)
     if len(payload) > MOST_DECODED:
-        # A long frame may be a few records, or a million partitions.
+        # A long frame may have a few records, or a million partitions.
         for _ in field_spans(schema, BoundedReader(payload, start, MOST_WALKED), (), to_end=True):
             pass
     body, end = kind.decode_prefix(payload, version, start)
@@ -373,16 +373,16 @@ def _body_offset(payload: bytes, request: RequestFrame) -> int:
 
 
 def _question(request: RequestFrame, payload: bytes) -> _Question | None:
-    """Return the question of a request; None if it is too long to be kept."""
+    """Return the key of a request, or None if it is too long to be kept."""
     if len(payload) > MOST_DECODED:
         return None
     return request.api_key, request.api_version, payload[request.body_offset :]
 
 
 def _error_answer(request: RequestFrame, payload: bytes, code: int) -> bytes:
-    """Return the payload of the response with which a broker refuses a request."""
+    """Return the payload of an error response, with which a broker refuses a request."""
     if request.message_name == NEGOTIATES and code == UNSUPPORTED_VERSION:
-        # It claims the versions below this one; a client then asks again.
+        # The response offers only versions below this one, and the client then asks again.
         below = Versions(0, max(0, request.api_version - 1))
         return unsupported_answer(request.correlation_id, request.api_key, below)
     body, _ = _decode(payload, request.message_name, request.api_version, request.body_offset)
@@ -405,7 +405,7 @@ def _with_throttle(payload: bytes, request: RequestFrame, seconds: float) -> byt
 
 
 def _with_tag(payload: bytes, request: RequestFrame, number: int, value: bytes) -> bytes:
-    """Add a tagged field to the response's header and body, if they can have one."""
+    """Add a tagged field to the response's header and body, if they can have tagged fields."""
     response = _Response(payload, request)
     parts = (
         (response.header, response.header_version),

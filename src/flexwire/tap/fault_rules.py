@@ -1,4 +1,4 @@
-"""Faults: which requests a tap breaks on purpose, and how. One line of text is one fault.
+"""Faults: which requests a tap breaks on purpose, and how. Each line of text is one fault.
 
 ``Produce client=billing error=NOT_LEADER_OR_FOLLOWER after once`` means: send on the first Produce
 request of this client, and write the error into its response. docs/faults.md has the grammar, and
@@ -34,7 +34,7 @@ FaultPoint = Literal["before", "after"]
 
 _KINDS: Final = get_args(FaultKind)
 _EVERY_API: Final = "*"
-# The possible points of each kind, its default first.
+# The points that are possible for each kind, the default first.
 _POINTS: Final[dict[str, tuple[FaultPoint, ...]]] = {
     "error": ("before", "after"),
     "delay": ("before", "after"),
@@ -57,7 +57,7 @@ _WORDS: Final = (
 
 
 class Frequency(NamedTuple):
-    """How often a fault is applied to matching requests: a share, the ``first`` few, the nth."""
+    """How often a fault applies: to a share of matching requests, the ``first`` few, or the nth."""
 
     share: float = 1.0
     first: int | None = None
@@ -66,12 +66,12 @@ class Frequency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: the requests that match it, its action, when it is applied, and how often.
+    """One fault: the requests that match it, its action, its point, and how often it applies.
 
-    ``code`` is the code of an error, ``seconds`` the time of a delay or throttle, ``length`` how
-    many bytes of a cut frame remain, and ``tag`` the number and bytes of a tagged field. ``point``
-    is None for an error that is applied before if possible, and otherwise after. ``text`` is the
-    text that `parse_fault` read.
+    ``code`` is the code of an error, ``seconds`` is the time of a delay or throttle, ``length`` is
+    the number of bytes that remain of a cut frame, and ``tag`` has the number and the bytes of a
+    tagged field. ``point`` is None for an error that is applied before the broker if possible, and
+    otherwise after it. ``text`` is the text that `parse_fault` read.
     """
 
     kind: FaultKind
@@ -79,23 +79,23 @@ class Fault:
     text: str
     only: CaptureFilter = field(default_factory=CaptureFilter)
     point: FaultPoint | None = None
-    often: Frequency = Frequency()  # noqa: RUF009 - it is immutable
+    often: Frequency = Frequency()  # noqa: RUF009 - the value is immutable
     code: int = 0
     seconds: float = 0.0
     length: int = 0
     tag: tuple[int, bytes] = (0, b"")
 
     def __str__(self) -> str:
-        """Return the text that it was read from."""
+        """Return the text from which the fault was read."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """The faults of a tap, in their order: if several match a request, the first is applied.
+    """The faults of a tap, in order. If several match a request, the first one is applied.
 
-    ``seed`` decides the draws of faults with a share; None takes a new one, which the log names.
-    Raises `ArgumentError` for more than 100 faults.
+    ``seed`` determines the random choices of faults with a share. With None a new seed is used,
+    which the log shows. Raises `ArgumentError` for more than 100 faults.
     """
 
     faults: tuple[Fault, ...] = ()
@@ -109,17 +109,17 @@ class FaultPlan:
 
 
 class Faults:
-    """The faults of a running tap: how many requests each saw, and how often it was applied."""
+    """The faults of a running tap, and how many requests each of them matched and changed."""
 
     def __init__(self, plan: FaultPlan) -> None:
         self.seed = random.SystemRandom().getrandbits(32) if plan.seed is None else plan.seed
         self.active: list[Fault] = list(plan.faults)
-        """Those that are still done, in their order."""
+        """The faults that are still applied, in order."""
         self.done: Counter[str] = Counter()
-        """By the text of each fault, how often it was applied."""
-        # By the place of a fault among the active ones.
+        """How often each fault was applied, by its text."""
+        # These are indexed by the place of a fault among the active ones.
         self._seen: Counter[int] = Counter()
-        self._random = random.Random(self.seed)  # noqa: S311 - a draw that can be repeated
+        self._random = random.Random(self.seed)  # noqa: S311 - this choice must be repeatable
 
     def add(self, fault: Fault) -> None:
         """Add a fault after the existing ones. Raises `ArgumentError` if there are too many."""
@@ -127,14 +127,14 @@ class Faults:
         self.active.append(fault)
 
     def end(self) -> None:
-        """Apply no more faults; running ones continue to their end."""
+        """Apply no more faults; faults that have begun continue to their end."""
         self.active.clear()
         self._seen.clear()
 
     def pick(self, request: RequestFrame, fits: Callable[[Fault], bool]) -> Fault | None:
         """Return the fault to apply to a request, if any: the first one that matches and is due.
 
-        ``fits`` is called for faults that match the request's API and client.
+        ``fits`` is called for faults whose API and client match those of the request.
         """
         for place, fault in enumerate(self.active):
             only = fault.only
@@ -155,7 +155,7 @@ class Faults:
 
 
 def parse_fault(text: str) -> Fault:
-    """Read one fault. Raises `ArgumentError` with the wrong word and the allowed ones.
+    """Read one fault from text. Raises `ArgumentError` with the wrong word and the allowed words.
 
     >>> fault = parse_fault("EndTxn error=INVALID_TXN_STATE once")
     >>> fault.kind, fault.code, fault.only.apis, fault.often.first
@@ -182,9 +182,9 @@ def parse_fault(text: str) -> Fault:
 
 
 def parse_faults(lines: Iterable[str]) -> tuple[Fault, ...]:
-    """Read faults, one on each line; empty lines and lines that begin with ``#`` are skipped.
+    """Read faults, one on each line. Empty lines and lines that begin with ``#`` are skipped.
 
-    Raises `ArgumentError` with the number of the line.
+    Raises `ArgumentError` with the number of the faulty line.
     """
     faults: list[Fault] = []
     for number, line in enumerate(lines, 1):
@@ -199,7 +199,7 @@ def parse_faults(lines: Iterable[str]) -> tuple[Fault, ...]:
 
 
 class _Words:
-    """The words of one fault, read one after the other."""
+    """The words of one fault, read one after another."""
 
     def __init__(self, text: str) -> None:
         self.kind: FaultKind | None = None
@@ -232,7 +232,7 @@ class _Words:
             raise ArgumentError(f"{short(word)} means nothing in a fault{meant}")
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields, with the defaults of the kind; raises `ArgumentError`."""
+        """Return the fields, with the defaults for the kind; raises `ArgumentError`."""
         kind, fields = str(self.kind), dict(self._fields)
         points = _POINTS[kind]
         point = fields.get("point")
@@ -304,7 +304,7 @@ def _to_frequency(word: str) -> Frequency | None:
     share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%", word)
     if share is None:
         return None
-    if not 0 < float(share[1]) <= 100:  # noqa: PLR2004 - of 100
+    if not 0 < float(share[1]) <= 100:  # noqa: PLR2004 - this is a percentage
         raise ArgumentError(f"expected a share above 0% and at most 100%, got {word}")
     return Frequency(share=float(share[1]) / 100)
 

@@ -20,18 +20,19 @@ _NO_ANSWERS: Final[Mapping[int, bytes | None]] = MappingProxyType({})
 
 
 class LateBytes(NamedTuple):
-    """Bytes that are sent this many seconds after all bytes before them."""
+    """Bytes that are sent some seconds after all bytes before them."""
 
     seconds: float
     data: bytes
 
 
 class ForwardedRequests(NamedTuple):
-    """The bytes of whole requests to forward, and the comment in the capture for each, if any.
+    """The bytes to forward for complete requests, and the comments on them for the capture.
 
-    ``answers`` are the payloads with which the tap answers requests that are not sent on, by their
-    place. With None the connection is closed there, and nothing after it is sent on. ``late`` is
-    sent after ``outgoing``. If it ``silences`` the connection, nothing more is sent to the broker.
+    ``answers`` has the payloads with which the tap itself answers requests, by the place of the
+    request. With None the connection is closed at that request, and no later bytes are sent on.
+    ``late`` is sent after ``outgoing``. If it ``silences`` the connection, nothing more is sent to
+    the broker.
     """
 
     outgoing: bytes = b""
@@ -42,12 +43,12 @@ class ForwardedRequests(NamedTuple):
 
 
 class PassedResponse(NamedTuple):
-    """The handling of a response: its payload as sent on, and further effects.
+    """What to do with a response: the payload to send on, and further effects.
 
-    It is sent ``seconds`` late. Only its first ``length`` bytes are sent, with its frame's length,
-    and then the connection is closed. If it ``silences`` the connection, nothing is sent to the
-    client, from this response on. The client's next requests are read ``muted`` seconds later.
-    ``comment`` in the capture describes the action.
+    It is sent after a delay of ``seconds``. Only its first ``length`` bytes are sent, with the
+    length of the whole frame, and then the connection is closed. If it ``silences`` the connection,
+    the client gets no bytes from this response on. The client's next requests are read after a
+    pause of ``muted`` seconds. ``comment`` describes the action in the capture.
     """
 
     payload: bytes
@@ -59,7 +60,7 @@ class PassedResponse(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True if the payload is sent on whole and at once, without further effects."""
+        """True if the payload is sent on completely and at once, without further effects."""
         return not (self.seconds or self.silences or self.muted) and self.length is None
 
 
@@ -67,44 +68,44 @@ _NOTHING = ForwardedRequests()
 
 
 class Forwarder(Protocol):
-    """Decides which bytes go to the broker, and when; together it gets all bytes of the client."""
+    """Decides which bytes go to the broker, and when. It is called with all bytes of the client."""
 
     holds: bool
-    """True if requests wait here until they are whole."""
+    """True if requests wait here until they are complete."""
 
     def at_once(self, data: bytes) -> bytes:
-        """Return the bytes to forward among those that just came."""
+        """Return the bytes to forward among those that have just come."""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return the bytes to forward for requests that are whole now."""
+        """Return the bytes to forward for requests that are now complete."""
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes to forward of a request that waits and will not be kept whole."""
+        """Return the bytes to forward of a waiting request that is too long to be kept."""
 
     def rest(self, data: bytes) -> bytes:
-        """Return the bytes to forward among those that will not be a whole request."""
+        """Return the bytes to forward among those that will not become a complete request."""
 
     def alters(self, request: RequestFrame) -> bool:
-        """Return whether the response to such a request may be altered, and has to be whole."""
+        """Return whether the response to such a request may be changed, and so must be complete."""
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:
-        """Return the handling of a response on its way to the client."""
+        """Return what to do with a response on its way to the client."""
 
 
 class _UnalteredResponses:
-    """Passes all responses on."""
+    """Passes all responses on without changes."""
 
-    def alters(self, request: RequestFrame) -> bool:  # noqa: ARG002  # as `Forwarder` has it
+    def alters(self, request: RequestFrame) -> bool:  # noqa: ARG002  # `Forwarder` requires this argument
         """Return False."""
         return False
 
-    def response(self, payload: bytes, turn: Turn) -> PassedResponse:  # noqa: ARG002  # the same
+    def response(self, payload: bytes, turn: Turn) -> PassedResponse:  # noqa: ARG002  # `Forwarder` requires this argument
         """Return the response unchanged."""
         return PassedResponse(payload)
 
 
 class DirectForwarder(_UnalteredResponses):
-    """Forwards everything at once."""
+    """Forwards all bytes at once."""
 
     holds = False
 
@@ -112,21 +113,21 @@ class DirectForwarder(_UnalteredResponses):
         """Return the bytes unchanged."""
         return data
 
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # as `Forwarder` has it
-        """Return nothing: they were sent on already."""
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # `Forwarder` requires this argument
+        """Return nothing, because the requests were already sent on."""
         return _NOTHING
 
-    def beginning(self, data: bytes) -> ForwardedRequests:  # noqa: ARG002  # the same
-        """Return nothing: it was sent on already."""
+    def beginning(self, data: bytes) -> ForwardedRequests:  # noqa: ARG002  # `Forwarder` requires this argument
+        """Return nothing, because the bytes were already sent on."""
         return _NOTHING
 
-    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Return nothing: it was sent on already."""
+    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # `Forwarder` requires this argument
+        """Return nothing, because the bytes were already sent on."""
         return b""
 
 
 class StampingForwarder(_UnalteredResponses):
-    """Forwards requests once they are whole, with the header tags that the stamper adds."""
+    """Forwards requests when they are complete, with the header tags that the stamper adds."""
 
     holds = True
 
@@ -134,12 +135,12 @@ class StampingForwarder(_UnalteredResponses):
         self._stamper = stamper
         self._statistics = statistics
 
-    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Return nothing, because a partial frame may be one to stamp."""
+    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # `Forwarder` requires this argument
+        """Return nothing, because an incomplete frame may be a request to stamp."""
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return stamped requests, where possible, and comments with their tags."""
+        """Return the requests, stamped where possible, and comments with their tags."""
         stamped = [self._stamper.stamp(*request) for request in zip(payloads, turns, strict=True)]
         self._statistics.count_stamped(request.reason for request in stamped)
         comments = [
@@ -153,10 +154,10 @@ class StampingForwarder(_UnalteredResponses):
         )
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes unchanged, and count that they are not stamped."""
+        """Return the bytes unchanged, and count a request that is not stamped."""
         self._statistics.unstamped_too_large += 1
         return ForwardedRequests(data)
 
     def rest(self, data: bytes) -> bytes:
-        """Return the bytes unchanged: they are still the client's own."""
+        """Return the bytes unchanged, as the client sent them."""
         return data

@@ -1,9 +1,10 @@
-"""A filter of the frames that a tap captures: by API, client id or topic.
+"""A filter for the frames that a tap captures: by API, client id or topic.
 
 Frames that are left out leave no gap in a capture: it looks as if only the other frames had been
-sent. So a request and its response are captured or left out together. A frame that cannot be
-decoded is captured, because its subject is unknown. SASL frames are captured too, because a reader
-needs them to interpret later bytes. The topics of a request are those that it names.
+sent. A request and its response are therefore either both captured or both left out. A frame that
+cannot be decoded is captured, because it may match the filter. SASL frames are captured too,
+because a reader needs them to understand later bytes. The topics of a request are the topics that
+it names.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import TruncatedFrame
 
-# A cluster may have any number of topics; each one in a response costs the memory of its name.
+# A cluster may have any number of topics, and each topic in a response takes memory for its name.
 _MOST_TOPICS: Final = 100_000
 _TOPIC: Final = "topics"
 _NO_ID: Final = UUID(int=0)
@@ -45,7 +46,7 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
 class _TopicFields(NamedTuple):
-    """A structure that names topics: the path to it, and its fields for name and id."""
+    """A structure that names topics: the path to it, and its fields with the name and the id."""
 
     path: tuple[str, ...]
     name: str = ""
@@ -53,44 +54,45 @@ class _TopicFields(NamedTuple):
 
 
 class _TopicReference(NamedTuple):
-    """A topic in a structure: by its name, its id, or both."""
+    """A topic in a structure, given by its name, its id, or both."""
 
     name: str
     topic_id: UUID
 
 
 class TopicNames:
-    """The topics of a cluster by their ids, learned from its responses."""
+    """The names of a cluster's topics by their ids, learned from responses."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[UUID, str] = OrderedDict()
 
     def learn(self, payload: bytes, request: RequestFrame) -> None:
-        """Take in a response: some name topics by both."""
+        """Read a response, because some responses have both the names and the ids of topics."""
         if not names_topics_and_ids(request):
             return
         name = _response_name(request)
-        # The names before unreadable bytes, or before the limit of steps, are kept.
+        # Names that come before unreadable bytes, or before the limit of steps, are kept.
         with suppress(*_UNREADABLE):
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
             for topic in _named(payload, frame.body_offset, name, frame.body_version):
                 self.note(topic.name, topic.topic_id)
 
     def note(self, name: str | None, topic_id: UUID | None) -> None:
-        """Take in a topic from a response; without a name or an id it is ignored."""
+        """Record a topic from a response; without a name or an id it is ignored."""
         if name and topic_id is not None and topic_id != _NO_ID:
             self._names[topic_id] = name
             if len(self._names) > _MOST_TOPICS:
                 self._names.popitem(last=False)
 
     def of(self, name: str | None, topic_id: UUID | None) -> str | None:
-        """Return the name of a topic, None if only an id is known."""
+        """Return the name of a topic, or None if only its id is known."""
         return name or (None if topic_id is None else self._names.get(topic_id))
 
     def requested(self, payload: bytes, request: RequestFrame) -> list[str | None]:
-        """Return the topics in a request, with None for a topic of which only the id is known.
+        """Return the topics in a request; None stands for a topic of which only the id is known.
 
-        Raises `FlexwireError` for an unreadable one, or one with more than `MOST_WALKED` elements.
+        Raises `FlexwireError` for a request that cannot be read, or that has more than
+        `MOST_WALKED` elements.
         """
         name = request.message_name
         if not topic_fields(name):
@@ -100,7 +102,7 @@ class TopicNames:
 
 
 def names_topics_and_ids(request: RequestFrame) -> bool:
-    """Return whether the response to a request may name topics by name and by id."""
+    """Return whether the response to a request may have both names and ids of topics."""
     return any(topic.name and topic.topic_id for topic in topic_fields(_response_name(request)))
 
 
@@ -109,9 +111,9 @@ def _response_name(request: RequestFrame) -> str:
 
 
 def parse_api(text: str) -> str:
-    """Return the name of an API that is given by name or api key.
+    """Return the name of an API that is given by its name or its api key.
 
-    Raises `ArgumentError` for other texts, with the nearest name.
+    Raises `ArgumentError` for any other text, with the most similar name.
 
     >>> parse_api("0"), parse_api("produce")
     ('Produce', 'Produce')
@@ -123,22 +125,23 @@ def parse_api(text: str) -> str:
 
 
 class FilterCounts(Protocol):
-    """Counts of the frames and bytes that a filter has left out so far."""
+    """The numbers of frames and bytes that a filter has left out so far."""
 
     filtered_frames: int
     filtered_bytes: int
 
 
 class FrameFilter:
-    """The filter of one connection's frames."""
+    """The filter for the frames of one connection."""
 
     def __init__(self, only: CaptureFilter, topics: TopicNames, statistics: FilterCounts) -> None:
         self._only = only
         self._topics = topics
         self._statistics = statistics
-        # Pairs of requests that were left out, whose responses have not come yet.
+        # The pairs of requests that were left out and whose responses have not come yet.
         self._left_out: OrderedDict[int, None] = OrderedDict()
-        # By API, whether a captured request named topics. Some later requests do not name them.
+        # Whether a captured request has named topics, by API. Later requests may not name them
+        # again.
         self._has_taken: dict[int, bool] = {}
 
     def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:
@@ -153,7 +156,7 @@ class FrameFilter:
         return FrameGroup(whole, payloads), takes
 
     def takes_beginning(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> bool:
-        """Return whether to capture the beginning of a frame whose rest is missing."""
+        """Return whether to capture the beginning of a frame whose other bytes are not kept."""
         if turn.request is not None:
             turn = turn._replace(kind=direction)
         takes = self._takes(frame.payload, turn)
@@ -195,7 +198,8 @@ class FrameFilter:
         except _UNREADABLE:
             return True
         if not names:
-            # About all topics, or about the topics of earlier requests (KIP-227's fetch sessions).
+            # The request is about all topics, or about the topics of earlier requests (the fetch
+            # sessions of KIP-227).
             return self._has_taken.get(request.api_key, True)
         takes = any(topic is None or self._only.takes_topic(topic) for topic in names)
         self._has_taken[request.api_key] = takes or self._has_taken.get(request.api_key, False)
@@ -203,7 +207,7 @@ class FrameFilter:
 
 
 class LazyCapture:
-    """A connection's capture that begins with the first frame that is captured."""
+    """A connection's capture, which begins with the first captured frame."""
 
     def __init__(self, begin: Callable[[int | None], TappedConnection]) -> None:
         self._begin = begin
@@ -218,7 +222,7 @@ class LazyCapture:
         frames: int = 1,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write captured frames; raises `CaptureError` also if the capture cannot begin."""
+        """Write captured frames; also raises `CaptureError` if the capture cannot begin."""
         if data:
             capture = self._started(timestamp_us)
             capture.send(direction, data, timestamp_us, frames=frames, comments=comments)
@@ -235,7 +239,7 @@ class LazyCapture:
         return self._begun
 
     def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
-        """Write the end of a capture that was begun."""
+        """Write the end of a capture, if it has begun."""
         if self._begun is not None:
             self._begun.close(reset=reset, by_broker=by_broker)
 
@@ -257,9 +261,9 @@ def topic_fields(name: str) -> tuple[_TopicFields, ...]:
 
 
 def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_TopicReference]:
-    """Yield the topics in a message; ``start`` is where its body begins in the payload.
+    """Yield the topics in a message, whose body begins at ``start`` in the payload.
 
-    Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
+    Raises `DecodeError`, which includes messages with more than `MOST_WALKED` elements.
     """
     places = topic_fields(name)
     paths = [

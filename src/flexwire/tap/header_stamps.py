@@ -1,9 +1,10 @@
-"""Stamps request headers: adds tagged fields to the requests that pass, and to nothing else.
+"""Stamps request headers: adds tagged fields to requests, and changes nothing else.
 
-KIP-482 intends tagged fields in request headers for data that is not part of a request: a trace id,
-or the proxy that forwarded it. Brokers accept tags that they do not know. This module takes a frame
-and returns a frame; sockets and files belong to the tap. A frame passes unchanged unless it is
-surely a request that a broker accepts with more tags. The reasons are counted.
+KIP-482 intends tagged fields in request headers for data that is not part of the request itself,
+such as a trace id or the name of a proxy. Brokers accept tags that they do not know. This module
+takes a frame and returns a frame; sockets and files belong to the tap. A frame passes unchanged
+unless it is surely a request that a broker also accepts with additional tags. The reasons for
+passing frames unchanged are counted.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LOWEST_HEADER_TAG: Final = 10_000
 """Kafka numbers its own tags from 0 on, and a broker parses the tags that it knows."""
 MOST_VALUE_BYTES: Final = 256
 
-# The placeholders, with the longest possible text of each.
+# The placeholders, each with its longest possible text.
 _PLACEHOLDERS: Final = {
     "{client}": "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
     "{connection}": "9" * 19,
@@ -44,11 +45,11 @@ _PLACEHOLDER: Final = re.compile("|".join(map(re.escape, _PLACEHOLDERS)))
 
 @dataclass(frozen=True, slots=True)
 class HeaderTag:
-    """A tag, and its value in request headers.
+    """A tag, and its value for request headers.
 
-    A text may contain ``{client}``, the address that a request came from, ``{connection}``, the
-    number of its connection in this run, and ``{trace_id}``: 32 hexadecimal digits, made for each
-    request.
+    A text may contain ``{client}``, the address from which a request came, ``{connection}``, the
+    number of its connection in this run, and ``{trace_id}``, which is 32 new hexadecimal digits for
+    each request.
     """
 
     tag: int
@@ -71,14 +72,14 @@ class HeaderTag:
             )
 
     def filled(self, placeholders: Mapping[str, str]) -> bytes:
-        """Return the bytes with each placeholder filled in."""
+        """Return the bytes, with each placeholder replaced by its text."""
         if isinstance(self.value, bytes):
             return self.value
         return _PLACEHOLDER.sub(lambda match: placeholders[match[0]], self.value).encode()
 
 
 def parse_header_tag(text: str) -> HeaderTag:
-    r"""Parse "10042=text" or "10042=hex:00ff"; raises `ArgumentError`.
+    r"""Parse a text such as "10042=text" or "10042=hex:00ff"; raises `ArgumentError`.
 
     >>> parse_header_tag("10042=from {client}"), parse_header_tag("10043=hex:00ff").value
     (HeaderTag(tag=10042, value='from {client}'), b'\x00\xff')
@@ -89,9 +90,9 @@ def parse_header_tag(text: str) -> HeaderTag:
 class StampConfig:
     """The tags to add to request headers, on all connections.
 
-    A tag may occur only once, and no release may define it. ``limit`` is the most bytes of a
-    request that brokers accept (``socket.request.max.bytes``, by default 100 MiB). Raises
-    `ArgumentError`.
+    Each tag may occur only once, and must not be defined by any release. ``limit`` is the largest
+    size of a request that brokers accept (``socket.request.max.bytes``, by default 100 MiB). Raises
+    `ArgumentError` for invalid tags.
     """
 
     def __init__(self, tags: Iterable[HeaderTag], limit: int | None = None) -> None:
@@ -111,7 +112,7 @@ def _new_trace_id() -> str:
 
 
 def _defined_tags() -> set[int]:
-    """Return the tags that some version of the request header defines."""
+    """Return the tags that are defined in any version of the request header."""
     header = message("RequestHeader")
     versions = catalog().entry(header.__name__).versions
     schemas = [header.definition.schema(version) for version in versions]
@@ -119,10 +120,10 @@ def _defined_tags() -> set[int]:
 
 
 class StampedRequest(NamedTuple):
-    """A request in the form in which it is forwarded.
+    """A request in the form in which it is sent on.
 
     ``added`` are the tagged fields that the client did not send. If there are none, ``payload`` is
-    unchanged, and ``reason`` is a count of `TapStatistics`.
+    unchanged, and ``reason`` is the name of a count in `TapStatistics`.
     """
 
     payload: bytes
@@ -133,7 +134,8 @@ class StampedRequest(NamedTuple):
 class Stamper:
     """Stamps the requests of one connection.
 
-    ``client`` is its address, ``number`` the connection's; ``new_trace_id`` returns 32 digits.
+    ``client`` is the client's address, and ``number`` is the connection's number. ``new_trace_id``
+    returns 32 digits.
     """
 
     def __init__(
@@ -153,14 +155,14 @@ class Stamper:
     def stamp(self, payload: bytes, turn: Turn) -> StampedRequest:
         """Stamp a frame of the client; ``turn`` is its role in the conversation.
 
-        A frame that is not surely a request, and all later ones, pass unchanged.
+        If a frame is not surely a request, it passes unchanged, and so do all later frames.
         """
         request = turn.request
         if request is None or turn.kind != "request" or begins_raw_tokens(request):
             self._is_over = True
         if self._is_over or request is None or is_sasl(request):
             return StampedRequest(payload, {}, "unstamped_sasl")
-        # In a version that no release has, a broker reads no tags.
+        # For a version that is in no release, a broker reads no tags.
         if not _has_tags(request):
             return StampedRequest(payload, {}, "unstamped_not_flexible")
         fields: Any = request.header
@@ -171,7 +173,7 @@ class Stamper:
         added = self._added()
         header = copy.copy(fields)
         header.unknown_tagged_fields = fields.unknown_tagged_fields | added
-        # A strictly read header is written unchanged; only the tag section changes.
+        # A header that was read strictly is written unchanged, except for the tag section.
         head = header.encode(request.header_version)
         if len(head) + len(payload) - request.body_offset > self._stamping.limit:
             return StampedRequest(payload, {}, "unstamped_too_large")

@@ -1,8 +1,8 @@
-"""Limits on the tap's event loop: the part of a frame that becomes objects, and held bytes.
+"""Limits for the tap's event loop: how much of a frame is decoded, and how many bytes are held.
 
-One loop carries all connections, so slow work for one peer makes all others wait. 100 kB of the
-densest messages become some 50,000 objects, in about 20 ms. A longer frame is decoded only up to
-this limit, walked by its lengths (`flexwire.wire.field_spans`), or withheld as a whole.
+A single loop carries all connections, so slow work for one peer makes all others wait. The densest
+messages with 100 kB become about 50,000 objects, in about 20 ms. A longer frame is decoded only up
+to this limit, searched by its lengths (`flexwire.wire.field_spans`), or withheld completely.
 """
 
 from __future__ import annotations
@@ -10,34 +10,36 @@ from __future__ import annotations
 from typing import Final
 
 MOST_DECODED: Final = 100_000
-"""Bytes of one frame that become objects."""
+"""At most this many bytes of a frame are decoded into objects."""
 MOST_WALKED: Final = 50_000
-"""Elements and tagged fields of one frame that are stepped over in a search for fields.
+"""At most this many elements and tagged fields of a frame are stepped over in a search for fields.
 
-A Metadata response of the largest clusters names some hundred brokers, and a Fetch response some
-thousand partitions before the addresses at its end.
+In the largest clusters, a Metadata response names about a hundred brokers, and a Fetch response has
+about a thousand partitions before the addresses at its end.
 """
 MOST_FRAMES: Final = 100
-"""Frames of one connection that one step of the event loop handles.
+"""At most this many frames of a connection are processed in one step of the event loop.
 
-The smallest frames have 14 bytes, so 18,000 of them may come at once, and take half a second. The
-others wait until the loop has served the other connections.
+The smallest frames have 14 bytes, so 18,000 frames may come at once, and processing them takes half
+a second. The other frames wait until the loop has served the other connections.
 """
 MOST_HELD: Final = 512 * 1024 * 1024
-"""Bytes of incomplete frames, over all connections of a tap.
+"""The most bytes of incomplete frames that are held, for all connections of a tap.
 
-Above this, a frame passes, and the capture has only its beginning: its header without its body.
+Above this limit a frame passes, and the capture has only the beginning of it: its header without
+its body.
 """
 MOST_HELD_UNANSWERED: Final = 512 * 1024
-"""The limit for one request, until a broker has answered a request that is not part of a login.
+"""The limit for each request until a broker has answered a request that is not part of a login.
 
-Kafka accepts as much before authentication (``sasl.server.max.receive.size``, CVE-2022-34917).
+Kafka accepts the same number of bytes before authentication (``sasl.server.max.receive.size``,
+CVE-2022-34917).
 """
 FEWEST_IN_FLIGHT: Final = 1000
-"""Requests that may wait for their response until then; afterwards `DEFAULT_IN_FLIGHT` of
-`flexwire.protocol.conversation`."""
+"""How many requests may wait for their responses until that time. Afterwards the limit is
+`DEFAULT_IN_FLIGHT` of `flexwire.protocol.conversation`."""
 
 
 def beginning(payload: bytes) -> bytes:
-    """Return the part of a frame's payload that may become objects, with the whole header."""
+    """Return the part of a frame's payload that may be decoded, with the complete header."""
     return payload if len(payload) <= MOST_DECODED else payload[:MOST_DECODED]

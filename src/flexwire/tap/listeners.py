@@ -1,10 +1,11 @@
-"""The tap's listeners: one for each address that brokers advertise, opened when first seen.
+"""The tap's listeners: one for each address that brokers advertise, opened when it is first seen.
 
-asyncio's own server does not report a failed handshake. So connections are accepted here, and their
-receiver does the handshake and counts its result.
+asyncio's own server does not report handshakes that fail. Connections are therefore accepted here.
+The code that receives them does the handshake and counts its result.
 
-The port of each broker's address is kept in a small file, not computed from the node id: an address
-may be advertised without a node id, and a range of ports should not be as wide as node ids.
+The port for each broker's address is stored in a small file, and is not computed from the node id.
+An address may be advertised without a node id, and a range of ports should not have to be as wide
+as the node ids.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 _BACKLOG: Final = 100
-# asyncio waits as long if the process has no more files to open.
+# asyncio waits for the same time if the process cannot open more files.
 _RETRY_SECONDS: Final = 1.0
 
 
 class Listener:
-    """Accepts clients at an IP address until it is closed, and passes each socket to ``accepted``.
+    """Accepts clients at an IP address until it is closed, and calls ``accepted`` with each socket.
 
-    A port of 0 takes a free one. Raises `OSError` if it cannot listen.
+    With port 0, any free port is used. Raises `OSError` if it cannot listen.
     """
 
     def __init__(self, host: str, port: int, accepted: Callable[[socket.socket], None]) -> None:
@@ -51,7 +52,7 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port that was taken."""
+        """The port at which it listens."""
         port: int = self._socket.getsockname()[1]
         return port
 
@@ -68,7 +69,7 @@ class Listener:
             try:
                 client, _ = await loop.sock_accept(self._socket)
             except OSError as error:
-                # The client left the queue, or there are no more files.
+                # The client has left the queue, or the process cannot open more files.
                 log.warning("a client was not accepted: %s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
@@ -76,9 +77,9 @@ class Listener:
 
 
 async def resolve_host(address: HostPort) -> str:
-    """Return the IP address of a host to listen at; `OSError` or `ValueError` if it has none."""
+    """Return the IP address of a host to listen at; raise `OSError` or `ValueError` without one."""
     addresses = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
-    # A client that knows only the name tries IPv4 sooner or later, so IPv4 is preferred.
+    # IPv4 is preferred, because a client that knows only the name will try IPv4 sooner or later.
     addresses.sort(key=lambda address_info: address_info[0] is not socket.AF_INET)
     return str(addresses[0][4][0])
 
@@ -86,10 +87,10 @@ async def resolve_host(address: HostPort) -> str:
 async def connect_protocol(
     client: socket.socket, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, patience: float
 ) -> asyncio.Transport:
-    """Connect a protocol to an accepted socket, with a handshake if there is ``tls``.
+    """Connect a protocol to an accepted socket, with a handshake if ``tls`` is given.
 
-    ``patience`` is how long a peer may take to end TLS. Raises `OSError` (or its `ssl.SSLError`) if
-    the handshake fails; the socket is then closed.
+    ``patience`` is the time that a peer gets to end TLS. Raises `OSError` (or its subclass
+    `ssl.SSLError`) if the handshake fails. The socket is then closed.
     """
     secured: dict[str, Any] = {}
     if tls is not None:
@@ -107,7 +108,7 @@ _MOST_FILE_BYTES: Final = 1024 * 1024
 
 
 class PortRange(NamedTuple):
-    """Ports from ``first`` to ``last``."""
+    """The ports from ``first`` to ``last``."""
 
     first: int
     last: int
@@ -117,23 +118,23 @@ class PortRange(NamedTuple):
 
 
 def parse_port_range(text: str) -> PortRange:
-    """Read ``first-last``. Raises `ArgumentError` for other texts.
+    """Read a range in the form ``first-last``. Raises `ArgumentError` for any other text.
 
     >>> parse_port_range("19100-19199")
     PortRange(first=19100, last=19199)
     """
     first, dash, last = text.partition("-")
     numbers = [int(part) for part in (first, last) if part.isascii() and part.isdigit()]
-    if not dash or len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] <= HIGHEST_PORT:  # noqa: PLR2004  # both ends
+    if not dash or len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] <= HIGHEST_PORT:  # noqa: PLR2004  # these are the two ends of the range
         raise ArgumentError(f"expected ports as 19100-19199, got {text!r}")
     return PortRange(*numbers)
 
 
 class StablePorts:
-    """The ports of brokers' addresses in a range, stable from run to run, in one file.
+    """The ports for brokers' addresses in a range, which a file keeps the same in every run.
 
-    A new address gets the lowest port that no other one has. Ports in the file that are outside the
-    range are forgotten. Raises `TapError` for a file that cannot be read, or has other content.
+    A new address gets the lowest port that no other address has. Ports in the file that are outside
+    the range are forgotten. Raises `TapError` for a file that cannot be read or has other content.
     """
 
     def __init__(self, ports: PortRange, path: Path) -> None:
@@ -152,7 +153,7 @@ class StablePorts:
         return tuple(self._ports)
 
     def candidates(self, address: HostPort) -> Iterator[int]:
-        """Yield the port of the address, and then ports that no address has."""
+        """Yield the port of the address, and then the ports that no address has."""
         if address in self._ports:
             yield self._ports[address]
         taken = set(self._ports.values())
@@ -161,7 +162,7 @@ class StablePorts:
         )
 
     def keep(self, address: HostPort, port: int) -> None:
-        """Record the port of an address; `OSError` if the file cannot be written."""
+        """Record the port of an address; raise `OSError` if the file cannot be written."""
         if self._ports.get(address) == port:
             return
         self._ports[address] = port
@@ -204,16 +205,16 @@ def _parsed(data: bytes) -> dict[HostPort, int]:
     return ports
 
 
-# A response may contain any number of addresses, and each costs a listener.
+# A response may contain any number of addresses, and each of them needs a listener.
 _MOST_LISTENERS: Final = 1000
 
 
 class Listeners:
-    """Listens at one host, at a separate port for each broker, and keeps these while it runs.
+    """Listens at one host, at a separate port for each broker, until it is closed.
 
-    Brokers' ports are those after the first one, or any free one if that is taken. With ``stable``
-    ports they are in that range, and the same in the next run. ``accepted`` gets every client's
-    socket, and the broker of its port.
+    The ports for brokers come after the first port. If such a port is taken, any free port is used.
+    With ``stable`` ports, they are in that range, and are the same in the next run. ``accepted`` is
+    called with the socket of every client, and the broker for its port.
     """
 
     def __init__(self, accepted: Callable[[socket.socket, HostPort], None]) -> None:
@@ -224,20 +225,20 @@ class Listeners:
         self._saying = LogLimiter(log)
 
     async def resolve(self, listen: HostPort) -> None:
-        """Find the IP address to listen at; raises `TapError`."""
+        """Find the IP address to listen at; raises `TapError` if there is none."""
         try:
-            # A name may have several addresses, and a free port would differ on each.
+            # A name may have several addresses, and each address would have a different free port.
             self._first = HostPort(await resolve_host(listen), listen.port)
         except (OSError, ValueError) as error:
             raise TapError(f"cannot listen on {listen}: {error}") from error
 
     def start(self, upstream: HostPort) -> None:
-        """Listen for the first broker, and for those that had a port before; raises `TapError`."""
+        """Listen for the first broker, and for brokers that had a port; raises `TapError`."""
         try:
             self._open_ones[upstream] = self._serve(upstream, self._first.port)
         except OSError as error:
             raise TapError(f"cannot listen on {self._first}: {error}") from error
-        # A client that knows a broker's listener from the last run connects to it first.
+        # A client that knows the listener of a broker from the last run connects to it first.
         for address in () if self.stable is None else self.stable.addresses:
             self._open(address)
 
@@ -262,7 +263,7 @@ class Listeners:
         }
 
     def port_for(self, address: HostPort) -> int | None:
-        """Return the port for a broker's address, and open it if needed; None if that fails."""
+        """Return the port for a broker's address, opening it if needed, or None if that fails."""
         listener = self._open_ones.get(address) or self._open(address)
         return None if listener is None else listener.port
 
@@ -291,7 +292,7 @@ class Listeners:
             try:
                 self.stable.keep(address, listener.port)
             except OSError as error:
-                log.error("a later run may give %s another port: %s", address, error)  # noqa: TRY400  # the reason says all
+                log.error("a later run may give %s another port: %s", address, error)  # noqa: TRY400  # the reason says everything
         return listener
 
     def _say_none(self, address: HostPort, reason: str) -> None:

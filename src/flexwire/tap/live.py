@@ -1,12 +1,13 @@
-"""The live capture, for readers of a Unix socket on this machine.
+"""The live capture, which programs on this machine read from a Unix socket.
 
 ```
 PcapngWriter ─▶ its files
              └▶ LiveReaders ─▶ a reader: a section header, then each block that is written
 ```
-A reader gets pcapng from the moment that it connects. Packets mark where frames begin, as in each
-file of the capture. The reader gets the same content as the files, so credentials are withheld in
-both. A slow reader never makes the tap wait: above `MOST_WAITING` bytes it is closed, and counted.
+A reader gets pcapng blocks from the moment at which it connects. Packets say where frames begin, as
+in each file of the capture. The reader gets the same content as the files, so credentials are
+withheld here too. A slow reader never makes the tap wait. If more than `MOST_WAITING` bytes wait
+for it, it is closed and counted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 MOST_READERS: Final = 16
-"""A reader above this number is closed at once."""
+"""If more readers than this connect, they are closed at once."""
 MOST_WAITING: Final = 64 * 1024 * 1024
 """At most this many bytes wait for one reader."""
 _PIECE: Final = 1 << 16
@@ -43,7 +44,10 @@ class _Reader:
         self.waiting = bytearray()
 
     def send(self, data: bytes) -> bool:
-        """Send bytes, or keep them; return whether some wait. Raises `OSError`."""
+        """Send bytes, or keep them; return whether some of them wait.
+
+        Raises `OSError` if the connection fails.
+        """
         if not self.waiting:
             with suppress(BlockingIOError):
                 sent = self.connection.send(data)
@@ -52,7 +56,7 @@ class _Reader:
         return bool(self.waiting)
 
     def flush(self) -> bool:
-        """Send waiting bytes, as far as the reader takes them; return whether some still wait."""
+        """Send waiting bytes, as many as the reader takes; return whether some still wait."""
         with suppress(BlockingIOError):
             while self.waiting:
                 del self.waiting[: self.connection.send(self.waiting[:_PIECE])]
@@ -62,7 +66,7 @@ class _Reader:
 class LiveReaders:
     """The readers of a tap's capture, from `start` until `close`.
 
-    ``most_waiting`` is how many bytes may wait for one reader.
+    ``most_waiting`` is the number of bytes that may wait for one reader.
     """
 
     def __init__(
@@ -85,9 +89,10 @@ class LiveReaders:
         return len(self._readers)
 
     def start(self) -> None:
-        """Listen, for this user alone. Raises `TapError` if that fails.
+        """Listen, so that only this user can connect. Raises `TapError` if listening fails.
 
-        A socket that another process left behind is replaced; a file of another kind is not.
+        If another process left a socket behind, it is replaced. A file of another kind is not
+        replaced.
         """
         try:
             self._listening = self._bind()
@@ -97,7 +102,7 @@ class LiveReaders:
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
     def close(self) -> None:
-        """Disconnect all readers; waiting bytes are not sent."""
+        """Disconnect all readers. Waiting bytes are not sent."""
         if self._listening is not None:
             asyncio.get_running_loop().remove_reader(self._listening)
             self._listening.close()
@@ -113,7 +118,7 @@ class LiveReaders:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.bind(str(self.path))
-            # No client can connect before it listens.
+            # No client can connect before the socket listens.
             self.path.chmod(0o600)
             listening.listen(MOST_READERS)
             listening.setblocking(False)
@@ -123,11 +128,11 @@ class LiveReaders:
         return listening
 
     def _accept(self) -> None:
-        assert self._listening is not None  # noqa: S101 - it is removed from the loop first
+        assert self._listening is not None  # noqa: S101 - the socket is removed from the loop first
         try:
             connection, _ = self._listening.accept()
         except OSError:
-            # It left at once, or this process has too many open files.
+            # The reader has already left, or this process has too many open files.
             return
         for number, reader in list(self._readers.items()):
             if _is_gone(reader.connection):
@@ -139,13 +144,13 @@ class LiveReaders:
         number = connection.fileno()
         self._readers[number] = _Reader(connection)
         self._writer.copy_to = self._send
-        # Each stream marks again where a frame begins, for the new reader.
+        # For the new reader, each stream marks again where a frame begins.
         self._writer.tell_again()
         asyncio.get_running_loop().add_reader(connection, self._hear, number)
         self._send_to(number, self._writer.header)
 
     def _hear(self, number: int) -> None:
-        """Read and ignore what a reader sends; drop the reader if its connection has ended."""
+        """Read and ignore the bytes of a reader; drop the reader if its connection has ended."""
         connection = self._readers[number].connection
         with suppress(BlockingIOError):
             try:
@@ -154,7 +159,7 @@ class LiveReaders:
                 is_more = False
             if is_more:
                 return
-            # It may have closed only this direction, and still read.
+            # The reader may have closed only this direction, and may still read.
             asyncio.get_running_loop().remove_reader(connection)
             if _is_gone(connection):
                 self._end(number)

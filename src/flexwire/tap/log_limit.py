@@ -1,4 +1,4 @@
-"""Log lines that a peer or a failure could repeat without limit: one a second, with a count."""
+"""Limits log lines that a peer or a failure could repeat: to one a second, with a count."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECONDS: Final = 1.0
-"""The time between two lines of one kind."""
+"""The time between two log lines of the same kind."""
 
 
 class _OmittedLines(NamedTuple):
-    """The lines of a kind that were not logged since the last one, and their level."""
+    """The lines of a kind that were not logged since the last logged one, and their level."""
 
     level: int
     things: int
 
 
 class LogLimiter:
-    """Logs a line of each kind at most every `SECONDS`, and how many it left out.
+    """Logs a line of each kind at most once every `SECONDS`, with the number of omitted lines.
 
-    There are few kinds, because the connection or the reason is in the text. The next line of the
-    same kind counts the omitted lines. If no such line comes, a separate line reports the count
-    after a second. Without an event loop, `close` reports it.
+    There are few kinds, because the text has the connection or the reason. The next line of the
+    same kind says how many lines were omitted. If there is no such line, a separate line reports
+    the number after a second. Without an event loop, `close` reports the number.
     """
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +45,7 @@ class LogLimiter:
         count: int = 1,
         error: BaseException | None = None,
     ) -> None:
-        """Log a text for ``count`` events, with the traceback of ``error``."""
+        """Log a text about ``count`` events, with the traceback of ``error`` if it is given."""
         if not self._log.isEnabledFor(level):
             return
         now = self._clock()
@@ -60,7 +60,7 @@ class LogLimiter:
         self._log.log(level, "%s%s", text, more, exc_info=error)
 
     def close(self) -> None:
-        """Log the counts of omitted lines."""
+        """Log the numbers of omitted lines."""
         for kind in list(self._left):
             self._tell(kind)
 
@@ -70,7 +70,8 @@ class LogLimiter:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # No event loop would call later, so the next line reports it, or `close`.
+            # There is no event loop that could call later, so the next line or `close` reports the
+            # number.
             return
         self._telling[kind] = loop.call_later(seconds, self._tell, kind)
 

@@ -1,8 +1,8 @@
-"""The counts of a tap, and the port at which a monitor reads them.
+"""The counts of a tap, and the port at which a monitoring system reads them.
 
-This is our own code, not a library's: the counts exist already, so a registry would only repeat
-them, and the server of prometheus-client has a thread for each connection and no limit on time or
-bytes. Anybody on the machine may read the metrics, and the tap has other work.
+This code uses no library. The counts exist already, so a registry would only repeat them. The
+server of prometheus-client has a thread for each connection, and no limits on time or bytes.
+Anybody on the machine may read the metrics, so limits are necessary: the tap has other work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TapStatistics:
-    """Counts of one run of the tap, over all connections. Bytes include the frames' lengths."""
+    """The counts of one run of the tap, over all connections.
+
+    Bytes include the length prefixes of frames.
+    """
 
     connections: int = 0
     """Clients that connected."""
@@ -168,7 +171,7 @@ GAUGES: Final = frozenset({"open_connections"})
 
 
 def openmetrics(counts: TapStatistics, gauges: Mapping[str, int], version: str) -> bytes:
-    """Render counts, further ``gauges`` and the version of flexwire, which starts no new series.
+    """Render the counts, further ``gauges`` and the release of flexwire as OpenMetrics text.
 
     >>> text = openmetrics(TapStatistics(), {"clients": 7}, "1").decode()
     >>> print(text[text.index("# TYPE flexwire_tap_clients") :])
@@ -201,9 +204,9 @@ def _family(name: str, kind: str, value: int) -> Iterator[str]:
 log = logging.getLogger("flexwire.tap")
 
 MOST_HEAD_BYTES: Final = 8 * 1024
-"""The rest of a longer request is not read."""
+"""If a request is longer than this, its rest is not read."""
 MOST_CONNECTIONS: Final = 16
-"""A connection above this number is closed at once."""
+"""If there are more connections than this, further ones are closed at once."""
 _SECONDS: Final = 5.0
 _PATH: Final = b"/metrics"
 _HEAD_ENDS: Final = b"\r\n\r\n"
@@ -213,8 +216,8 @@ _CLOSE_SECONDS: Final = 1.0
 class MetricsPort:
     """Answers ``GET /metrics`` from `start` until `close`.
 
-    It listens on loopback only, unless ``beyond_loopback``; a port of 0 takes any free one.
-    ``seconds`` is the time limit of a connection from its first byte to its last.
+    It listens only on loopback, unless ``beyond_loopback``. With port 0, any free port is used.
+    ``seconds`` is the time limit for a connection from its first byte to its last.
     """
 
     def __init__(
@@ -238,10 +241,10 @@ class MetricsPort:
         return self._address
 
     async def start(self, render: Callable[[], bytes]) -> None:
-        """Begin to answer with the result of ``render``.
+        """Begin to answer requests with the result of ``render``.
 
-        Raises `TapError` if it cannot listen, or if the address is not loopback without
-        ``beyond_loopback``.
+        Raises `TapError` if it cannot listen, or if the address is not a loopback address and
+        ``beyond_loopback`` is false.
         """
         self._render = render
         try:
@@ -257,7 +260,7 @@ class MetricsPort:
         self._address = HostPort(host, self._listener.port)
 
     async def close(self) -> None:
-        """Stop answering."""
+        """Stop answering requests."""
         if self._listener is not None:
             await self._listener.close()
         left = dict(self._answering)
@@ -283,7 +286,8 @@ class MetricsPort:
             self._saying.say(logging.ERROR, line, line, error=error)
 
     async def _answer(self, client: socket.socket) -> None:
-        # A monitor that leaves early, sends too much or takes too long gets no more bytes.
+        # A monitoring system that leaves early, sends too much or takes too long gets no more
+        # bytes.
         with suppress(OSError, EOFError, asyncio.LimitOverrunError):
             loop = asyncio.get_running_loop()
             reader = asyncio.StreamReader(MOST_HEAD_BYTES, loop)
@@ -318,7 +322,7 @@ def _response(status: str, body: bytes = b"", fields: str = "") -> bytes:
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close after the written bytes were sent; drop a peer that does not take them in time."""
+    """Close after the written bytes are sent; drop a peer that does not read them in time."""
     writer.close()
     closed = asyncio.ensure_future(writer.wait_closed())
     try:

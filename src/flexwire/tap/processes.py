@@ -1,9 +1,9 @@
-"""Several processes that carry connections behind one set of listeners, for several cores.
+"""Several processes that carry connections for the same listeners, to use several cores.
 
-The tap accepts clients, and passes each socket to the process with the fewest connections. It alone
-opens listeners, so that each broker has one port for all processes, and it alone removes capture
-files, so that the limit holds for all of them together. Processes write files of their own, and
-report their counts four times a second.
+The tap accepts clients, and passes each socket to the process with the fewest connections. Only the
+tap opens listeners, so that each broker has one port for all processes. Only the tap removes
+capture files, so that the limit applies to all processes together. Each process writes its own
+files, and reports its counts four times a second.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ log = logging.getLogger("flexwire.tap")
 _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 20.0
 _EXIT_SECONDS: Final = 2.0
-# A process that ends at once should not be restarted at once.
+# If a process ends as soon as it starts, it should not be restarted immediately.
 _RESTART_SECONDS: Final = 5.0
 
 
 class _WorkerHandle:
-    """One process, in the tap's view."""
+    """One process, as the tap sees it."""
 
     def __init__(self, process: BaseProcess, control: socket.socket, ask: socket.socket) -> None:
         self.process = process
@@ -55,9 +55,9 @@ class _WorkerHandle:
         self.ask = ask
         self.counts = TapStatistics()
         self.clients: dict[int, str] = {}
-        """The hosts of its open connections, by their numbers."""
+        """The hosts of its open connections, by connection number."""
         self.unfinished: dict[Path, None] = {}
-        """Capture files that it has begun and not ended, if the kept files are limited."""
+        """The capture files that it has begun and not finished, if the kept files are limited."""
         self.waiting: deque[tuple[bytes, socket.socket | None]] = deque()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
@@ -65,12 +65,12 @@ class _WorkerHandle:
 
     @property
     def is_ready(self) -> bool:
-        """True if it accepts clients."""
+        """True if the process accepts clients."""
         return self.ready.done() and self.ready.exception() is None
 
 
 class ProcessRunner:
-    """Carries connections in several processes; ``port_for`` as for `LocalRunner`."""
+    """Carries connections in several processes; for ``port_for`` see `LocalRunner`."""
 
     def __init__(self, config: TapConfig, port_for: Callable[[HostPort], int | None]) -> None:
         keep, count = config.keep, config.processes
@@ -90,7 +90,7 @@ class ProcessRunner:
         self._files = KeptFiles(keep, growing=count)
         self._paths: list[Path] = []
         self._running: list[_WorkerHandle] = []
-        # Counts of the tap itself, and of processes that have ended.
+        # The counts of the tap itself, and of processes that have ended.
         self._own = TapStatistics()
         self._restarting: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -109,7 +109,7 @@ class ProcessRunner:
         }
 
     async def start(self, host: str) -> None:
-        """Start all processes; raises `TlsError`, `CaptureError`, and `TapError` if one fails."""
+        """Start all processes; raises `TlsError`, `CaptureError`, or `TapError` if one fails."""
         self._host = host
         TapContexts(self._config.security)
         try:
@@ -119,13 +119,13 @@ class ProcessRunner:
             raise
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Pass a client to the process with the fewest clients; close it if there is none."""
+        """Pass a client to the process with the fewest clients; close it if there is no process."""
         ready = [worker for worker in self._running if worker.is_ready]
         try:
             host = client.getpeername()[0]
         except OSError:
             client.close()
-            return  # the client left at once
+            return  # the client has already left
         if self._closing or not ready:
             client.close()
             self._own.failures += not self._closing
@@ -135,32 +135,35 @@ class ProcessRunner:
         self._say(chosen, {"client": number, "upstream": upstream}, client)
 
     def rotate(self) -> None:
-        """Make all continue in their next capture files."""
+        """Make all processes continue in their next capture files."""
         for worker in self._running:
             self._say(worker, {"rotate": True})
 
     def rehearse(self, plan: RehearsalPlan) -> None:
-        """Make all rehearse a release; they select the same clients."""
+        """Make all processes rehearse a release. They choose the same clients."""
         self._config = dataclasses.replace(self._config, rehearsal=plan)
         self._rehearsal = Rehearsal(plan, self._config.only)
 
     def end_rehearsal(self, reason: str) -> None:
-        """Make all let every request pass from now on."""
+        """Make all processes let every request pass from now on."""
         if self._rehearsal is None or self._config.rehearsal is None:
             return
         self._rehearsal.end(reason)
-        # A process that starts later rehearses nothing.
+        # A process that starts later does not rehearse.
         self._config = dataclasses.replace(self._config, rehearsal=None)
         for worker in self._running:
             self._say(worker, {"rehearsed": reason})
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal of all processes, running or over."""
+        """The rehearsal of all processes, which may be running or over."""
         return self._rehearsal
 
     async def close(self) -> None:
-        """End all, and wait until their captures are written; a second call does nothing."""
+        """End all processes, and wait for their captures to be written.
+
+        A second call has no effect.
+        """
         self._closing = True
         for task in self._restarting:
             task.cancel()
@@ -173,7 +176,7 @@ class ProcessRunner:
                 for worker in running:
                     await worker.gone.wait()
         except TimeoutError:
-            log.error("a process of the tap did not end in %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the reason says all
+            log.error("a process of the tap did not end in %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the reason says everything
         finally:
             for worker in running:
                 if not worker.gone.is_set():
@@ -181,13 +184,13 @@ class ProcessRunner:
                     self._end(worker)
         for worker in running:
             await asyncio.to_thread(worker.process.join, _EXIT_SECONDS)
-            # It has reported everything, and may still wait for a broker's name.
+            # The process has reported everything, and may still be waiting for a broker's name.
             worker.process.kill()
             await asyncio.to_thread(worker.process.join, _EXIT_SECONDS)
 
     @property
     def stats(self) -> TapStatistics:
-        """The counts that the processes reported last."""
+        """The counts that the processes have reported so far."""
         self._own.count_removed(self._files)
         total = self._own
         for worker in self._running:
@@ -195,17 +198,17 @@ class ProcessRunner:
         return total
 
     def counts(self) -> TapStatistics:
-        """Return the same as `stats`."""
+        """Return the same counts as `stats`."""
         return self.stats
 
     @property
     def clients(self) -> int:
-        """Return how many hosts have an open connection."""
+        """Return how many hosts have open connections."""
         return len(Counter(host for worker in self._running for host in worker.clients.values()))
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files of all, without those that were removed to make room."""
+        """The capture files of all processes, except those that were removed to make room."""
         return list(self._paths)
 
     async def _start_one(self) -> None:
@@ -237,7 +240,7 @@ class ProcessRunner:
                 await asyncio.shield(worker.ready)
         except TimeoutError:
             if not worker.gone.is_set():
-                # Another process is tried, and this one must not join later.
+                # Another process is tried, and this process must not be used later.
                 process.kill()
                 self._end(worker)
                 worker.ready.exception()
@@ -252,7 +255,7 @@ class ProcessRunner:
         self._send(worker)
 
     def _send(self, worker: _WorkerHandle) -> None:
-        """Send waiting messages; the rest follows when the process has read them."""
+        """Send waiting messages; the others are sent when the process has read them."""
         loop = asyncio.get_running_loop()
         while worker.waiting and not worker.gone.is_set():
             data, client = worker.waiting[0]
@@ -262,7 +265,7 @@ class ProcessRunner:
                 loop.add_writer(worker.control, self._send, worker)
                 return
             except OSError:
-                break  # the next read reports that the process is gone
+                break  # the next read will report that the process has ended
             worker.waiting.popleft()
             if client is not None:
                 client.close()
@@ -306,12 +309,12 @@ class ProcessRunner:
         self._make_room()
 
     def _take_over(self, worker: _WorkerHandle) -> None:
-        """Manage the files that a process left behind like all others."""
+        """Manage the files that a process has left behind like all other files."""
         for path in worker.unfinished:
             with suppress(OSError):
                 status = path.stat(follow_symlinks=False)
                 inode = status.st_dev, status.st_ino
-                # How many frames are in it is unknown.
+                # The number of frames in the file is unknown.
                 self._files.add(FinishedFile(path, inode, status.st_size, 0))
         self._make_room()
 
@@ -354,7 +357,7 @@ class ProcessRunner:
             asyncio.get_running_loop().remove_reader(worker.ask)
 
     def _end(self, worker: _WorkerHandle) -> None:
-        """Note that a process has reported everything and ends."""
+        """Record that a process has reported everything and ends."""
         loop = asyncio.get_running_loop()
         for channel in (worker.control, worker.ask):
             loop.remove_reader(channel)
@@ -388,14 +391,14 @@ class ProcessRunner:
             try:
                 await self._start_one()
             except (TapError, CaptureError) as error:
-                log.error("a process of the tap is missing: %s", error)  # noqa: TRY400  # the reason says all
+                log.error("a process of the tap is missing: %s", error)  # noqa: TRY400  # the reason says everything
             else:
                 return
 
 
 def _start(process: BaseProcess) -> None:
-    """Start a process that gets no signal before it ignores them, as `run_worker` does."""
-    # A process allows signals when it begins, and would do so below.
+    """Start a process that gets no signals until it ignores them, as `run_worker` does."""
+    # A process allows signals when it starts, and the signals would arrive below.
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED_SIGNALS)
     try:
@@ -405,7 +408,7 @@ def _start(process: BaseProcess) -> None:
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """Return a channel of whole messages; this side of it does not block."""
+    """Return a channel for whole messages; this end of it does not block."""
     try:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:

@@ -1,10 +1,11 @@
-"""A recorder of one connection for the capture, without credentials.
+"""Writes one connection to the capture, without credentials.
 
-Withheld credentials are not in the capture, and frames that cannot be written are counted.
+Credentials are left out of the capture, and frames that cannot be written are counted.
 
-`flexwire.protocol.credentials` defines credentials, as for tables and the report. A body that may
-hold one and does not decode is filled completely, while its connection may be authenticating. So is
-a body of more than `flexwire.tap.limits.MOST_DECODED` bytes.
+`flexwire.protocol.credentials` decides what credentials are, for tables and the report too. A body
+that may have one and does not decode is replaced completely, as long as its connection may be
+authenticating. A body with more than `flexwire.tap.limits.MOST_DECODED` bytes is also replaced
+completely.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from flexwire.tap.metrics import TapStatistics
 
 
-# Api key, version and correlation id; a response has only the last of them.
+# The api key, the version and the correlation id. A response has only the correlation id.
 _REQUEST_HEAD: Final = 8
 _RESPONSE_HEAD: Final = 4
 _API: Final = struct.Struct(">hh")
@@ -53,13 +54,13 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
 def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> bytes:
-    """Return a frame's payload for the capture, unchanged without a credential. Its length stays.
+    """Return a frame's payload for the capture, without credentials but with the same length.
 
-    ``asked_plainly`` means, for a response, that nothing in its request was withheld.
+    For a response, ``asked_plainly`` means that nothing in its request was withheld.
     """
     request = turn.request
     if turn.kind == "unread" or request is None:
-        # A token too, which has no request, and comes on a guarded connection.
+        # This includes a token, which has no request and is on a guarded connection.
         return make_filler(len(payload)) if turn.is_guarded else payload
     if turn.is_guarded and not is_believable(request):
         return make_filler(len(payload))
@@ -78,17 +79,19 @@ def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = Fa
 
 
 class CredentialMask:
-    """Withholds the credentials in one connection's frames, and remembers the requests without any.
+    """Withholds credentials in a connection's frames, and remembers requests without credentials.
 
-    A broker's text may quote its request, so it stays only in the response to such a request.
+    An error text of a broker may quote its request, so the text is kept only if the request had no
+    credentials.
     """
 
     def __init__(self) -> None:
-        # Their pairs, the oldest first. Forgetting a request costs the capture only a text.
+        # The pairs of these requests, oldest first. If a request is forgotten, the capture only
+        # lacks an error text.
         self._plain: dict[int, None] = {}
 
     def shown(self, payload: bytes, turn: Turn) -> bytes:
-        """Return a frame's payload for the capture, unchanged if it has no credential."""
+        """Return a frame's payload for the capture, unchanged if it has no credentials."""
         request, pair = turn.request, turn.pair
         if request is None or pair is None or not may_be_quoted(request.message_name):
             return withhold_credentials(payload, turn)
@@ -105,9 +108,9 @@ class CredentialMask:
 
 
 def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
-    """Return an incomplete frame after its length, with filler after its head.
+    """Return an incomplete frame (after its length) in which only the header is kept.
 
-    A client's frame that does not begin like a request may be a token, and has no head.
+    If a client's frame does not begin like a request, it may be a token, and has no header.
     """
     head = PREFIX_LENGTH
     if not is_request:
@@ -118,10 +121,10 @@ def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
 
 
 def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
-    """Return the beginning of a frame for the capture, with its length; unchanged if it is safe.
+    """Return the beginning of a frame for the capture with its length, unchanged if it is safe.
 
-    A request's header stays, because it holds no credential. The rest stays if neither the message
-    nor the connection may carry one.
+    A request's header is kept, because it has no credentials. The rest is kept if neither the
+    message nor the connection may have credentials.
     """
     request = turn.request
     if request is None or not is_believable(request):
@@ -135,9 +138,9 @@ def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
 def _body(
     payload: bytes, turn: Turn, place: tuple[str, int, int], *, asked_plainly: bool
 ) -> bytes | None:
-    """Return the replacement of a message's body and the bytes after it; None keeps them.
+    """Return the replacement of a body and of the bytes after it, or None to keep them.
 
-    ``place`` is the message's name, its version, and where its body starts.
+    ``place`` has the name of the message, its version, and the start of its body.
     """
     name, version, start = place
     hidden = make_filler(len(payload) - start)
@@ -151,7 +154,8 @@ def _body(
     if not withhold(body, keep_length=True, asked_plainly=asked_plainly):
         return None
     written = body.encode(version)
-    # A leniently read message may be written shorter, and bytes after the body may be anything.
+    # A message that was read leniently may be shorter when it is written, and the bytes after the
+    # body may be anything.
     return written + make_filler(len(payload) - end) if len(written) == end - start else hidden
 
 
@@ -159,24 +163,24 @@ _OF: Final = 1 << 53
 
 
 def is_sampled(share: float) -> bool:
-    """Return whether the next connection is captured; each is drawn separately."""
+    """Return whether the next connection is captured. Each connection is chosen separately."""
     return secrets.randbelow(_OF) < share * _OF
 
 
 @dataclass(slots=True)
 class NoCapture:
-    """The replacement of a connection's capture if there is none: it only counts."""
+    """Used in place of the capture of a connection that is not captured: it only counts."""
 
     statistics: TapStatistics
 
     def send(
         self,
-        direction: Direction,  # noqa: ARG002  # as a capture takes it
+        direction: Direction,  # noqa: ARG002  # the signature is that of a capture
         data: bytes,
-        timestamp_us: int | None = None,  # noqa: ARG002  # the same
+        timestamp_us: int | None = None,  # noqa: ARG002  # the signature is that of a capture
         *,
         frames: int = 1,
-        comments: Sequence[bytes] = (),  # noqa: ARG002  # the same
+        comments: Sequence[bytes] = (),  # noqa: ARG002  # the signature is that of a capture
     ) -> None:
         """Count the frames."""
         if data:
@@ -186,7 +190,7 @@ class NoCapture:
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Count the bytes of a frame that was not kept whole."""
+        """Count the bytes of a frame that was not kept completely."""
         self.send(direction, data, timestamp_us)
         self.statistics.unsampled_bytes += missing
 
@@ -196,14 +200,15 @@ class NoCapture:
 
 log = logging.getLogger("flexwire.tap")
 
-# One packet has the comments of at most this many requests.
+# A packet has the comments of at most this many requests.
 _COMMENTED_TOGETHER: Final = 64
 
 
 class Recorder:
-    """Writes one connection to its capture, and counts the frames that could not be written.
+    """Writes a connection to its capture, and counts the frames that could not be written.
 
-    A failed capture closes no connection: a full disk must not keep clients from their brokers.
+    A connection is not closed if its capture fails, because a full disk must not separate clients
+    from their brokers.
     """
 
     def __init__(
@@ -246,7 +251,7 @@ class Recorder:
                 self._statistics.withheld += hidden
                 whole, payloads = b"".join(map(to_frame, shown)), shown
         if not any(comments):
-            # Frames that came together are written together, with one system call.
+            # Frames that came together are written with a single system call.
             self._write(direction, whole, at_us, len(payloads))
             return
         for start in range(0, len(payloads), _COMMENTED_TOGETHER):
@@ -261,9 +266,9 @@ class Recorder:
         self._write(direction, make_filler(len(data)) if hidden else data, at_us)
 
     def broken_off(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> None:
-        """Write the bytes of a frame that will not be whole, if the whole frame would be captured.
+        """Write the bytes of a frame that will not be completed, if the frame would be captured.
 
-        ``turn`` is its role in the conversation.
+        ``turn`` is the role of the frame in the conversation.
         """
         self._statistics.broken_off += 1
         self._saying.say(
@@ -279,7 +284,7 @@ class Recorder:
     def shortened(
         self, direction: Direction, frame: TruncatedFrame, turn: Turn, at_us: int
     ) -> None:
-        """Write the beginning of a frame that was not kept whole, with its ``turn``."""
+        """Write the beginning of a frame that was not kept completely, with its ``turn``."""
         if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
             return
         if self._withholds:

@@ -1,10 +1,11 @@
 """Rehearses an upgrade: clients get the versions of another release, and no broker is changed.
 
-A release offers and reads fewer versions than the brokers do. So the tap removes versions from the
-list in each ApiVersions response. If a client sends a version that the release does not read, the
-tap closes its connection without a response, as brokers do. The tap adds nothing: versions that the
-brokers do not read are refused by the brokers. `flexwire.protocol.audit.evidence` says which
-versions a release offers and reads, and `flexwire.tap.relay` keeps the order of responses.
+The rehearsed release offers and reads fewer versions than the brokers do. The tap therefore removes
+versions from the list in each ApiVersions response. If a client sends a version that the release
+does not read, the tap closes its connection without a response, as brokers do. The tap adds
+nothing. Brokers themselves refuse versions that they do not read.
+`flexwire.protocol.audit.evidence` knows which versions a release offers and reads, and
+`flexwire.tap.relay` keeps the order of responses.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 _OF: Final = 1 << 64
-# At most this many clients are counted separately; one more ends the rehearsal.
+# At most this many clients are counted separately. One more client ends the rehearsal.
 _MOST_CLIENTS: Final = 10_000
 _MOST_NAMED: Final = 10
 _HEAD: Final = struct.Struct(">hhi")
-# The place in which a replica names itself.
+# The field in which a replica gives its own id.
 _REPLICA_PATHS: Final = (("replica_id",), ("replica_state", "replica_id"))
 Client = tuple[str, str | None]
 """A client: its host and its client id."""
@@ -61,13 +62,13 @@ Client = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class RehearsalPlan:
-    """Which release the tap rehearses, for which clients, and until when.
+    """Which release the tap rehearses, for which clients, and for how long.
 
-    ``release`` is a final release of the catalog, as "4.4". ``share`` of all clients get it, chosen
-    by address and client id. It ends after this many ``seconds``, and when more than
-    ``most_failed`` clients were refused; None means no limit. ``read`` are the versions of
-    ApiVersions that the brokers read, which `flexwire.tap.Tap` requests when it starts. Raises
-    `ArgumentError`, and `UnknownMessageError` for a release that the catalog lacks.
+    ``release`` is a final release in the catalog, such as "4.4". The rehearsal applies to a
+    ``share`` of all clients, chosen by address and client id. It ends after ``seconds``, or when
+    more than ``most_failed`` clients were refused. None means that there is no limit. ``read`` has
+    the versions of ApiVersions that the brokers read, which `flexwire.tap.Tap` requests when it
+    starts. Raises `ArgumentError`, and `UnknownMessageError` for a release that the catalog lacks.
     """
 
     release: str
@@ -75,7 +76,7 @@ class RehearsalPlan:
     share: float = 1.0
     seconds: float | None = None
     most_failed: int | None = None
-    read: Versions = Versions(0, 0)  # noqa: RUF009 - it is frozen
+    read: Versions = Versions(0, 0)  # noqa: RUF009 - the value is frozen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "release", to_audited_releases([self.release])[0])
@@ -88,7 +89,7 @@ class RehearsalPlan:
 
 
 def missing_apis(release: str, offered: Collection[int]) -> list[str]:
-    """Return the client APIs of a release that a broker with these api keys lacks.
+    """Return the APIs for clients in a release that a broker with these api keys lacks.
 
     >>> missing_apis("4.0.2", catalog().api_keys())
     []
@@ -104,22 +105,22 @@ def missing_apis(release: str, offered: Collection[int]) -> list[str]:
 
 
 class Rehearsal:
-    """A running rehearsal in one process: its clients, its failed clients, and its end.
+    """A running rehearsal in one process: its clients, its refused clients, and its end.
 
-    Of several processes, all but one are ``quiet`` and do not log the end.
+    If there are several processes, all except one are ``quiet`` and do not log the end.
     """
 
     def __init__(self, plan: RehearsalPlan, only: CaptureFilter, *, quiet: bool = False) -> None:
         self.plan = plan
         self.over: str | None = None
-        """Why it has ended; None while it is under way."""
+        """The reason for its end, or None while it is running."""
         self.failed: dict[Client, str] = {}
-        """The clients that were refused, and the first request of each that was."""
+        """The clients that were refused, each with the first of its requests that was refused."""
         self._only = only
         self._quiet = quiet
 
     def takes(self, host: str, client_id: str | None) -> bool:
-        """Return whether a client gets the release: the same in every process and run."""
+        """Return whether the rehearsal applies to a client; each process and run says the same."""
         if self.over is not None or not self._only.takes_client(client_id):
             return False
         if self.plan.share == 1:
@@ -129,7 +130,7 @@ class Rehearsal:
         return number < self.plan.share * _OF
 
     def fail(self, client: Client, request: str) -> None:
-        """Note a refused request of a client; after too many clients the rehearsal ends."""
+        """Record a refused request of a client. After too many such clients, the rehearsal ends."""
         if self.over is not None or client in self.failed:
             return
         self.failed[client] = request
@@ -138,7 +139,7 @@ class Rehearsal:
             self.end(f"more than {min(most, _MOST_CLIENTS):,} clients failed")
 
     def end(self, reason: str) -> None:
-        """End it; from now on all requests pass. A second call does nothing."""
+        """End the rehearsal, so that all requests pass from now on. A second call has no effect."""
         if self.over is not None:
             return
         self.over = reason
@@ -161,13 +162,13 @@ class Rehearsal:
 Did = Literal["narrowed", "sent on", "unsupported", "closed"]
 """The action of the tap on a request.
 
-It removed versions from the response, sent the request on in the broker's version, answered that
-its version is unsupported, or closed the connection.
+The tap removed versions from the response, sent the request on in the broker's version, answered
+that the version is unsupported, or closed the connection.
 """
 
 
 class RehearsingForwarder:
-    """Forwards requests once they are whole, unless the rehearsed release would refuse them."""
+    """Forwards requests when they are complete, unless the rehearsed release would refuse them."""
 
     holds = True
 
@@ -180,13 +181,14 @@ class RehearsingForwarder:
         self._statistics = statistics
         self._saying = saying
         self._is_closed = False
-        # The highest version of each API that the connection sent.
+        # The highest version of each API that was sent on the connection.
         self._sent: dict[int, int] = {}
-        # By pair, the versions of an ApiVersions request: the client's, and the one sent on.
+        # The versions of each ApiVersions request, by pair: the client's version, and the one that
+        # was sent on.
         self._asked: dict[int, tuple[int, int]] = {}
 
-    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Return nothing, because a partial frame may be a refused request."""
+    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # `Forwarder` requires this argument
+        """Return nothing, because an incomplete frame may be a request to refuse."""
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
@@ -217,7 +219,7 @@ class RehearsingForwarder:
         return ForwardedRequests(b"".join(outgoing), comments, answers)
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes to send on for a request that is not kept whole."""
+        """Return the bytes to send on for a request that is not kept completely."""
         if self._is_closed:
             return ForwardedRequests()
         payload = data[PREFIX_LENGTH:]
@@ -225,7 +227,7 @@ class RehearsingForwarder:
             request = read_request(beginning(payload))
         except (FrameError, CodecError):
             return ForwardedRequests(data)
-        # No ApiVersions request is that long, and its body cannot be read, so it is refused.
+        # An ApiVersions request is never so long. Its body cannot be read, so it is refused.
         if self._decide(request, payload) not in {"closed", "sent on"}:
             return ForwardedRequests(data)
         self._close(request)
@@ -252,7 +254,7 @@ class RehearsingForwarder:
             return PassedResponse(payload)
 
     def _decide(self, request: RequestFrame | None, payload: bytes) -> Did | None:
-        """Return the decision about a frame; None if it passes unchanged."""
+        """Return the decision about a frame, or None if it passes unchanged."""
         if request is None:
             return self._decide_unread(payload)
         self._look_for_brokers(request, payload)
@@ -267,7 +269,7 @@ class RehearsingForwarder:
         return "sent on" if above else "narrowed"
 
     def _decide_unread(self, payload: bytes) -> Did | None:
-        """Decide about a frame that is not a request: brokers answer only negative versions."""
+        """Decide about a frame that is not a request. Brokers answer only negative versions."""
         if len(payload) < _HEAD.size:
             return None
         api_key, version, _ = _HEAD.unpack_from(payload)
@@ -283,7 +285,7 @@ class RehearsingForwarder:
         return "unsupported" if self._rehearsal.takes(self._host, fields.client_id) else None
 
     def _look_for_brokers(self, request: RequestFrame, payload: bytes) -> None:
-        """End the rehearsal if a broker or a controller is on the connection."""
+        """End the rehearsal if a broker or a controller uses the connection."""
         key, version = request.api_key, request.api_version
         if self._rehearsal.over is not None or self._sent.get(key, -1) >= version:
             return
@@ -302,7 +304,7 @@ class RehearsingForwarder:
         self._asked[pair] = version, min(version, self._rehearsal.plan.read.highest)
 
     def _sent_on(self, request: RequestFrame, payload: bytes) -> bytes | None:
-        """Return a request in the brokers' highest version; None if it cannot be read."""
+        """Return a request in the brokers' highest version, or None if it cannot be read."""
         try:
             return translate(payload, request, self._rehearsal.plan.read.highest)
         except FlexwireError:
@@ -327,7 +329,7 @@ class RehearsingForwarder:
         )
 
     def _noted(self, did: Did | None, payload: bytes, request: RequestFrame | None) -> bytes:
-        """Count the decision, and return the comment about it."""
+        """Count a decision, and return the comment about it."""
         if did is None:
             return b""
         name = f"rehearsed_{did.replace(' ', '_')}"
@@ -341,7 +343,7 @@ def _named(request: RequestFrame) -> str:
 
 
 def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
-    """Return whether a request names the replica that sends it, or is too long to tell."""
+    """Return whether a request has the id of a replica that sent it, or is too long to tell."""
     kind = message(request.message_name)
     if request.api_version not in kind.entry.versions:
         return False
@@ -360,7 +362,8 @@ def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
 def translate(payload: bytes, request: RequestFrame, version: int) -> bytes:
     """Return a request in another version of its API, with the same client and correlation id.
 
-    Fields that the version lacks are left out. Raises `FlexwireError` if it cannot be read.
+    Fields that the version lacks are left out. Raises `FlexwireError` if the request cannot be
+    read.
     """
     if len(payload) > MOST_DECODED:
         raise FrameError(f"expected at most {MOST_DECODED} bytes, got {len(payload)}")
@@ -393,11 +396,11 @@ def _keep_unknown(old: Message, new: Message) -> None:
 
 
 def narrow(payload: bytes, version: int, sent_version: int, release: str) -> bytes:
-    """Return a broker's list of versions without those that the release does not offer.
+    """Return a broker's list of versions, without those that the release does not offer.
 
-    It answers a request that came in ``version`` and was sent on in ``sent_version``. The result is
-    in the first of them. All other bytes stay. Raises `FlexwireError` if it cannot be read, or is
-    not written as Kafka writes it.
+    It is the response to a request that came in ``version`` and was sent on in ``sent_version``.
+    The result is encoded in ``version``. All other bytes stay. Raises `FlexwireError` if the
+    response cannot be read, or is not written in Kafka's way.
     """
     frame = parse_response(beginning(payload), api_key_of(NEGOTIATES), sent_version)
     if len(payload) > MOST_DECODED:
@@ -413,7 +416,7 @@ def narrow(payload: bytes, version: int, sent_version: int, release: str) -> byt
 
 
 def _narrowed(offer: Any, release: str) -> Any | None:
-    """Return the part of an API's range that the release offers; None if there is none."""
+    """Return the part of an API's range that the release offers, or None if there is none."""
     if not 0 <= offer.min_version <= offer.max_version <= HIGHEST:
         return offer
     common = Versions(offer.min_version, offer.max_version) & offered_versions(

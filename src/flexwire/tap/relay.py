@@ -1,4 +1,4 @@
-"""One connection through the tap: passed on both ways, captured, and altered where necessary."""
+"""One connection through the tap: passed on both ways, captured, and changed if necessary."""
 
 from __future__ import annotations
 
@@ -38,31 +38,32 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flexwire.tap")
 
-# A frame's length and the correlation id, by which a response is recognized.
+# The length of a frame and the correlation id, by which a response is recognized.
 _RESPONSE_HEAD: Final = 8
 _SHORTENED: Final = "only its beginning was kept"
-# A TLS handshake record, version 3.x: as a frame's length it would be 369 million.
+# A TLS handshake record with version 3.x. Read as the length of a frame, these bytes would be 369
+# million.
 _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 
 
 class _OwnAnswer(NamedTuple):
-    """The tap's own response, which is sent when the request of a pair is answered.
+    """The tap's own response to a request, which is sent when all earlier requests are answered.
 
-    Without ``payload`` the connection is closed then.
+    If there is no ``payload``, the connection is closed at that time.
     """
 
     after: int
     payload: bytes | None
     is_awaited: bool
-    """True if the conversation waits for it."""
+    """True if the conversation waits for this response."""
 
 
 @dataclass(slots=True)
 class _TakenResponses:
-    """Responses that came together: their turns, and the payloads that are still to be sent on.
+    """Responses that came together, with their turns and the payloads that must still be sent on.
 
-    The first ``sent`` of them were sent already, or will not be. ``comments`` has one for each, or
-    nothing.
+    The first ``sent`` of them were already sent, or will not be sent. ``comments`` has one comment
+    for each, or is empty.
     """
 
     turns: list[Turn] = field(default_factory=list)
@@ -72,19 +73,19 @@ class _TakenResponses:
 
 
 class Relay:
-    """Passes one connection's bytes on, both ways, until one side ends it.
+    """Passes the bytes of a connection on in both directions, until one side ends it.
 
-    Bytes are sent on as they come, before anything else is done with them, with backpressure from
-    the slower side. Only two kinds of frames are held until they are whole: responses that may
-    advertise addresses, and frames that ``passing`` holds. The tap's own response is sent after the
-    responses to all earlier requests. The capture gets every frame as its sender sent it, before
-    anything is altered, and the bytes of a truncated frame. A direction whose bytes are not frames
-    is passed on and captured in pieces as they come.
+    Bytes are sent on when they come, before anything else is done with them. The slower side slows
+    down the other one. Only two kinds of frames are held until they are complete: responses that
+    may advertise addresses, and frames that ``passing`` holds. The tap's own response is sent after
+    the responses to all earlier requests. The capture gets every frame as its sender sent it,
+    before any change, and the bytes of a truncated frame. If the bytes in a direction are not
+    frames, they are passed on and captured in the pieces in which they come.
 
-    A client that ends its direction (half-close) still gets the broker's remaining responses. A
-    broker that ends its direction ends the connection, because no request would be answered any
-    more. TLS ends in both directions at once, so towards a broker with TLS it ends when all
-    requests are answered.
+    If a client ends its direction (half-close), it still gets the broker's remaining responses. If
+    a broker ends its direction, the connection ends, because no more requests would be answered.
+    TLS always ends in both directions. Towards a broker with TLS, the end is therefore sent when
+    all requests are answered.
     """
 
     def __init__(  # noqa: PLR0913  # a connection has this many parts
@@ -116,9 +117,9 @@ class Relay:
         self._requests_are_frames = True
         self._responses_are_frames = True
         self._first_bytes = b""
-        # How much of the incomplete response was sent to the client.
+        # How many bytes of the incomplete response were sent to the client.
         self._passed_on = 0
-        # The pairs of the last forwarded request, and of the last answered one.
+        # The pair of the last request that was sent on, and of the last request that was answered.
         self._last_sent = 0
         self._last_answered = 0
         self._own: deque[_OwnAnswer] = deque()
@@ -130,7 +131,7 @@ class Relay:
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Pass on until the connection ends; then all captured bytes are written."""
+        """Pass bytes on until the connection ends and all captured bytes are written."""
         client, broker = self._client, self._broker
         was_reset = False
         try:
@@ -151,7 +152,7 @@ class Relay:
             self._responses.clear()
 
     def _take_rest(self) -> None:
-        """Process all bytes that came; some are left only if the tap is closed in the meantime."""
+        """Process all bytes that came. Some are left only if the tap is closed in the meantime."""
         for end in (self._client, self._broker):
             end.tell_rest_at_once()
 
@@ -163,8 +164,8 @@ class Relay:
 
     def _client_said(self, data: bytes) -> int:
         if self._requests_are_frames:
-            # Later requests wait here: the broker answers no request before the conversation has
-            # it.
+            # Later requests wait here, because the conversation must know a request before the
+            # broker answers it.
             data = data[: self._requests.reach(data, MOST_FRAMES)]
         self._broker.write(self._passing.at_once(data))
         at_us = time.time_ns() // 1000
@@ -186,7 +187,7 @@ class Relay:
         return len(data)
 
     def _let_go(self, at_us: int) -> None:
-        """Pass on and capture the bytes of a held response that turned out to be no frame."""
+        """Pass on and capture the bytes of a held response that turned out not to be a frame."""
         pending = self._responses.pending
         self._client.write(pending[self._passed_on :])
         self._record_piece("response", pending, at_us)
@@ -236,7 +237,7 @@ class Relay:
         self._own.append(_OwnAnswer(self._last_sent, payload, is_awaited=turn.pair is not None))
 
     def _give_answers(self) -> None:
-        """Send the tap's own responses that are due, unless a response is half sent."""
+        """Send the tap's own responses that are due, unless a response was sent only in part."""
         if not self._passed_on:
             self._client.write(b"".join(map(to_frame, self._due())))
             self._close_if_due()
@@ -274,7 +275,7 @@ class Relay:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
     def _say_once(self, kind: str, reason: str) -> None:
-        """Log an event that a peer can repeat with every few bytes; the counts have the number."""
+        """Log an event that a peer can cause with every few bytes; the counts have the number."""
         level = logging.DEBUG if kind in self._said else logging.WARNING
         self._said.add(kind)
         self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")
@@ -284,7 +285,7 @@ class Relay:
             self._statistics.not_requests += 1
             self._say_once("passed on what is not a request", turn.error)
         elif asks_for_tickets(turn.request, payload):
-            # A ticket after a counted handshake is not counted again.
+            # A session ticket after a counted handshake is not counted again.
             self._statistics.gssapi += turn.request is not None or not self.asked_for_tickets
             self.asked_for_tickets = True
 
@@ -294,7 +295,7 @@ class Relay:
             self._finish()
             return
         if self._requests_are_frames:
-            # The held bytes are not a whole request, but the client sent them.
+            # The held bytes are not a complete request, but the client has sent them.
             self._broker.write(self._passing.rest(self._requests.pending))
         if self._broker.can_half_close():
             self._broker.half_close()
@@ -304,7 +305,7 @@ class Relay:
             self._end_when_answered()
 
     def _client_lost(self, error: Exception) -> None:
-        # Writing to a client that has closed its socket gives an error too: a broken pipe if the
+        # If a client has closed its socket, writing to it raises an error too: a broken pipe if the
         # client had ended its direction first, and otherwise a reset.
         if self._client_ended or isinstance(error, BrokenPipeError):
             self._left_early()
@@ -325,16 +326,18 @@ class Relay:
             self._client.write(data)
             self._record_piece("response", data, at_us)
         if self._client.is_closing and self._client.error is None:
-            # After the end of TLS nothing can be written.
+            # After TLS has ended, nothing can be written.
             self._left_early()
         elif self._client_ended and not self._broker.can_half_close():
             self._end_when_answered()
         return len(data)
 
     def _take_responses(self, data: bytes, at_us: int) -> None:
-        # How much of the first frame was sent; the decision to send it unchanged was made then.
+        # How many bytes of the first frame were sent. If any were sent, it was decided then to send
+        # it unchanged.
         begun = self._passed_on
-        # Whether all earlier bytes were sent to the client, and the new bytes are sent unchanged.
+        # Whether all earlier bytes were sent to the client, so that new bytes can be sent
+        # unchanged.
         unchanged = begun == self._responses.pending_length
         frames = self._cut(self._responses, data)
         taken = self._take_each(frames.payloads, begun)
@@ -370,7 +373,7 @@ class Relay:
         self._close_if_due()
 
     def _take_each(self, payloads: Sequence[bytes], begun: int) -> _TakenResponses:
-        """Take in whole responses; ``begun`` bytes of the first were sent to the client."""
+        """Process complete responses; ``begun`` bytes of the first one were sent to the client."""
         taken = _TakenResponses()
         for number, payload in enumerate(payloads):
             turn = self._conversation.response(payload)
@@ -399,7 +402,7 @@ class Relay:
         return taken
 
     def _send_unusually(self, passed: PassedResponse) -> None:
-        """Send a response late, cut or not at all."""
+        """Send a response late, in part, or not at all."""
         if passed.silences:
             self._client.is_deaf = True
         if passed.seconds:
@@ -412,7 +415,7 @@ class Relay:
             self._client.mute(passed.muted)
 
     def _answered(self, turn: Turn) -> list[bytes]:
-        """Note which request is answered; return the tap's own responses that follow."""
+        """Record which request is answered; return the tap's own responses that come after it."""
         if turn.request is not None and turn.pair is not None:
             self._last_answered = max(self._last_answered, turn.pair)
         return self._due() if self._own else []
@@ -420,7 +423,7 @@ class Relay:
     def _shorten_response(self) -> None:
         pending = self._responses.pending_length
         if self._passed_on < pending:
-            # A response that may advertise addresses was held.
+            # A response that may advertise addresses was held until now.
             self._client.write(self._responses.peek(self._passed_on, pending))
             self._passed_on = pending
             self._statistics.too_long_to_rewrite += 1
@@ -452,7 +455,7 @@ class Relay:
 
     def _look_at_answer(self, turn: Turn) -> None:
         if turn.request is not None and not is_before_login(turn.request):
-            # A broker that requires a login answers nothing else before it.
+            # A broker that requires a login answers no other request before the login.
             self._requests.most_kept = None
             self._conversation.in_flight = DEFAULT_IN_FLIGHT
         if turn.error is not None:
@@ -464,18 +467,18 @@ class Relay:
             self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
     def _may_change(self, request: RequestFrame) -> bool:
-        """Return whether the response to a request may be sent on in another form."""
+        """Return whether the response to a request may be changed."""
         return may_advertise(request) or self._passing.alters(request)
 
     def _passed(self, payload: bytes, turn: Turn, request: RequestFrame) -> PassedResponse:
-        """Return the handling of a response."""
+        """Return what to do with a response."""
         passed = self._passing.response(payload, turn)
         if not may_advertise(request):
             return passed
         return passed._replace(payload=self._rewritten(passed.payload, request))
 
     def _rewritten(self, payload: bytes, request: RequestFrame) -> bytes:
-        """Return a response with the tap's addresses: unchanged if no address in it changes."""
+        """Return a response with the tap's addresses, or unchanged if it has no such address."""
         try:
             replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:
@@ -490,22 +493,23 @@ class Relay:
 
     def _end_responses(self) -> None:
         if self._responses_are_frames:
-            # The held bytes are not a whole response, but the broker sent them.
+            # The held bytes are not a complete response, but the broker has sent them.
             held = self._responses.peek(self._passed_on, self._responses.pending_length)
             self._client.write(held)
         self._finish()
 
     def _broker_lost(self, error: Exception) -> None:
         if self._client_ended and is_data_after_end(error):
-            # It was sending a response when it learned that the client had left.
+            # The broker was sending a response when it learned that the client had left.
             self._left_early()
         elif isinstance(error, SSLError) and not self._has_answered:
-            # With TLS 1.3 a broker checks our certificate after our side considers TLS begun.
+            # With TLS 1.3, a broker checks our certificate after our side considers the handshake
+            # complete.
             self._statistics.broker_handshakes_failed += 1
             self.refused = explain_failure(error)
             self._finish(was_reset=True)
         elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
-            # All is answered, and the broker has not ended TLS in time.
+            # All requests are answered, and the broker has not ended TLS in time.
             log.debug("%s: the broker did not end TLS", self.name)
             self._finish()
         else:
@@ -513,7 +517,7 @@ class Relay:
 
     def _ended_by(self, error: Exception) -> None:
         if not isinstance(error, OSError | EOFError):
-            # asyncio closes a connection with any error that its protocol raises.
+            # asyncio closes a connection for any error that its protocol raises.
             if not self._over.done():
                 self._over.set_exception(error)
             return
@@ -562,7 +566,8 @@ class Relay:
         return True
 
     def _record_piece(self, direction: Direction, data: bytes, at_us: int) -> None:
-        # If requests are not read any more, one may have contained or requested a credential.
+        # If requests are no longer read, one of them may have contained a credential, or asked for
+        # one.
         is_sure = self._requests_are_frames and self._conversation.authentication.is_ruled_out
         self._recorder.piece(direction, data, at_us, may_be_secret=not is_sure)
 

@@ -1,6 +1,6 @@
-"""How a tap listens and connects: with which certificates, and with which client principals.
+"""How a tap listens and connects: its certificates, and the principals of its clients.
 
-A throwaway CA needs the package cryptography, of the extra ``tls``; nothing else here needs it.
+A throwaway CA needs the package cryptography, of the extra ``tls``. Nothing else here needs it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListenTls:
-    """A listener's certificate: a PEM chain, with its key in it or in a separate file.
+    """A listener's certificate: a PEM chain, with the key in the same or in a separate file.
 
-    With ``client_auth`` clients must present certificates of the authorities in ``ca``.
+    With ``client_auth``, clients must present certificates from the authorities in ``ca``.
     """
 
     certificate: Path
@@ -44,10 +44,11 @@ class ListenTls:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTls:
-    """The authorities that the tap trusts for brokers, and its own certificate, if any.
+    """The authorities that the tap trusts for brokers, and the tap's own certificate, if any.
 
-    A broker's certificate must be for the name that the broker advertises. For the first address it
-    must be for ``name``, if the tap connects to another one (``127.0.0.1``, say).
+    A broker's certificate must be valid for the name that the broker advertises. For the first
+    address, it must be valid for ``name``, if the tap connects to another address (such as
+    ``127.0.0.1``).
     """
 
     ca: Path | None = None
@@ -60,9 +61,10 @@ class UpstreamTls:
 
 @dataclass(frozen=True, slots=True)
 class TapSecurity:
-    """Both sides of a tap; None is a side without TLS.
+    """Both sides of a tap; None means a side without TLS.
 
-    ``with_credentials`` says whether the capture has credentials; None: unless there is TLS.
+    ``with_credentials`` says whether the capture has credentials. None means that it has them only
+    without TLS.
     """
 
     listen: ListenTls | None = None
@@ -72,14 +74,14 @@ class TapSecurity:
 
     @property
     def withholds(self) -> bool:
-        """True if credentials are kept out of the capture, because TLS hid them."""
+        """True if credentials are kept out of the capture because TLS hid them."""
         if self.with_credentials is None:
             return self.listen is not None or self.upstream is not None
         return not self.with_credentials
 
     @property
     def lays_credentials_open(self) -> bool:
-        """True if bytes that clients send under TLS go to brokers without TLS."""
+        """True if the bytes of clients with TLS go to brokers without TLS."""
         return self.listen is not None and self.upstream is None
 
     def check(self) -> None:
@@ -101,11 +103,11 @@ class TapSecurity:
 
 
 PLAIN: Final = TapSecurity()
-"""No TLS on either side."""
+"""The settings without TLS on either side."""
 
 
 class TapContexts:
-    """The settings of `TapSecurity`, read from its files; `TlsError` says what is wrong."""
+    """The settings of `TapSecurity`, loaded from their files; `TlsError` says what is wrong."""
 
     def __init__(self, security: TapSecurity) -> None:
         self.listen: ssl.SSLContext | None = None
@@ -130,7 +132,7 @@ class TapContexts:
             )
 
     def name_asked_for(self, connection: object) -> str | None:
-        """Return the name that a client asked for (SNI), by which it reaches the tap."""
+        """Return the host name that a client requested (SNI), under which it reaches the tap."""
         return None if connection is None else self._names.get(connection)
 
     def _named(self, connection: object, name: str | None, _context: ssl.SSLContext) -> None:
@@ -141,9 +143,9 @@ class TapContexts:
 def resolve_security(
     listen: str | HostPort, upstream: str | HostPort, security: TapSecurity
 ) -> tuple[HostPort, HostPort, TapSecurity]:
-    """Return the addresses of both sides, and the TLS settings that they and ``security`` require.
+    """Return the addresses of both sides, and the TLS settings that these and ``security`` require.
 
-    Raises `TapError` if they contradict each other.
+    Raises `TapError` if the settings contradict each other.
     """
     if isinstance(listen, str):
         address, is_tls = parse_listener(listen)
@@ -181,7 +183,7 @@ class ThrowawayCa(NamedTuple):
 
 
 def listener_names(host: str) -> tuple[str, ...]:
-    """Return the names by which clients may reach a tap that listens at a host."""
+    """Return the names under which clients may reach a tap that listens at a host."""
     if is_unspecified(host):
         machine = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
         return (*machine, *_LOOPBACK)
@@ -191,14 +193,14 @@ def listener_names(host: str) -> tuple[str, ...]:
 
 
 def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
-    """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
+    """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, valid for a week.
 
-    The authority's own key is not kept. Files of an earlier run are used again, if they are valid
-    for these hosts, so that clients need no new ones. Only their owner may read them. All three are
-    made, or none; nothing is overwritten, and no link is followed. Raises `TlsError`, and
-    `MissingExtraError` without the package cryptography.
+    The authority's own key is not stored. Files of an earlier run are used again if they are valid
+    for these hosts, so that clients need no new ones. Only their owner can read them. Either all
+    three files are made or none. No file is overwritten, and no link is followed. Raises
+    `TlsError`, and `MissingExtraError` without the package cryptography.
     """
-    from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may lack
+    from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may be missing
 
     hosts = tuple(hosts)
     files = ThrowawayCa(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
@@ -215,7 +217,7 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
         chain, key = authority.certificate("flexwire tap", hosts)
         _write_all({files.key: key, files.ca: authority.pem, files.certificate: chain})
     except OSError as error:
-        # Until all are written they have names that no other process knows.
+        # Until all files are written, they have names that no other process knows.
         named, why = error.filename2 or directory, error.strerror or error
         raise TlsError(f"{named}: no throwaway CA: {why}") from error
     except ValueError as error:
@@ -224,7 +226,7 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
 
 
 def _write_all(contents: dict[Path, bytes]) -> None:
-    """Write new files, all or none; `FileExistsError` if one exists, or a link of its name."""
+    """Write all new files or none; raise `FileExistsError` if a file or link of a name exists."""
     written: list[Path] = []
     directory = next(iter(contents)).parent
     with tempfile.TemporaryDirectory(prefix=".making-", dir=directory) as drafts:
@@ -233,7 +235,7 @@ def _write_all(contents: dict[Path, bytes]) -> None:
                 draft = Path(drafts, path.name)
                 with closing(create_private_file(draft)) as file:
                     file.write(content)
-                # Unlike a rename, it replaces no other file and follows no link.
+                # Unlike a rename, this replaces no other file and follows no link.
                 os.link(draft, path)
                 written.append(path)
         except BaseException:

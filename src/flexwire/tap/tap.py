@@ -1,4 +1,4 @@
-"""The tap: a proxy before every broker of a cluster that captures the traffic through it."""
+"""The tap: a proxy in front of every broker of a cluster that captures the traffic."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _At: TypeAlias = "HostPort | tuple[str, int]"
 def _takes_options(
     config: Callable[Concatenate[HostPort, HostPort, Path, _Options], TapConfig],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Tap, _At, _At, Path, _Options], None]]:
-    """Show type checkers and ``help`` the options of `Tap`, which `TapConfig` declares."""
+    """Make type checkers and ``help`` show the options of `Tap`, which `TapConfig` declares."""
 
     def decorate(
         init: Callable[..., None],
@@ -62,7 +62,7 @@ def _takes_options(
         ]
         declared = inspect.signature(config).parameters.values()
         options = [parameter for parameter in declared if parameter.kind is parameter.KEYWORD_ONLY]
-        init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # functions may have one, and their type does not say so
+        init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # A proxy in front of one cluster: ``async with Tap(listen, upstream, out) as tap: …``.
         return init
 
     return decorate
@@ -71,37 +71,28 @@ def _takes_options(
 class Tap:
     """A proxy before one cluster: ``async with Tap(listen, upstream, out) as tap: …``.
 
-    Clients bootstrap at `listen_address`. In responses each broker's address is replaced by a
-    listener of the tap, opened when the address is first seen and kept while the tap runs: on the
-    ports after the first one, or on any free port if that is taken. So every connection to any
-    broker of the cluster passes through.
+    The capture has the bytes that the client and the broker really sent, before rewriting, between
+    the client's address and the broker's address. It therefore looks like a capture from the
+    broker's machine, and has the cluster's own addresses. So every connection to any broker of the
+    cluster passes through.
 
-    The capture holds the bytes that the client sent and that the broker really sent, before
-    rewriting, between the client's address and that of its broker. So a capture looks as if it was
-    taken on the broker's machine, and the addresses in it are the cluster's own.
+    With ``security`` the tap listens with TLS on every listener, and connects with TLS to every
+    broker, checking the name that the broker advertises. So a capture looks as if it was taken on
+    the broker's machine, and the addresses in it are the cluster's own.
 
-    With ``security`` it listens with TLS, on every listener, and connects with TLS to every broker,
-    by the name that the broker advertises. The capture is then plain text, by default without
-    credentials. Without it, TLS is passed on and captured but not read: see `TapStatistics.tls`.
+    The tap's listeners are advertised with ``advertised_host``, or with the name that the client
+    requested by TLS (SNI), or with the address in ``listen``. If each broker has its own tap with
+    the broker's name and port, use ``keep_addresses`` to leave addresses unchanged. Without it, TLS
+    is passed on and captured but not read: see `TapStatistics.tls`.
 
-    Its own listeners are advertised by ``advertised_host``, or the name that the client requested
-    by TLS (SNI), or the address in ``listen``. If each broker has its own tap, with the broker's
-    name and port, use ``keep_addresses``, so that addresses stay unchanged.
+    At most ``most_held`` bytes of incomplete frames are held, for all connections together. Beyond
+    this limit, frames pass and the capture has only their beginning. These frames and their missing
+    bytes are counted (`TapStatistics.shortened_frames`).
 
-    At most ``most_held`` bytes of unfinished frames are held, over all connections.
-    Beyond that frames pass, and the capture has only their beginning; both are counted
-    (`TapStatistics.shortened_frames`).
+    With port 0 in ``listen``, any free port is used. ``out`` is a directory. ``max_bytes`` is the
+    size of one capture file, and ``keep`` limits the files of this run in it.
 
-    A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
-    one capture file, and ``keep`` limits the files of this run there. With ``ports`` brokers'
-    listeners are in that range, and in the next run at the same ports, by a file in ``out``. The
-    share ``sample`` of all connections is captured, each as a whole, and ``only`` selects some of
-    their frames; each file says so. ``stamping`` adds tags to the request headers that are sent on;
-    comments in the capture have them, beside the client's own bytes. ``rehearsal`` names a release
-    whose versions clients get instead of the brokers'. ``faults`` break requests on purpose; with
-    an empty `FaultPlan` more may be added while the tap runs (`add_fault`). Several ``processes``
-    take turns with clients, each with capture files of its own. A script that starts such a tap
-    must be importable, for `multiprocessing`.
+    Accept the fields of `flexwire.tap.config.TapConfig` as options, by name.
     """
 
     @_takes_options(TapConfig)
@@ -112,12 +103,12 @@ class Tap:
         out: Path,
         **options: Any,
     ) -> None:
-        """Take the fields of `flexwire.tap.config.TapConfig` as options, by name."""
+        """The configured faults, with the number of times each was applied; None without faults."""
         config = TapConfig(HostPort(*listen), HostPort(*upstream), Path(out), **options)
         self._config = config
         self._listeners = Listeners(self._accepted)
         self.faults = None if config.faults is None else Faults(config.faults)
-        """The configured faults, with the count of each; None if the tap has none."""
+        """Begin to listen for clients."""
         self._carrier: ConnectionRunner
         if config.processes > 1:
             self._carrier = ProcessRunner(config, self._listeners.port_for)
@@ -129,8 +120,7 @@ class Tap:
     async def start(self) -> None:
         """Begin to listen.
 
-        Raises `TapError` if it cannot listen, `TlsError` for certificates and keys, `CaptureError`
-        for the directory.
+        Rehearse a release with all new connections, while the tap is running.
         """
         config = self._config
         config.security.check()
@@ -153,15 +143,14 @@ class Tap:
             _LOG.warning("breaking requests on purpose, with seed %d: %s", self.faults.seed, texts)
 
     async def rehearse(self, plan: RehearsalPlan) -> None:
-        """Rehearse a release with all new connections, on the running tap.
+        """A rehearsal that is already running ends.
 
-        A running rehearsal ends. The capture continues in the next file, which notes it. Raises
-        `ArgumentError` if the tap has several processes, or adds header tags; `TapError` if the
-        brokers do not report the versions that they read, and `CaptureError` if that file fails.
+        this raises an error for wrong combinations
         """
         if self._config.processes > 1:
             raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
-        dataclasses.replace(self._config, rehearsal=plan)  # this refuses wrong combinations
+        # End every connection and close the capture. A second call has no effect.
+        dataclasses.replace(self._config, rehearsal=plan)
         if self.faults is not None and self.faults.active:
             raise ArgumentError("expected either faults or a rehearsal, got both")
         learned = await asyncio.to_thread(self._learn, plan)
@@ -179,25 +168,25 @@ class Tap:
             )
 
     async def close(self) -> None:
-        """End every connection and close the capture; a second call does nothing."""
+        """Connections end first, because a running connection may open another listener."""
         self._end_after(None)
-        # Connections end first, because a running one may open another listener.
+        # At this point its processes have reported the refused clients.
         await self._carrier.close()
         # By now its processes have reported the failed clients.
         self.end_rehearsal("the tap has stopped")
         await self._listeners.close()
 
     def rotate(self) -> None:
-        """Continue in the next capture file, so that the earlier ones are finished."""
+        """The rehearsal, which may be running or over; None if there was none."""
         self._carrier.rotate()
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, running or over; None if there is none."""
+        """Let all requests pass from now on. Connections stay open."""
         return self._carrier.rehearsal
 
     def end_rehearsal(self, reason: str = "it was asked to end") -> None:
-        """Let all requests pass from now on; connections stay open."""
+        """Add one fault for all connections; `parse_fault` reads a text."""
         self._carrier.end_rehearsal(reason)
 
     def add_fault(self, fault: Fault | str) -> None:
@@ -223,8 +212,7 @@ class Tap:
     def _learn(self, plan: RehearsalPlan) -> RehearsalPlan:
         """Return a plan with the versions of ApiVersions that the brokers read.
 
-        They are requested on a separate connection: on one with SASL a second ApiVersions request
-        would be refused. Raises `TapError`.
+        The counts, which change while the tap runs.
         """
         theirs = self._config.security.upstream
         context = TapContexts(self._config.security).upstream
@@ -247,15 +235,15 @@ class Tap:
 
     @property
     def stats(self) -> TapStatistics:
-        """The counts while it runs."""
+        """Return the current `stats`, including the counts of capture files."""
         return self._carrier.stats
 
     def counts(self) -> TapStatistics:
-        """Return the current `stats`, with the counts of capture files."""
+        """Return `counts` and some current numbers as text for a monitoring system."""
         return self._carrier.counts()
 
     def openmetrics(self) -> bytes:
-        """Return `counts` and some current numbers, for a monitor."""
+        """The address at which clients bootstrap, with the actual port."""
         gauges = {
             "clients": self._carrier.clients,
             "listeners": len(self.listeners),
@@ -270,12 +258,12 @@ class Tap:
 
     @property
     def listeners(self) -> dict[HostPort, HostPort]:
-        """The tap's listener for each broker's advertised address."""
+        """The capture files so far, except those that were removed to make room."""
         return self._listeners.addresses
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files so far, without those that were removed to make room."""
+        """Run a tap until SIGINT or SIGTERM; then close the capture, and return the counts."""
         return self._carrier.capture_paths
 
     async def __aenter__(self) -> Self:
@@ -314,13 +302,9 @@ async def run_tap(
     ready: Callable[[Tap], None] | None = None,
     **options: Any,
 ) -> TapStatistics:
-    """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
+    """SIGHUP makes the tap continue in the next capture file, or stop if the terminal was closed.
 
-    SIGHUP makes it continue in the next capture file, or stop if it means that the terminal is
-    gone. SIGUSR1 ends a rehearsal and all faults. Addresses may have their security protocol, as in
-    ``ssl://127.0.0.1:19093``. ``ready`` is called once clients can connect. ``metrics`` is started
-    and closed with the tap, and serves its counts. Raises the errors of `Tap.start` and
-    `MetricsPort.start`.
+    After a terminal is closed, it sends nothing more, not even Ctrl-C.
     """
     listen, upstream, security = resolve_security(listen, upstream, security)
     if security.lays_credentials_open:
@@ -330,7 +314,8 @@ async def run_tap(
     tap = Tap(listen, upstream, out, security=security, **options)
 
     def hung_up() -> None:
-        # A closed terminal sends nothing more, not even Ctrl-C.
+        # Without signal handlers (on Windows, or in a thread), canceling the task stops the tap
+        # just as cleanly.
         if at_terminal and not os.isatty(_INPUT):
             stop.set()
         else:
@@ -363,7 +348,7 @@ def _handled(handlers: dict[str, Callable[[], None]]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     handled = []
     for name, handler in handlers.items():
-        # Without handlers (Windows, threads) a cancelled task stops the tap as cleanly.
+        # One process of a tap: carries the clients that are passed to it, and reports its counts.
         with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
             number = getattr(signal, name)
             loop.add_signal_handler(number, handler)

@@ -1,8 +1,8 @@
-"""One of a tap's processes: carries the clients that are passed to it, and reports its counts.
+"""One process of a tap: carries the clients that are passed to it, and reports its counts.
 
-It does not listen. One channel carries the sockets of clients, and all other messages between the
-tap and the process. Over another channel it requests the port of a new broker, and waits for the
-answer.
+This process does not listen. The sockets of clients come over one channel, which also carries all
+other messages between the tap and the process. Over another channel the process requests the port
+for a new broker, and waits for the answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.tap.config import TapConfig
 
 
-# Constants of glibc's malloc.h.
+# These constants come from glibc's malloc.h.
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 KEPT_BYTES: Final = 64 * 1024 * 1024
@@ -40,12 +40,12 @@ _MAPPED_FROM: Final = 16 * 1024 * 1024
 
 
 def keep_freed_memory() -> None:
-    """Make the C library keep freed memory, up to `KEPT_BYTES`, for the next allocations.
+    """Make the C library keep up to `KEPT_BYTES` of freed memory for later allocations.
 
-    By default it returns large blocks to the system at once, and the system provides the next ones
-    page by page: with frames of 1 MB that is a third of the tap's time. It affects the whole
-    process, so a program calls it, not a library. Other C libraries than glibc have no such
-    settings.
+    By default, the C library returns large blocks to the system at once, and the system provides
+    new blocks page by page. With frames of 1 MB this takes a third of the tap's time. The setting
+    affects the whole process, so only a program should call this, not a library. C libraries other
+    than glibc have no such settings.
     """
     with suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
@@ -56,26 +56,26 @@ def keep_freed_memory() -> None:
 log = logging.getLogger("flexwire.tap")
 
 MESSAGE_BYTES: Final = 64 * 1024
-"""No message between a tap and its processes is longer."""
+"""A message between a tap and one of its processes has at most this many bytes."""
 IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 """Ctrl-C goes to all processes of a terminal, but only the tap decides when to end."""
 _TELL_SECONDS: Final = 0.25
-# The tap answers at once, unless it is gone or stuck. All connections of this process wait this
-# long.
+# The tap answers at once, unless it has ended or hangs. All connections of this process wait for at
+# most this time.
 _ASK_SECONDS: Final = 2.0
-# Then it is not asked again for this long, and clients get the brokers' own addresses.
+# After that, the tap is not asked for this time, and clients get the brokers' own addresses.
 _SILENT_SECONDS: Final = 10.0
-# This many paths and numbers are well below the most bytes of a message.
+# A message with this many paths and numbers is well below the limit.
 _TOLD_TOGETHER: Final = 100
 _MOST_LINES: Final = 1000
-# Each may take 12 bytes as JSON.
+# Each number may take 12 bytes in JSON.
 _MOST_CHARACTERS: Final = 5000
 
 
 class FileReporter(KeptFiles):
-    """Remembers which files are finished, for the tap, because all its processes share one limit.
+    """Remembers which files are finished, for the tap: all its processes share one limit.
 
-    ``begun`` is called with each file that begins.
+    ``begun`` is called with each file when it begins.
     """
 
     def __init__(self, begun: Callable[[], None], *, with_limit: bool) -> None:
@@ -84,18 +84,18 @@ class FileReporter(KeptFiles):
         self._begun = begun
         self._with_limit = with_limit
 
-    def begin(self, path: Path) -> None:  # noqa: ARG002 - the carrier has the paths
-        """Report a new file at once: a process that is killed reports nothing later."""
+    def begin(self, path: Path) -> None:  # noqa: ARG002 - the process reports the paths itself
+        """Report a new file at once, because a process that is killed reports nothing later."""
         self._begun()
 
     def add(self, file: FinishedFile) -> None:
-        """Take in a file that is finished."""
+        """Add a finished file."""
         if self._with_limit:
             self.finished.append(file)
 
 
 class _LineBuffer(logging.Handler):
-    """Keeps log lines for the tap, which owns the log; above a limit it only counts them."""
+    """Keeps log lines for the tap, which writes the log. Above a limit it only counts them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class _LineBuffer(logging.Handler):
 
 
 class Worker:
-    """Carries the clients that come over ``control``, until it ends or breaks."""
+    """Carries the clients that come over the channel ``control``, until this ends or breaks."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Worker:
         self._saying = LogLimiter(log)
 
     async def run(self, host: str) -> None:
-        """Carry clients until the end; then everything is captured and reported."""
+        """Carry clients until the end, and until everything is captured and reported."""
         try:
             await self._carrier.start(host)
         except FlexwireError as error:
@@ -180,7 +180,7 @@ class Worker:
         except OSError:
             data, files = b"", []
         if not data:
-            # The tap is gone, and with it all listeners.
+            # The tap has ended, and all listeners with it.
             self._is_over.set()
             return
         said = json.loads(data)
@@ -195,7 +195,7 @@ class Worker:
 
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
-            # The system closes a socket if this process has no more files to open.
+            # If this process cannot open more files, the system closes a socket.
             line = "closed a client's connection: a process of the tap has too many open files"
             self._saying.say(logging.ERROR, line, line)
             self._carrier.stats.failures += 1
@@ -218,13 +218,13 @@ class Worker:
 
     def _asked(self, address: HostPort) -> int | None:
         if time.monotonic() < self._asks_again:
-            return None  # to avoid a wait for each address that a broker names
+            return None  # this avoids a wait for each address that a broker names
         try:
             self._ask.send(json.dumps(address).encode())
             while answer := self._ask.recv(MESSAGE_BYTES):
                 port: int | None
                 asked, port = json.loads(answer)
-                # A late response may still come for another broker.
+                # A late answer for another broker may still come.
                 if HostPort(*asked) == address:
                     return port
             reason = "it is gone"
@@ -235,7 +235,10 @@ class Worker:
         return None
 
     def _say_path(self) -> None:
-        """Report the new file, unless the tap has to be waited for: then `_tell` does."""
+        """Report the new file, unless this has to wait for the tap.
+
+        In that case `_tell` reports it.
+        """
         paths = self._carrier.capture_paths
         if self._told_paths == len(paths) - 1:
             with suppress(OSError):
@@ -243,12 +246,12 @@ class Worker:
                 self._told_paths += 1
 
     async def _tell(self) -> None:
-        """Report the counts, and the events of files and connections."""
+        """Report the counts, the new files, and the ended connections."""
         for level, line in self._lines.taken():
             await self._say("line", (level, line))
-        # Reported last: by then the tap has all counts, and knows no client that has left.
+        # This is reported last. By then the tap has all counts, and knows no client that has left.
         counts = dataclasses.asdict(self._carrier.counts())
-        # Read before the paths, so that the tap has the path of each finished file.
+        # This is read before the paths, so that the tap has the path of each finished file.
         finished: list[FinishedFile]
         finished, self._files.finished = self._files.finished, []
         paths = self._carrier.capture_paths
@@ -266,7 +269,7 @@ class Worker:
         await self._say("counts", counts)
 
     async def _tell_rehearsal(self) -> None:
-        """Report the clients that failed the rehearsal since the last call, and why it ended."""
+        """Report the clients that were refused since the last call, and why the rehearsal ended."""
         rehearsal = self._carrier.rehearsal
         if rehearsal is None:
             return
@@ -289,7 +292,7 @@ class Worker:
 def run_worker(
     config: TapConfig, host: str, control: socket.socket, ask: socket.socket, level: int
 ) -> None:
-    """Run one of a tap's processes."""
+    """Run one process of a tap."""
     for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED_SIGNALS)

@@ -331,7 +331,7 @@ class AnalysisTables:
         return (self.message if self.named is None else self.named)(name)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
-        """Return the cluster's state (`InternalLogs.cluster`); None without a log of it."""
+        """Return the cluster's state (`InternalLogs.cluster`); None if its metadata has no log."""
         return None if self.internal is None else self.internal.cluster(oldest=oldest)
 
     def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:

@@ -1,12 +1,12 @@
-"""Block boundaries in a capture file, and how far a growing file is complete.
+"""Block boundaries in a capture file, and up to where a growing file is complete.
 
-A file has no block markers, but the length of each block leads to the next one. The reader assumes
-that bytes which begin a chain of blocks are a block. Payloads may contain a capture, so this is a
-guess. A reader that started from a known place verifies the guess. It holds if a block ends there,
-and if the file has stated nothing beyond its head by then.
+A file has no marks between blocks, but the length of each block leads to the next block. The reader
+assumes that bytes which begin a chain of blocks are a block. A payload may itself contain a
+capture, so this is a guess. A reader that started from a known place verifies the guess. The guess
+is right if a block ends there, and if the file has stated no more facts by then than in its head.
 
-Only the lengths of blocks are read. A block that its writer has not finished is not read yet. After
-a block with an impossible length, nothing is read.
+Only the lengths of blocks are read. A block that is not completely written is not read yet. After a
+block with an impossible length, nothing is read.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
 
 
 CHAIN: Final = 64
-"""This many consecutive blocks are checked; fewer if the bytes end."""
+"""At most this many consecutive blocks are checked."""
 
 SEARCHED_BYTES: Final = 4 << 20
 """A block is searched for in this many bytes."""
 
 _ALIGNED: Final = 4
 _RECORD: Final = 16
-# A record may begin at any byte, and records are smaller than the largest block.
+# A record may begin at any byte. Records are smaller than the largest block.
 _RECORDS_BYTES: Final = 1 << 20
 _SURE: Final = 8
-# The packets of one file are at most some years apart.
+# The times of packets in one file differ by at most a few years.
 _SECONDS_APART: Final = 1 << 28
 _MOST_BLOCKS_BEFORE: Final = 1000
 
@@ -71,9 +71,9 @@ class FileHead(NamedTuple):
 
 
 def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
-    """Read a file up to its first packet; None if that is not near the start, or if it is gzip'd.
+    """Read a file up to its first packet; None if that is far from the start, or if it is gzip'd.
 
-    Raises `CaptureError` if it cannot be opened or is not a capture.
+    Raises `CaptureError` if the file cannot be opened or is not a capture.
     """
     with open_capture(name, opener) as (file, is_compressed):
         if is_compressed:
@@ -94,7 +94,7 @@ def guess_boundary(
     name: str, file_head: FileHead, offset: int, opener: Opener | None = None
 ) -> int | None:
     """Return the start of the first block with a packet at or after ``offset``."""
-    # All blocks of a pcapng file have sizes that are multiples of four.
+    # The size of every block in a pcapng file is a multiple of four.
     offset += -offset % _ALIGNED if isinstance(file_head.head, SectionHead) else 0
     try:
         with open_capture(name, opener, offset) as (file, _):
@@ -116,7 +116,7 @@ def _first_block(data: bytes, head: SectionHead) -> int | None:
 
 
 def _leads_on(words: NumpyArray, place: int) -> bool:
-    """Return whether a chain of blocks begins at a word: each block has its length twice."""
+    """Return whether a chain of blocks begins at a word. Each block has its length twice."""
     for _ in range(CHAIN):
         if place + 1 >= len(words):
             return True
@@ -133,7 +133,7 @@ def _leads_on(words: NumpyArray, place: int) -> bool:
 
 
 def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
-    """Return whether there is a whole packet at a place, and the latest time so far."""
+    """Return whether there is a complete packet at a place, with a plausible time."""
     if at + BLOCK_HEAD > len(data):
         return False
     (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)
@@ -168,14 +168,14 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
         while chain < CHAIN and at < count and likely[at]:
             at += _RECORD + int(captured[at])
             chain += 1
-        # Any length leads out of the bytes, but hardly exactly to their end.
+        # Any length may lead out of the bytes, but it hardly ever leads exactly to their end.
         if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
             return int(place)
     return None
 
 
 def _every_word(data: bytes, start: int, count: int, order: str) -> NumpyArray:
-    """Return the 32-bit number at each byte from ``start`` on."""
+    """Return the 32-bit numbers that begin at each byte from ``start`` on."""
     words = np.empty(count, np.int64)
     for shift in range(_ALIGNED):
         size = (count - shift + _ALIGNED - 1) // _ALIGNED
@@ -192,7 +192,7 @@ _PCAP_HEAD: Final = 24
 class WholeBlocks:
     """A file that is complete up to ``end``; `look` checks again as the file grows.
 
-    ``damage`` says why nothing after that can be read.
+    ``damage`` says why nothing after ``end`` can be read.
     """
 
     name: str
@@ -209,8 +209,8 @@ class WholeBlocks:
     ) -> bool:
         """Continue within the ``size`` bytes of the file, by at most ``most`` bytes or one block.
 
-        Return whether the file may have more whole blocks. ``opens`` opens it at a byte. Raises
-        `CaptureError` if it is not a capture.
+        Returns whether the file may have more complete blocks. ``opens`` opens the file at a given
+        byte. Raises `CaptureError` if the file is not a capture.
         """
         begin = self.end
         stop = size if most is None else min(size, begin + most)
@@ -228,7 +228,7 @@ class WholeBlocks:
         return self.end < size
 
     def _length(self, file: ByteStream) -> int:
-        """Skip the next block and return its length; 0 if the length is unknown."""
+        """Skip the next block and return its length, or 0 if the length is unknown."""
         if not self.end:
             return self._first(file.read(_MAGIC), file)
         if self.is_pcap:
@@ -272,7 +272,7 @@ class WholeBlocks:
 
 
 def _passed(file: ByteStream, read: int, length: int) -> int:
-    """Skip the rest of a block after some of its bytes were read."""
+    """Skip the rest of a block of which some bytes were read."""
     left = length - read
     while left > 0 and (data := file.read(min(left, STEP_BYTES))):
         left -= len(data)

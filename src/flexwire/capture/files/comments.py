@@ -1,15 +1,15 @@
-"""Comments in a capture: its filter, its share of connections, and tags that the tap added.
+"""Comments in a capture: its filter, its share of connections, and the tags that its tap added.
 
-A comment on the section header of each file has the filter and the share. Wireshark shows that
-comment among the properties of the file, and readers see it before the first packet. So nobody
-mistakes a part of the traffic for all of it.
+The filter and the share are in a comment on the section header of each file. Wireshark shows this
+comment in the properties of the file, and readers see it before the first packet. This prevents
+anybody from mistaking a part of the traffic for all of it.
 
-A tap captures what a client sent. If the tap adds tags to request headers, only these tags differ
-in the bytes that it sent on. They are in a comment on the packet in which the request begins, or on
-the first packet if several came together. So the capture has both forms, no byte counts twice, and
-Wireshark shows the tags. A comment on the section header of each file lists the tags without their
-values. A capture made between the tap and the brokers has these tags in its requests too, and
-nothing there distinguishes them from a client's own.
+A tap captures what a client sent. If the tap adds tags to request headers, the bytes that it
+forwards differ only by these tags. The tags are in a comment on the packet in which the request
+begins, or on the first packet if several requests came together. The capture therefore has both
+forms of the request, no byte counts twice, and Wireshark shows the tags. A comment on the section
+header of each file lists the tags without their values. A capture between the tap and the brokers
+also has these tags in its requests, where nothing distinguishes them from a client's own tags.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 
 MOST_HEAD_BYTES: Final = 4096
-"""Only these first bytes of a file are searched: a tap's comment is the first option."""
+"""Only these first bytes of a file are searched, because a tap's comment is the first option."""
 _SHARE_PREFIX: Final = b"flexwire: captured of all connections: "
 _SHARE: Final = "share"
 _OPTIONS_AT: Final = 24
 
 
 def sampling_comment(share: float) -> bytes:
-    """Return the comment that says which share of connections is captured.
+    """Return the comment with the share of connections that is captured.
 
     >>> sampling_comment(0.1)
     b'flexwire: captured of all connections: {"share": 0.1}'
@@ -61,9 +61,9 @@ def sampling_comment(share: float) -> bytes:
 
 
 def share_in(file: BufferedReader[Any]) -> float | None:
-    """Return the share of connections that an open file names, without reading on; otherwise None.
+    """Return the share of connections that an open file states, or None; reads no further.
 
-    A damaged file has no share. The next reader finds the damage.
+    For a damaged file the result is None, and the next reader finds the damage.
     """
     return next(
         (parsed for said in comments_in(file) if (parsed := _parsed_share(said)) is not None), None
@@ -71,7 +71,7 @@ def share_in(file: BufferedReader[Any]) -> float | None:
 
 
 def comments_in(file: BufferedReader[Any]) -> Iterator[bytes]:
-    """Yield the comments on the first section header of an open file, without reading on."""
+    """Yield the comments on the first section header of an open file, without reading further."""
     try:
         head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
     except DAMAGE:
@@ -105,10 +105,11 @@ MOST_FILTER_BYTES: Final = 3000
 
 @dataclass(frozen=True)
 class CaptureFilter:
-    """The captured requests, with their responses: those that match every given list.
+    """A choice of requests, with their responses: those that match every list that is given.
 
     ``apis`` are names such as "Produce". In ``client_ids`` and ``topics`` a ``*`` stands for any
-    text, and a request without a client id counts as having an empty one. Raises `ArgumentError`.
+    text. A request without a client id has an empty one. Raises `ArgumentError` for an invalid
+    list.
 
     >>> print(CaptureFilter(apis=("Fetch", "Produce"), topics=("orders-*",)))
     APIs Fetch, Produce; topics orders-*
@@ -161,7 +162,7 @@ class CaptureFilter:
 class CapturedPart(NamedTuple):
     """The part that a capture file holds: a share of connections, or some frames.
 
-    ``only`` is empty if all frames of these connections are in the file.
+    ``only`` is empty if the file has all frames of these connections.
     """
 
     share: float = 1.0
@@ -169,7 +170,7 @@ class CapturedPart(NamedTuple):
 
 
 def filter_comment(only: CaptureFilter) -> bytes:
-    """Return the comment that says which frames are captured.
+    """Return the comment with the filter of the captured frames.
 
     >>> filter_comment(CaptureFilter(topics=("orders",)))
     b'flexwire: captured of all frames: {"topics": ["orders"]}'
@@ -185,9 +186,9 @@ ALL_FRAMES: Final = CaptureFilter()
 
 
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
-    """Return the part of the traffic that an open file declares; None if it declares none.
+    """Return the part of the traffic that an open file says it has, or None if it says nothing.
 
-    A damaged file returns None. The next reader finds the damage.
+    For a damaged file the result is None, and the next reader finds the damage.
     """
     share = share_in(file)
     only = next(
@@ -199,7 +200,7 @@ def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
 
 
 def _parsed_filter(comment: bytes) -> CaptureFilter | None:
-    """Return the filter that a comment names; None if somebody else wrote the comment."""
+    """Return the filter in a comment, or None if another program wrote the comment."""
     if not comment.startswith(_FILTER_PREFIX):
         return None
     try:
@@ -210,13 +211,12 @@ def _parsed_filter(comment: bytes) -> CaptureFilter | None:
 
 
 def _fits(text: str, patterns: list[list[str]]) -> bool:
-    """Return whether a text matches a pattern, given as its parts between the wildcards."""
+    """Return whether a text matches a pattern, given as the parts between its wildcards."""
     return any(_is_one(text, *parts) for parts in patterns)
 
 
 def _is_one(text: str, first: str, *others: str) -> bool:
-    # This is not a regular expression, which with several stars would try a client's text in too
-    # many ways.
+    # A regular expression with several stars would try too many ways to match a client's text.
     if not others:
         return text == first
     *between, last = others
@@ -232,7 +232,8 @@ def _is_one(text: str, first: str, *others: str) -> bool:
 
 
 MOST_HEADER_TAGS: Final = 16
-"""A tap adds no more tags, so that one comment holds them all where readers search for it."""
+"""A tap adds at most this many tags, so that one comment has room for all of them where readers
+search for it."""
 _STAMP_PREFIX: Final = b"flexwire: sent on with header tags: "
 _TAGS_PREFIX: Final = b"flexwire: captured of a tap that adds header tags: "
 _CORRELATION_ID: Final = "correlation_id"
@@ -250,7 +251,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_comment(correlation_id: int, tags: Mapping[int, bytes]) -> bytes:
-    """Return the comment that lists the tags that a request was sent on with, in hexadecimal.
+    """Return the comment that lists the added tags of a request, in hexadecimal.
 
     >>> stamp_comment(7, {10042: b"hi"})
     b'flexwire: sent on with header tags: {"correlation_id": 7, "tags": {"10042": "6869"}}'
@@ -260,7 +261,7 @@ def stamp_comment(correlation_id: int, tags: Mapping[int, bytes]) -> bytes:
 
 
 def added_tags_comment(tags: Iterable[int]) -> bytes:
-    """Return the comment that says which tags the tap of a file adds to requests.
+    """Return the comment that lists the tags that the tap adds to requests.
 
     >>> added_tags_comment([10043, 10042])
     b'flexwire: captured of a tap that adds header tags: {"tags": [10042, 10043]}'
@@ -269,16 +270,17 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 
 
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
-    """Return the tags that the tap of an open file adds, in ascending order, without reading on.
+    """Return the tags that the tap of an open file adds, in ascending order; reads no further.
 
-    Empty if it says nothing: then no tap wrote it, or a tap without tags, or an older tap. A
-    damaged file has no tags. The next reader finds the damage.
+    The result is empty if the file has no such comment. Then another program wrote it, or a tap
+    that adds no tags, or an older tap. It is also empty for a damaged file, and the next reader
+    finds the damage.
     """
     return next((parsed for said in comments_in(file) if (parsed := _parsed_tags(said))), ())
 
 
 def _parsed_tags(comment: bytes) -> tuple[int, ...]:
-    """Return the tags that a comment names; none if somebody else wrote the comment."""
+    """Return the tags in a comment; empty if another program wrote the comment."""
     if not comment.startswith(_TAGS_PREFIX):
         return ()
     try:
@@ -292,7 +294,7 @@ def _parsed_tags(comment: bytes) -> tuple[int, ...]:
 
 
 def read_stamps(path: Path) -> Iterator[Stamp]:
-    """Yield the stamped requests of a capture file, in order; other packets yield nothing.
+    """Yield the requests of a capture file to which a tap added tags, in order.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -322,7 +324,7 @@ def _said_in(
 
 
 def _parsed_stamp(comment: bytes) -> tuple[int, dict[int, bytes]] | None:
-    """Return the request and tags that a comment names; None if somebody else wrote it."""
+    """Return the request and the tags in a comment, or None if another program wrote it."""
     if not comment.startswith(_STAMP_PREFIX):
         return None
     try:
@@ -347,12 +349,12 @@ MOST_CLIENT_ID: Final = 200
 
 
 class RehearsedRequest(NamedTuple):
-    """The action of a rehearsing tap on one request, and the request's connection.
+    """What a rehearsing tap did with one request, and the request's connection.
 
-    ``did`` is "narrowed" if versions were removed from its response, "sent on" if it was sent on in
-    the broker's version, "unsupported" if the tap answered it, and "closed" if the tap closed the
-    connection. ``request`` is its API and version, such as "Produce v2"; None if it was not read.
-    ``client_id`` has at most `MOST_CLIENT_ID` characters.
+    ``did`` is "narrowed" if versions were removed from the response, "sent on" if the request was
+    forwarded in the broker's version, "unsupported" if the tap answered it, and "closed" if the tap
+    closed the connection. ``request`` is its API and version, such as "Produce v2", or None if the
+    tap could not read it. ``client_id`` has at most `MOST_CLIENT_ID` characters.
     """
 
     timestamp_us: int
@@ -366,7 +368,7 @@ class RehearsedRequest(NamedTuple):
 
 
 def rehearsing_comment(release: str) -> bytes:
-    """Return the comment that says which release the tap of a file rehearses.
+    """Return the comment with the release that the tap rehearses.
 
     >>> rehearsing_comment("4.4.0")
     b'flexwire: captured of a tap that rehearses: {"release": "4.4.0"}'
@@ -375,9 +377,10 @@ def rehearsing_comment(release: str) -> bytes:
 
 
 def rehearsed_release_in(file: BufferedReader[Any]) -> str | None:
-    """Return the release that the tap of an open file rehearses, without reading on.
+    """Return the release that the tap of an open file rehearses, or None; reads no further.
 
-    None if it says nothing. A damaged file has no release. The next reader finds the damage.
+    The result is None if the file states no release. It is also None for a damaged file, and the
+    next reader finds the damage.
     """
     said = (comment for comment in comments_in(file) if comment.startswith(_REHEARSING_PREFIX))
     for comment in said:
@@ -397,7 +400,7 @@ def rehearsal_comment(
     request: str | None = None,
     client_id: str | None = None,
 ) -> bytes:
-    """Return the comment that says what a rehearsal did with a request.
+    """Return the comment that says what the tap did with a request during a rehearsal.
 
     >>> rehearsal_comment(7, "4.4.0", "closed", "Produce v2")
     b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed", \
@@ -420,13 +423,13 @@ def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
 
 
 def rehearsed_in(packets: Iterable[CapturedPacket | UnreadableBytes]) -> Iterator[RehearsedRequest]:
-    """Yield the requests among packets that a rehearsal changed or refused, in order."""
+    """Yield those packets' requests that a rehearsal changed or refused, in order."""
     for timestamp_us, source, destination, said in _said_in(packets, _parsed_rehearsal):
         yield RehearsedRequest(timestamp_us, source, destination, *said)
 
 
 def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str, str | None, str | None] | None:
-    """Return the statement of a comment about a request; None if somebody else wrote it."""
+    """Return the facts about a request in a comment, or None if another program wrote it."""
     if not comment.startswith(_REHEARSAL_PREFIX):
         return None
     try:
@@ -453,11 +456,11 @@ _MOST_SAID: Final = 1000
 
 
 class FaultedFrame(NamedTuple):
-    """The fault that a tap applied to one request or response, and the frame's connection.
+    """The fault that a tap made in one request or response, and the connection of the frame.
 
-    ``fault`` is the fault as the user wrote it, "Fetch delay=2s 5%". ``did`` says what was done,
-    and begins with "not possible" if nothing was done. ``source`` sent the frame. A fault on a
-    request was done after the client sent it and before the broker received it.
+    ``fault`` is the fault as the user wrote it, such as "Fetch delay=2s 5%". ``did`` says what was
+    done, and begins with "not possible" if nothing was done. ``source`` sent the frame. A fault in
+    a request happens after the client has sent it and before the broker receives it.
     """
 
     timestamp_us: int
@@ -469,7 +472,7 @@ class FaultedFrame(NamedTuple):
 
 
 def faults_comment(faults: Iterable[str], seed: int) -> bytes:
-    """Return the comment that lists the faults of a file's tap, as far as there is room.
+    """Return the comment that lists the faults of a file's tap, as many as fit into it.
 
     >>> faults_comment(["Fetch stale"], 7)
     b'flexwire: captured of a tap that breaks requests: {"seed": 7, "faults": ["Fetch stale"]}'
@@ -484,7 +487,7 @@ def faults_comment(faults: Iterable[str], seed: int) -> bytes:
 
 
 def fault_comment(correlation_id: int, fault: str, did: str) -> bytes:
-    """Return the comment that says what a fault did with a request or response.
+    """Return the comment that says how a fault changed a request or response.
 
     >>> fault_comment(7, "Fetch delay=2s 5%", "delayed")
     b'flexwire: fault: {"correlation_id": 7, "fault": "Fetch delay=2s 5%", "did": "delayed"}'
@@ -494,7 +497,7 @@ def fault_comment(correlation_id: int, fault: str, did: str) -> bytes:
 
 
 def read_faulted(path: Path) -> Iterator[FaultedFrame]:
-    """Yield the frames of a capture file with which a fault was done, in order.
+    """Yield the frames of a capture file in which a tap made a fault, in order.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -503,7 +506,7 @@ def read_faulted(path: Path) -> Iterator[FaultedFrame]:
 
 
 def _parsed_fault(comment: bytes) -> tuple[int, str, str] | None:
-    """Return the statement of a comment about a frame; None if somebody else wrote it."""
+    """Return the facts about a frame in a comment, or None if another program wrote it."""
     if not comment.startswith(_FAULT_PREFIX):
         return None
     try:

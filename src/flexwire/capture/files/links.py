@@ -54,12 +54,12 @@ _IPV6_HEADER = struct.Struct(">BxxxHBx16s16s")
 _TCP_HEADER = struct.Struct(">HHIIBB")
 
 
-class Skipped(Exception):  # noqa: N818 - not an error: the packet is of another protocol
-    """A packet that holds no TCP segment, and the kind of its content."""
+class Skipped(Exception):  # noqa: N818 - this is not an error: the packet is of another protocol
+    """A packet without a TCP segment, with the kind of its content."""
 
 
 class UnreadablePacketError(Exception):
-    """A packet that should hold a TCP segment but has no readable one, and why."""
+    """A packet that should have a TCP segment but has no readable one, with the reason."""
 
 
 def read_segment(packet: CapturedPacket) -> Segment:
@@ -83,7 +83,7 @@ def read_segment(packet: CapturedPacket) -> Segment:
 
 
 def other_link(linktype: int) -> str:
-    """Return the reason for a link type that is not read."""
+    """Return the reason for a link type that cannot be read."""
     return f"link type {linktype} is not supported"
 
 
@@ -99,7 +99,7 @@ def other_transport(protocol: int) -> str:
 
 @lru_cache(maxsize=65536)
 def endpoint_name(address: bytes, port: int) -> str:
-    r"""Return an endpoint as a person writes it.
+    r"""Return an endpoint in the usual notation.
 
     >>> endpoint_name(bytes([10, 0, 0, 1]), 9092), endpoint_name(bytes(15) + b"\x01", 9092)
     ('10.0.0.1:9092', '[::1]:9092')
@@ -107,12 +107,13 @@ def endpoint_name(address: bytes, port: int) -> str:
     if len(address) == 4:  # noqa: PLR2004 - bytes of an IPv4 address
         return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{port}"
     host = IPv6Address(address)
-    # Python prints an IPv4-mapped address in two ways, depending on its release.
+    # Python's notation of an IPv4-mapped address depends on its release.
     mapped = host.ipv4_mapped
     return f"[{host}]:{port}" if mapped is None else f"[::ffff:{mapped}]:{port}"
 
 
-# Each of these returns the network protocol, by Ethernet's number, and where its header begins.
+# Each of these functions returns the network protocol, as Ethernet numbers it, and the start of its
+# header.
 
 
 def _ethernet(data: bytes) -> tuple[int, int]:
@@ -144,7 +145,7 @@ def _raw(data: bytes) -> tuple[int, int]:
 
 
 def _null(data: bytes) -> tuple[int, int]:
-    # The family is in the byte order of the capturing machine; families are small numbers.
+    # The family has the byte order of the machine that captured. Families are small numbers.
     family = min(struct.unpack_from("<I", data)[0], struct.unpack_from(">I", data)[0])
     return _FAMILIES.get(family, family), FAMILY_BYTES
 
@@ -170,7 +171,7 @@ def _read_ipv4(packet: CapturedPacket, start: int) -> Segment:
         raise UnreadablePacketError(f"an IPv4 header that begins with 0x{first:02x}")
     if fragment & FRAGMENT_BITS:
         raise UnreadablePacketError(f"an IP fragment, at {(fragment & 0x1FFF) * 8}")
-    # Network cards that segment by themselves leave the length at 0.
+    # Network cards that cut segments themselves leave the length at 0.
     end = start + total if total else packet.original_length
     return _read_tcp(packet, source, destination, start + header, end)
 
@@ -186,7 +187,7 @@ def _read_ipv6(packet: CapturedPacket, start: int) -> Segment:
     while protocol in _EXTENSION_HEADERS:
         following, size, offset = struct.unpack_from(">BBH", data, position)
         if protocol == FRAGMENT_HEADER:
-            # A whole packet may also have a fragment header (RFC 6946).
+            # A complete packet may also have a fragment header (RFC 6946).
             fragment |= offset & 0xFFF9
             position += 8
         elif protocol == AUTHENTICATION_HEADER:
@@ -213,8 +214,8 @@ def _read_tcp(
     payload = start + (length >> 4) * 4
     if payload < start + TCP_BYTES or payload > end:
         raise UnreadablePacketError(f"a TCP header of {payload - start} bytes in {end - start}")
-    # Bytes after the IP packet are the link's padding. Bytes before its end that were not captured
-    # are missing, even if they belong to the TCP options.
+    # Bytes after the end of the IP packet are padding of the link layer. Bytes before its end that
+    # were not captured count as missing, even if they are TCP options.
     missing = max(0, end - max(len(data), payload))
     return Segment(
         packet.timestamp_us,
@@ -237,9 +238,10 @@ def read_segments(
 ) -> Iterator[Segment | UnreadableBytes]:
     """Yield the TCP segments of a pcap or pcapng file, gzip'd or not, in the file's order.
 
-    Packets without a TCP segment are counted in ``counts.skipped`` by their content. Packets whose
-    segment cannot be read are yielded as `Unreadable`, and so is the place where a damaged file
-    ends. Raises `CaptureError` if the file cannot be opened or is not a capture file.
+    Packets without a TCP segment are counted in ``counts.skipped``, by their content. If the
+    segment of a packet cannot be read, the packet is yielded as `UnreadableBytes`, and so is the
+    place at which a damaged file ends. Raises `CaptureError` if the file cannot be opened or is not
+    a capture file.
     """
     counts = SegmentCounts() if counts is None else counts
     source = str(path)

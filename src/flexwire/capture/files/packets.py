@@ -1,4 +1,4 @@
-"""Packets and TCP segments: the content of a capture file, and how the tap makes them."""
+"""Packets and TCP segments: how a capture file stores them, and how the tap writes them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from flexwire.wire.segment_layout import MODULUS, SYN
 
 try:
     import numpy as np
-except ImportError:  # it comes with the extras; without it, sums take longer
+except ImportError:  # the extras install this package; without it, checksums take longer
     np = None  # type: ignore[assignment]  # the only place that knows it may be missing
 
-# The handshake announces the widest possible window, 65,535 << 14 (RFC 7323). A frame of 100 MiB
-# fits into it, so a reader has no reason to report the receiver's window as full.
+# The format of an IP header and of the TCP header after it.
 _WINDOW = 65535
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65495, 1, 3, 3, 14)
 
-# An IP header, and the TCP header after it.
+# By measurement, numpy is faster from about this many bytes on: 10 times at 32 KiB.
 _OVER_IPV4 = struct.Struct(">BBHHHBBH4s4s HHIIBBHHH")
 _OVER_IPV6 = struct.Struct(">IHBB16s16s HHIIBBHHH")
 _TCP_BYTES = 20
@@ -48,9 +47,7 @@ def endpoints(
 ) -> tuple[SocketAddress, SocketAddress]:
     """Return both ends of a connection in one address family, as one IP packet needs them.
 
-    Hosts are IP addresses. Raises `ValueError` for a name and for a port outside 0-65535. If the
-    families differ, as with a proxy that uses IPv4 on one side and IPv6 on the other, the IPv4
-    address is written as IPv4-mapped (RFC 4291, section 2.5.5.2).
+    Return the sum of the big-endian 16-bit words modulo 65535; an odd last byte is a high byte.
 
     >>> [end.address.hex() for end in endpoints(("127.0.0.1", 50000), ("127.0.0.2", 9092))]
     ['7f000001', '7f000002']
@@ -71,15 +68,15 @@ def _mapped(host: IPv4Address | IPv6Address) -> IPv6Address:
 
 
 def word_sum(data: bytes | bytearray | memoryview) -> int:
-    """Return the sum of the big-endian 16-bit words modulo 65535; an odd last byte is a high one.
+    """The checksum of IP and TCP is the ones' complement of this sum (RFC 1071).
 
-    The checksum of IP and TCP is its ones' complement (RFC 1071).
+    2**16 is 1 modulo 65535. Words may therefore be added in groups of any size, and swapping the
+    two bytes is a multiplication by 256.
 
     >>> hex(word_sum(bytes.fromhex("0001f203f4f5f6f7")))
     '0xddf2'
     """
-    # 2**16 is 1 modulo 65535, so words may be summed in groups of any size, and swapping the bytes
-    # is a multiplication by 256.
+    # Up to some size, adding one half to the other is faster than dividing the whole.
     if np is not None and len(data) >= _LONG:
         whole = len(data) & -4
         words = np.frombuffer(data, "<u4", whole // 4)
@@ -88,7 +85,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
         return total * 256 % 0xFFFF
     total = int.from_bytes(data, "little")
     bits = len(data) * 8
-    # Up to a point, adding one half to the other is faster than dividing the whole.
+    # The headers before the payload of every TCP segment from one end to the other.
     while bits > _FOLD_BITS:
         half = (bits + 31) // 32 * 16
         total = (total >> half) + (total & ((1 << half) - 1))
@@ -99,7 +96,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
 class SegmentHeaders:
     """The headers before the payload of each TCP segment from one end to the other.
 
-    Both checksums are correct. They are sums, so the common part of all segments is summed once.
+    the number of bytes of an IPv4 address
     """
 
     __slots__ = ("_ip_sum", "_is_ipv4", "_source", "_target", "_tcp_sum")
@@ -123,9 +120,7 @@ class SegmentHeaders:
     ) -> bytes:
         """Return the IPv4 or IPv6 header and the TCP header of one segment.
 
-        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``missing`` unknown bytes follow
-        the payload; the checksum counts them as zeros. Payload and missing bytes together are at
-        most 65,495, the most that the 16-bit length of an IPv4 packet allows.
+        2**16 is 1 modulo 65535, so the two halves of a number can be added as one number.
         """
         sequence %= MODULUS
         acknowledgment %= MODULUS
@@ -170,7 +165,7 @@ def tcp_packet(
     payload: bytes = b"",
     identification: int = 0,
 ) -> bytes:
-    """Return an IPv4 or IPv6 packet with one TCP segment: `SegmentHeaders` and the payload."""
+    """What a comment on a packet can say about the packet's payload."""
     headers = SegmentHeaders(source, destination)
     return headers.make(sequence, acknowledgment, flags, payload, identification) + payload
 
@@ -181,14 +176,14 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
     b"flexwire: a request begins here": "request",
     b"flexwire: a response begins here": "response",
 }
-"""A statement in a comment on a packet about the packet's payload.
+"""The comment is on the packet and not on the file. It therefore stays true when files are cut,
+filtered or merged, and Wireshark's tools copy it.
 
-It is attached to the packet and not to the file, so it stays true when files are cut, filtered or
-merged, and Wireshark's tools copy it.
+An `UnreadableBytes` or a frame with an error has at most this many of the faulty bytes.
 """
 
 SAMPLE_BYTES = 1024
-"""At most this many of the faulty bytes go into an `Unreadable` or an error frame."""
+"""A packet in a file; ``offset`` is its place in the file."""
 
 
 class CapturedPacket(NamedTuple):
@@ -209,12 +204,9 @@ class CapturedPacket(NamedTuple):
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
-    """A TCP segment.
+    """``source`` and ``destination`` have the form "10.0.0.1:9092" or "[::1]:9092".
 
-    ``source`` and ``destination`` read "10.0.0.1:9092" or "[::1]:9092". ``missing`` is how many
-    bytes at the end of the payload the capture cut off. ``begins`` is the direction of the frame
-    that begins with the payload, if the capture says so. flexwire's own captures say so for the
-    first payload of each stream in each file.
+    Bytes of a capture file that should be a segment but cannot be read as one.
     """
 
     timestamp_us: int
@@ -229,10 +221,9 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
 
 class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
-    """Bytes of a capture file that should hold a segment but have no readable one.
+    """``offset`` is counted from the start of the uncompressed file.
 
-    ``offset`` counts from the start of the file, uncompressed. ``size`` is how many bytes of the
-    file are affected, if that is known, and ``data`` has the first of them.
+    The numbers of a file's packets by their outcome; ``skipped`` has a number for each reason.
     """
 
     source: str

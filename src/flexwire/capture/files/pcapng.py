@@ -37,41 +37,44 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction
 
 _Bytes = bytes | memoryview
-# The headers, the payload of the TCP segment, how many bytes are missing at its end, and the
+# The headers, the payload of the TCP segment, the number of bytes missing at its end, and the
 # options of the block.
 _Packet = tuple[bytes, memoryview, int, bytes]
 
 SEGMENT_BYTES = 60 * 1024
-"""Payload bytes in one written segment: under the 65,495 that an IP packet can hold."""
+"""The number of payload bytes in one written segment, less than the 65,495 that an IP packet can
+hold."""
 
 UNACKNOWLEDGED_BYTES = 1024 * 1024
-"""After this many bytes in one direction, the receiver's acknowledgment is written by itself."""
+"""After this many bytes in one direction, the receiver's acknowledgment is written as a separate
+packet."""
 
 LINKTYPE_RAW = 101
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _UNKNOWN_LENGTH = 0xFFFFFFFFFFFFFFFF
 _OPTION_USERAPPL = 4
 _MICROSECONDS = 6
-# Type and length of the block; interface, both halves of the time, captured and original length.
+# The type and length of the block, the interface, both halves of the time, and the captured and
+# original length.
 _PACKET_HEAD = struct.Struct("<7I")
 _BLOCK_END = struct.Struct("<I")
-_PACKETS_TOGETHER = 17  # 1 MiB of a long frame
-# Pieces of at least this many bytes are written separately; joining shorter ones is faster.
+_PACKETS_TOGETHER = 17  # together they hold 1 MiB of a long frame
+# Pieces with at least this many bytes are written separately. Joining shorter pieces is faster.
 _LONG = 16 * 1024
 _NOTHING = memoryview(b"")
-_PACKET_OVERHEAD = 80 + 64  # an upper bound: block, options, IPv6 and TCP headers
+_PACKET_OVERHEAD = 80 + 64  # an upper bound for the block, options, and IPv6 and TCP headers
 _LENGTH = struct.Struct(">i")
-_MOST_DIGITS = 9  # in a file's number; longer numbers are not ours, and have no successor
+_MOST_DIGITS = 9  # in the number of a file; a longer number is not ours, and has no next number
 
 
 def block(kind: int, body: bytes) -> bytes:
-    """Return a block of pcapng."""
+    """Return a pcapng block."""
     length = struct.pack("<I", 12 + len(body))
     return b"".join((struct.pack("<I", kind), length, body, length))
 
 
 def option(code: int, value: bytes) -> bytes:
-    """Return an option in a block; code 0 ends the options."""
+    """Return an option for a block; code 0 ends the options."""
     return struct.pack("<HH", code, len(value)) + value + b"\x00" * (-len(value) % 4)
 
 
@@ -85,7 +88,7 @@ def _file_header(comments: Sequence[bytes]) -> bytes:
     section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
     section += b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
     section += option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
-    # A snaplen of 0 says that packets are never cut.
+    # A snaplen of 0 means that packets are never cut.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
     interface += option(OPTION_TSRESOL, bytes([_MICROSECONDS])) + _NO_MORE_OPTIONS
     return block(SECTION, section) + block(INTERFACE, interface)
@@ -109,12 +112,12 @@ def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
 
 
 def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
-    """Write pieces one after the other, and return their number of bytes."""
+    """Write pieces one after the other, and return the number of bytes."""
     size = left = sum(map(len, pieces))
     if size < _LONG:
         pieces = [b"".join(pieces)]
     while left:
-        # An unbuffered write may take only a part, for instance when the disk fills up.
+        # An unbuffered write may write only a part, for instance when the disk becomes full.
         written = os.writev(file.fileno(), pieces)
         left -= written
         pieces = _after(pieces, written) if left else ()
@@ -122,7 +125,7 @@ def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
 
 
 def _after(pieces: Sequence[_Bytes], written: int) -> list[_Bytes]:
-    """Return the rest of some pieces after this many of their bytes were written."""
+    """Return the pieces without the bytes that were already written."""
     rest: list[_Bytes] = []
     for piece in pieces:
         if written < len(piece):
@@ -135,7 +138,7 @@ def _is_deleted(file: FileIO) -> bool:
     try:
         return os.fstat(file.fileno()).st_nlink == 0
     except OSError:
-        # A file on another machine reports a full disk this way.
+        # For a file on another machine, a full disk is reported in this way.
         return True
 
 
@@ -147,23 +150,23 @@ class PcapngWriter(Closeable):
     """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
 
     The next file begins if the next frame, or a group of frames that came together, would make the
-    current one larger than ``max_bytes``. A group is never split, so a larger one has a file to
-    itself. A file takes the next free name, so files of earlier runs are left alone, and several
-    writers may share a directory: numbers continue after the highest in it. Only the owner can read
-    the files, and the directory too if it is created here. With a ``keep`` limit the oldest
-    finished files of this writer are removed to make room, and are listed in ``kept.removed``. Each
-    file has the ``comment``, or several.
+    current file larger than ``max_bytes``. A group is never split, so a group larger than this gets
+    a file of its own. A new file gets the next free name: numbers continue after the highest one in
+    the directory. Files of earlier runs are not changed, and several writers may use the same
+    directory. Only the owner can read the files, and the directory too if the writer creates it.
+    With a ``keep`` limit, the oldest finished files of this writer are removed to make room, and
+    are listed in ``kept.removed``. Each file has the ``comment``, or several comments.
 
-    The first payload of each stream in each file has a comment that says that a frame begins there,
-    so the frames of each file can be read without the other files. A stream without frames, such as
-    TLS, has that comment only at its start.
+    The first payload of each stream in each file has a comment which says that a frame begins
+    there. The frames of each file can therefore be read without the other files. A stream without
+    frames, such as TLS, has this comment only at its start.
 
-    A frame is passed to the operating system before `TappedConnection.send` returns, so a killed
-    process loses nothing of it. ``copy_to`` is called with the blocks of each frame that was
-    written. `CaptureError` says that a write failed. The file then still ends with a whole block,
-    and every later write tries again, in a new file if it must. If a file is deleted while it is
-    written, another one follows, and the deleted frames are counted. Not safe for several threads
-    at once.
+    A frame is passed to the operating system before `TappedConnection.send` returns, so none of it
+    is lost if the process is killed. ``copy_to`` is called with the blocks of each written frame.
+    If a write fails, `CaptureError` is raised. In this case the file still ends with a complete
+    block, and every later write tries again, in a new file if necessary. If a file is deleted while
+    it is written, the writer continues with another file, and counts the deleted frames. A writer
+    must not be used by several threads at once.
     """
 
     def __init__(
@@ -180,13 +183,13 @@ class PcapngWriter(Closeable):
         self.max_bytes = max_bytes
         self.kept = keep if isinstance(keep, KeptFiles) else KeptFiles(keep)
         self.paths: list[Path] = []
-        """The files of this writer, without those that it has removed."""
+        """The files of this writer, except those that it has removed."""
         self.lost_frames = 0
-        """Frames that were written to a file that was then deleted, or could not be closed."""
+        """The number of frames whose file was deleted, or could not be closed."""
         self.copy_to: Callable[[bytes], None] | None = None
         self.told = 0
-        """How often each stream began to mark its frames: once in each file."""
-        self._frames = 0  # in the file that is being written
+        """How often each stream has begun to mark its frames, which is once in each file."""
+        self._frames = 0  # the number of frames in the current file
         self._file: FileIO | None = None
         self._size = 0
         self._header = _file_header((comment,) if isinstance(comment, bytes) else comment)
@@ -205,10 +208,10 @@ class PcapngWriter(Closeable):
     ) -> TappedConnection:
         """Write a three-way handshake and return the object that writes the connection's frames.
 
-        Hosts are IP addresses; a name raises `ValueError`. ``initial_sequences`` are the client's
-        and the server's initial sequence numbers, by default random as in TCP: a second connection
-        on the same ports must not look like a retransmission of the first. Unless it
-        ``has_frames``, nothing says where frames begin.
+        Hosts are IP addresses; a name raises `ValueError`. ``initial_sequences`` are the initial
+        sequence numbers of the client and the server. By default they are random as in TCP, so that
+        a second connection on the same ports does not look like a retransmission of the first.
+        Unless it ``has_frames``, the file has no comments about the beginnings of frames.
         """
         near, far = endpoints(client, server)
         first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
@@ -221,18 +224,18 @@ class PcapngWriter(Closeable):
 
     @property
     def header(self) -> bytes:
-        """The blocks with which a file begins."""
+        """The blocks at the beginning of a file."""
         return self._header
 
     def tell_again(self) -> None:
-        """Mark once more where a frame of each stream begins, in the same file."""
+        """Mark again, in the same file, where a frame of each stream begins."""
         self.told += 1
 
     def rotate(self) -> bool:
-        """Continue in the next file, with whole frames in both; return whether one was ended.
+        """Continue in the next file, with complete frames in both; return whether a file was ended.
 
-        An empty file is not ended. Raises `CaptureError` if no next file can be created. The
-        following frames are then written to the same file.
+        An empty file is not ended, but used. Raises `CaptureError` if no next file can be created.
+        In that case the next frames are written to the same file.
         """
         if self._file is None or self._size == self._header_size:
             return False
@@ -240,9 +243,9 @@ class PcapngWriter(Closeable):
         return True
 
     def say(self, *comments: bytes) -> None:
-        """Continue in the next file, with these comments on it and on all later files.
+        """Continue in the next file, and put these comments in it and in all later files.
 
-        Raises `CaptureError` as `rotate` does; then files continue as before.
+        Raises the `CaptureError` of `rotate`. In that case the comments of files do not change.
         """
         before = self._header
         self._header = _file_header(comments)
@@ -258,24 +261,24 @@ class PcapngWriter(Closeable):
     def write_packets(
         self, packets: Iterable[_Packet], estimate: int, timestamp_us: int, frames: int = 0
     ) -> None:
-        """Append packets to one file, the next one if ``estimate`` bytes do not fit in this one.
+        """Append packets to the current file, or to the next one if ``estimate`` bytes do not fit.
 
-        ``frames`` says how many frames are in them.
+        ``frames`` is the number of frames in the packets.
         """
         if self._file is None:
             raise CaptureError("the writer is closed", source=str(self.directory))
-        # Each file must be readable alone, and a reader can begin only at the start of a frame. So
-        # frames are whole within a file, and sequence numbers continue in the next one, where a
-        # reader that has both files joins them without a gap. A repeated handshake would mean
-        # another connection.
+        # Each file must be readable without the others, and a reader can start only at the start of
+        # a frame. Every frame is therefore completely in one file. Sequence numbers continue in the
+        # next file, so that a reader of both files joins them without a gap. A repeated handshake
+        # would mean a new connection.
         is_full = self._size > self._header_size and self._size + estimate > self.max_bytes
         if is_full or _is_deleted(self._file):
             self._next_file()
         self._make_room(estimate)
         start = self._size
         try:
-            # A system call costs more than the bytes of a small packet, so packets are written
-            # together. A long frame is written part by part, to hold one copy less.
+            # A system call takes more time than the bytes of a small packet, so several packets are
+            # written at once. A long frame is written in parts, which saves a copy of it in memory.
             pieces: list[_Bytes] = []
             copied: list[_Bytes] = []
             for number, packet in enumerate(packets, 1):
@@ -301,7 +304,7 @@ class PcapngWriter(Closeable):
         self._size += _write_whole(file, pieces)
 
     def close(self) -> None:
-        """Close the file. Connections that are still open end without FIN, as in any capture."""
+        """Close the file. Connections that are still open end without a FIN, as in any capture."""
         if self._file is not None:
             file, self._file = self._file, None
             self._finish(file)
@@ -328,7 +331,7 @@ class PcapngWriter(Closeable):
             with suppress(OSError):
                 file.close()
             with suppress(OSError):
-                # A file without its header does no harm: the next one has another name.
+                # A file without its header does no harm, because the next file gets another name.
                 path.unlink()
             reason = f"cannot write: {error.strerror or error}"
             raise CaptureError(reason, source=str(path)) from error
@@ -342,19 +345,20 @@ class PcapngWriter(Closeable):
         self._make_room(0)
 
     def _create(self) -> tuple[int, Path, FileIO]:
-        """Create the next file whose name is free; another writer may use the same directory."""
+        """Create the next file whose name is free, as another writer may use the same directory."""
         number = self._number
         while True:
             number += 1
             path = self.directory / f"{self.prefix}-{number:05}.pcapng"
             with suppress(FileExistsError):
-                # Unbuffered, because a killed process loses the content of a buffer.
+                # The file is unbuffered, because the content of a buffer is lost when the process
+                # is killed.
                 file = create_private_file(path)
                 lock_while_open(file)
                 return number, path, file
 
     def _finish(self, file: FileIO) -> None:
-        """Close a file, and count its frames as lost if they cannot be written."""
+        """Close a file; if its frames cannot be written, count them as lost."""
         is_lost = _is_deleted(file)
         try:
             if not is_lost:
@@ -363,20 +367,20 @@ class PcapngWriter(Closeable):
                 self.kept.add(FinishedFile(self.paths[-1], inode, status.st_size, self._frames))
             file.close()
         except OSError:
-            # Some file systems report only now that there was no room.
+            # Some file systems report a full disk only when a file is closed.
             is_lost = True
         if is_lost:
             self.lost_frames += self._frames
         self._frames = 0
 
     def _cut(self, file: FileIO, size: int) -> None:
-        """Remove a half-written frame, so that the file ends with a whole block."""
+        """Remove a half-written frame, so that the file ends with a complete block."""
         try:
             os.ftruncate(file.fileno(), size)
             file.seek(size)
         except OSError:
-            # The tail stays unchanged, and the next frames go to a new file: readers tolerate a
-            # truncated tail, but not blocks after it.
+            # The incomplete end stays in the file, and the next frames go to a new file: readers
+            # accept a file with an incomplete end, but no blocks after it.
             self._size = self._header_size + self.max_bytes
         else:
             self._size = size
@@ -386,12 +390,12 @@ class PcapngWriter(Closeable):
 class _TappedSide:
     """One end of a tapped connection."""
 
-    headers: SegmentHeaders  # of the segments that it sends
-    sequence: int  # of the next byte that it sends
-    acknowledged: int = 0  # how far the other side has acknowledged its bytes
+    headers: SegmentHeaders  # of the segments that this end sends
+    sequence: int  # of the next byte that this end sends
+    acknowledged: int = 0  # up to where the other end has acknowledged its bytes
     packets: int = 0
-    sends_frames: bool = True  # whether all bytes that it sent so far were whole frames
-    told_in: int = 0  # the writer's ``told`` when it last marked the beginning of one of its frames
+    sends_frames: bool = True  # whether all bytes that it has sent so far were complete frames
+    told_in: int = 0  # the writer's ``told`` when this end last marked the beginning of a frame
 
     @classmethod
     def between(cls, own: SocketAddress, other: SocketAddress, sequence: int) -> Self:
@@ -399,7 +403,7 @@ class _TappedSide:
 
 
 def _are_frames(data: bytes, missing: int) -> bool:
-    """Return whether the data, with this many bytes after it, are whole frames."""
+    """Return whether the data and the missing bytes after it are complete frames."""
     position = 0
     while position + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, position)
@@ -419,7 +423,7 @@ class TappedConnection:
         self.closed = False
 
     def handshake(self, timestamp_us: int) -> None:
-        """Write SYN, SYN and ACK, ACK."""
+        """Write the packets SYN, SYN and ACK, and ACK."""
         client, server = self._client, self._server
         packets = [self._packet(client, server, SYN)]
         client.sequence += 1
@@ -439,19 +443,19 @@ class TappedConnection:
     ) -> None:
         """Write a frame with its length prefix, several that came together, or a truncated one.
 
-        Frames that are sent together have one time, and are in one file. ``timestamp_us`` is
-        microseconds since the epoch, by default the current time. ``frames`` says how many came
-        together, for the count of lost frames. ``comments`` are put on the packet in which they
-        begin.
+        Frames that are sent together have the same time, and are in the same file. ``timestamp_us``
+        is in microseconds since the epoch; the default is the current time. ``frames`` is the
+        number of frames, which is needed to count lost frames. ``comments`` are put on the packet
+        in which the frames begin.
         """
         self._send(direction, data, timestamp_us, frames=frames, comments=comments)
 
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Write the beginning of a frame, and note how many more bytes of it were not kept.
+        """Write the beginning of a frame, and record how many more bytes of it were not kept.
 
-        These bytes appear as in a capture with a snaplen: as packets without their payload.
+        A reader sees these bytes as in a capture with a snaplen: as packets without their payload.
         """
         self._send(direction, data, timestamp_us, missing=missing)
 
@@ -474,7 +478,8 @@ class TappedConnection:
             sender, receiver = receiver, sender
         size = len(data) + missing
         said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
-        # One more packet if the payload ends within a segment, and the receiver's last one.
+        # One more packet is needed if the payload ends within a segment, and one for the receiver's
+        # last acknowledgment.
         count = -(-size // SEGMENT_BYTES) + bool(missing) + 1
         estimate = len(data) + len(said) + count * _PACKET_OVERHEAD
         end = sender.sequence + size
@@ -487,16 +492,16 @@ class TappedConnection:
         try:
             self._writer.write_packets(packets, estimate, at_us, frames)
         except CaptureError:
-            # The place where frames continue after the missing bytes is marked again.
+            # After missing bytes, the next beginning of a frame is marked again.
             sender.told_in = 0
             raise
         finally:
-            # If writing failed, the sequence numbers advance all the same, and every reader sees
+            # If writing fails, the sequence numbers advance nevertheless, so that every reader sees
             # that bytes are missing.
             sender.sequence = end
 
     def miss(self, direction: Direction, size: int) -> None:
-        """Write that this many bytes are unknown, so that readers see that they are missing."""
+        """Write that this many bytes are unknown, so that readers see that bytes are missing."""
         sender = self._client if direction == "request" else self._server
         sender.sequence += size
         sender.sends_frames = False
@@ -508,9 +513,9 @@ class TappedConnection:
         by_broker: bool = False,
         timestamp_us: int | None = None,
     ) -> None:
-        """Write FIN from both sides, the client's first unless ``by_broker``, or that side's RST.
+        """Write a FIN from both sides, the client's first unless ``by_broker``, or one side's RST.
 
-        A second call does nothing.
+        A second call has no effect.
         """
         if self.closed:
             return
@@ -534,11 +539,11 @@ class TappedConnection:
     def _segments(
         self, sender: _TappedSide, receiver: _TappedSide, data: bytes, begins: bytes, said: bytes
     ) -> Iterator[_Packet]:
-        # The writer takes the packets one by one, after it has decided on their file.
+        # The writer iterates over the packets, after it has decided which file they go to.
         if sender.told_in == self._writer.told:
             begins = b""
         sender.told_in = self._writer.told
-        # Readers look for the beginning of a frame, so that comment comes first.
+        # The comment about the beginning of a frame comes first, because readers look for it.
         options = begins + said
         options += _NO_MORE_OPTIONS if options else b""
         view = memoryview(data)

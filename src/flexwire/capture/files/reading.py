@@ -1,4 +1,4 @@
-"""Reads pcap and pcapng files, compressed or not, packet by packet."""
+"""Reads pcap and pcapng files, compressed or not, one packet after another."""
 
 from __future__ import annotations
 
@@ -41,24 +41,27 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-    # Opens a file by its name, to be read from a byte on; raises OSError if it cannot.
+    # Opens a file by its name for reading from a given byte on; raises OSError if it cannot.
     Opener = Callable[[str, int], BinaryIO | io.BufferedReader[Any]]
 
-    # Takes the body of a decryption secrets block, and the byte order.
+    # Is called with the body of a decryption secrets block, and with its byte order.
     OnSecrets = Callable[[bytes, str], None]
 
     class ByteStream(Protocol):
-        """A source of the bytes of a file; it returns as many as requested until the end."""
+        """A source of the bytes of a file.
+
+        It returns as many bytes as requested, except at the end.
+        """
 
         def read(self, size: int, /) -> bytes:
             """Return the next bytes, or b"" at the end."""
 
 
-# dpkt reads only the first section and the first interface of a pcapng file, allocates any length
-# that a block declares, and does not return a packet's length on the network.
+# The package dpkt reads only the first section and the first interface of a pcapng file, allocates
+# any length that a block declares, and does not return a packet's length on the network.
 
 STEP_BYTES = 64 * 1024
-"""This many bytes are decompressed at a time, and buffered."""
+"""The number of bytes that are decompressed and buffered at a time."""
 
 READ_AHEAD = 1024 * 1024
 DAMAGE = (OSError, EOFError, zlib.error)
@@ -80,18 +83,18 @@ _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
 def begins_as_capture(head: bytes) -> bool:
-    """Return whether these first bytes begin a pcap or pcapng file that is not compressed."""
+    """Return whether these bytes begin a pcap or pcapng file that is not compressed."""
     return head[:4] == SECTION_MAGIC or head[:4] in PCAP_MAGICS
 
 
 def read_packets(
     path: str | Path, opener: Opener | None = None, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """Yield every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
+    """Yield every packet of a pcap or pcapng file, in order; ``.gz`` files are decompressed.
 
-    Raises `CaptureError` if the file cannot be opened or is neither. A truncated or damaged file
-    yields the packets before the damage and then one `Unreadable` with its place. ``on_secrets`` is
-    called with the secrets in a pcapng file.
+    Raises `CaptureError` if the file cannot be opened, or has neither format. A truncated or
+    damaged file yields the packets before the damage, and then one `UnreadableBytes` with the place
+    of the damage. ``on_secrets`` is called with the secrets in a pcapng file.
     """
     with open_capture(str(path), opener) as (file, _):
         yield from packets_of(str(path), file, on_secrets)
@@ -100,7 +103,7 @@ def read_packets(
 def packets_of(
     name: str, file: ByteStream, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """Yield the packets of a file that is open and uncompressed, as `read_packets` does."""
+    """Yield the packets of a file that is open and not compressed, as `read_packets` does."""
     source = ForwardReader(name, file)
     blocks = begin_blocks(source)
     if isinstance(blocks, PcapngBlocks):
@@ -117,9 +120,9 @@ def packets_of(
 def open_capture(
     name: str, opener: Opener | None = None, start: int = 0
 ) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
-    """Open a file to be read forward, uncompressed; return also whether it is compressed.
+    """Open a file for reading forward, decompressed; also return whether it is compressed.
 
-    Only an uncompressed file can be read from a ``start`` within it.
+    A ``start`` within the file is possible only if the file is not compressed.
     """
     try:
         file = _opened(name, start) if opener is None else _buffered(opener(name, start))
@@ -155,7 +158,7 @@ def _buffered(file: BinaryIO | io.BufferedReader[Any]) -> io.BufferedReader[Any]
 
 
 class _Raw(io.RawIOBase):
-    """An opener's stream, in the form that `io.BufferedReader` needs."""
+    """The stream of an opener, in the form that `io.BufferedReader` needs."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -177,13 +180,14 @@ class _Raw(io.RawIOBase):
 class _GzipContent(io.RawIOBase):
     """The content of a gzip'd file.
 
-    If zlib finds damage in a piece, the decompressed bytes of that piece are lost. So the pieces
-    are the same for every read size, and every reader gets the same bytes before the damage.
-    Reading on after damage finds the damage again, not gzip's output for the bytes after it.
+    If zlib finds damage in a piece of the content, the decompressed bytes of that piece are lost.
+    Pieces are therefore the same for every read size, so that every reader gets the same bytes
+    before the damage. Reading on after damage raises the same error again, and does not return what
+    gzip makes of later bytes.
     """
 
     def __init__(self, file: BinaryIO | io.BufferedReader) -> None:
-        self._file = gzip.open(file)  # noqa: SIM115 - owns only the open file
+        self._file = gzip.open(file)  # noqa: SIM115 - this only owns the file that is already open
         self._left = memoryview(b"")
         self._damage: BaseException | None = None
 
@@ -215,7 +219,7 @@ class DamagedError(Exception):
         super().__init__(reason)
 
     def unreadable(self, source: ForwardReader) -> UnreadableBytes:
-        """Return the note on the file."""
+        """Return the note about the damaged file."""
         sample = self.data[:SAMPLE_BYTES]
         return UnreadableBytes(source.name, source.block, self.reason, None, sample, len(self.data))
 
@@ -225,12 +229,12 @@ def _ended(read_bytes: int, expected: int, data: bytes = b"") -> DamagedError:
 
 
 class ForwardReader:
-    """A file read forward in pieces no longer than the rest of the file."""
+    """A file that is read forward, in pieces that are never longer than its rest."""
 
     def __init__(self, name: str, file: ByteStream) -> None:
         self.name = name
         self.offset = 0
-        self.block = 0  # where the current block or packet record begins
+        self.block = 0  # the start of the current block or packet record
         self._file = file
 
     def take(self, size: int) -> bytes:
@@ -261,7 +265,8 @@ class ForwardReader:
         try:
             data = self._file.read(min(size, STEP_BYTES))
             if size > STEP_BYTES:
-                # In pieces, because a length from damaged bytes must not be allocated at once.
+                # This skips in pieces, because a length from damaged bytes must not be allocated at
+                # once.
                 parts = [data]
                 missing = size - len(data)
                 while missing and parts[-1]:
@@ -275,7 +280,7 @@ class ForwardReader:
 
 
 class PcapHead(NamedTuple):
-    """The head of a pcap file, which describes its records."""
+    """The head of a pcap file, which says how to read its records."""
 
     order: str
     per_second: int
@@ -283,24 +288,23 @@ class PcapHead(NamedTuple):
 
     @property
     def to_us(self) -> int:
-        """How many timestamp units make a microsecond."""
+        """The number of timestamp units in a microsecond."""
         return self.per_second // MILLION
 
 
 class PcapRecords:
-    """The packets of a pcap file, from the start of a record on."""
+    """The packets of a pcap file, starting at a record."""
 
     def __init__(self, source: ForwardReader, head: PcapHead | bytes) -> None:
         self._source = source
         self._head = head
 
     def __iter__(self) -> Iterator[CapturedPacket | None]:
-        """Read a record at each step; the first reads the file's head, unless it is known."""
+        """Read one record per step; the first step reads the file's head, unless it is known."""
         source = self._source
         if not isinstance(self._head, PcapHead):
             order, per_second = PCAP_MAGICS[self._head]
-            # The upper half of the link type describes frame check sequences, which follow the
-            # packet.
+            # The upper half of the link type describes the checksum that follows each packet.
             linktype = struct.unpack(f"{order}HHiIII", source.take(20))[5] & 0xFFFF
             self._head = PcapHead(order, per_second, linktype)
             yield None
@@ -317,12 +321,12 @@ class PcapRecords:
 
     @property
     def head(self) -> PcapHead | None:
-        """The head of the file, once it was read."""
+        """The head of the file, or None until it is read."""
         return self._head if isinstance(self._head, PcapHead) else None
 
 
 class Interface(NamedTuple):
-    """An interface that packets were captured on."""
+    """A network interface on which packets were captured."""
 
     linktype: int
     snaplen: int
@@ -330,7 +334,7 @@ class Interface(NamedTuple):
     offset_seconds: int
 
     def timestamp_us(self, high: int, low: int) -> int:
-        """Return the time from the two halves of a packet's ticks."""
+        """Return the time of a packet, from the two halves of its number of ticks."""
         ticks = high << 32 | low
         if self.per_second != MILLION:
             ticks = ticks * MILLION // self.per_second
@@ -338,7 +342,7 @@ class Interface(NamedTuple):
 
 
 class SectionHead(NamedTuple):
-    """The known facts about a section of a pcapng file after some of its blocks."""
+    """The facts about a section of a pcapng file that some of its blocks have stated."""
 
     order: str
     interfaces: tuple[Interface, ...]
@@ -346,9 +350,9 @@ class SectionHead(NamedTuple):
 
 
 def options_in(body: bytes, position: int, order: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the options of a block from a position on: their codes and values.
+    """Yield the code and value of each option in a block, starting at a position.
 
-    Raises `DamagedError` for one that ends beyond the block.
+    Raises `DamagedError` for an option that ends after the block.
     """
     while position + OPTION_HEAD <= len(body):
         code, size = struct.unpack_from(f"{order}HH", body, position)
@@ -371,17 +375,17 @@ class Section:
         self._enhanced = struct.Struct(f"{order}IIIII")
         self._old = struct.Struct(f"{order}HHIIII")
         self.interfaces = list(head.interfaces)
-        # A simple packet block has no time. The time of the packet before it is the best estimate.
+        # A simple packet block has no time. The time of the previous packet is the best estimate.
         self.last_us = head.last_us
 
     @property
     def known(self) -> SectionHead:
-        """The state that another reader needs to continue here."""
+        """The facts that another reader needs to continue here."""
         return SectionHead(self.order, tuple(self.interfaces), self.last_us)
 
     def add_interface(self, body: bytes) -> None:
-        """Take in an interface description block."""
-        if len(body) < 8:  # noqa: PLR2004 - link type, reserved, snaplen
+        """Add the interface of an interface description block."""
+        if len(body) < 8:  # noqa: PLR2004 - the size of link type, reserved bytes and snaplen
             raise DamagedError("an interface description ends before its options", body)
         if len(self.interfaces) >= MAX_INTERFACES:
             raise DamagedError(f"a section with more than {MAX_INTERFACES} interfaces", body)
@@ -389,14 +393,14 @@ class Section:
         per_second, offset_seconds = MILLION, 0
         for code, value in options_in(body, 8, self.order):
             if code == OPTION_TSRESOL and len(value) == 1:
-                # The top bit says whether it is a power of two or of ten.
+                # The highest bit says whether the resolution is a power of two or of ten.
                 per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
-            elif code == OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - an int64
+            elif code == OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - the size of an int64
                 offset_seconds = struct.unpack(f"{self.order}q", value)[0]
         self.interfaces.append(Interface(linktype, snaplen, per_second, offset_seconds))
 
     def packet(self, kind: int, body: bytes) -> CapturedPacket | UnreadableBytes:
-        """Return the packet of a packet block; damage inside does not affect other blocks."""
+        """Return the packet in a packet block; damage in the block does not affect other blocks."""
         layout = self._enhanced if kind == ENHANCED_PACKET else self._old
         if kind == SIMPLE_PACKET:
             return self._simple_packet(body)
@@ -431,11 +435,11 @@ class Section:
         )
 
     def _comments(self, body: bytes, options: int) -> tuple[bytes, ...]:
-        """Return the comments on a packet, up to the place where its options are damaged."""
+        """Return the comments on a packet, up to the first damaged option."""
         comments: list[bytes] = []
         if len(body) < options + OPTION_HEAD:
             return ()
-        # The packet comes before its options and is complete.
+        # The packet comes before its options, and is complete.
         with suppress(DamagedError):
             for code, value in options_in(body, options, self.order):
                 if code == OPTION_COMMENT:
@@ -461,7 +465,7 @@ class Section:
 
 
 class PcapngBlocks:
-    """The packets of a pcapng file, from the start of a block on."""
+    """The packets of a pcapng file, starting at a block."""
 
     def __init__(self, source: ForwardReader, head: SectionHead | None = None) -> None:
         self._source = source
@@ -469,9 +473,9 @@ class PcapngBlocks:
         self.on_secrets: OnSecrets | None = None
 
     def __iter__(self) -> Iterator[CapturedPacket | UnreadableBytes | None]:
-        """Read a block at each step, None if it is not a packet's.
+        """Read one block per step, and return None if it is not a packet block.
 
-        The first step reads the file's first section header, unless a section is known.
+        The first step reads the file's first section header, unless a section is already known.
         """
         source, section = self._source, self.section
         if section is None:
@@ -507,13 +511,13 @@ class PcapngBlocks:
                 yield section.packet(kind, body)
 
     def tell_time(self, last_us: int) -> None:
-        """Note when the last packet was captured, if another reader took some."""
+        """Set the time of the last packet, if another reader has read packets."""
         if self.section is not None:
             self.section.last_us = last_us
 
     @property
     def head(self) -> SectionHead | None:
-        """The facts about the section, once its header was read."""
+        """The facts about the section, or None until its header is read."""
         return None if self.section is None else self.section.known
 
 
@@ -522,7 +526,7 @@ CaptureBlocks = PcapRecords | PcapngBlocks
 
 
 def begin_blocks(source: ForwardReader) -> CaptureBlocks:
-    """Begin to read a file; raises `CaptureError` if it is not a capture."""
+    """Start reading a file; raises `CaptureError` if it is not a capture."""
     try:
         magic = source.take(4)
     except DamagedError as damage:
@@ -539,7 +543,7 @@ def begin_blocks(source: ForwardReader) -> CaptureBlocks:
 
 
 def resume_blocks(source: ForwardReader, head: Head) -> CaptureBlocks:
-    """Continue reading a file at the start of a block, with the facts from the blocks before it."""
+    """Continue reading a file at the start of a block, with the facts from earlier blocks."""
     if isinstance(head, PcapHead):
         return PcapRecords(source, head)
     return PcapngBlocks(source, head)
@@ -551,7 +555,7 @@ def _start_section(source: ForwardReader, length_bytes: bytes) -> Section:
         raise DamagedError(f"a section's byte order is given as {magic.hex(' ')}", magic)
     section = Section(source, SectionHead(BYTE_ORDERS[magic], (), 0))
     (length,) = struct.unpack(f"{section.order}I", length_bytes)
-    if length < 28 or length % 4:  # noqa: PLR2004 - the fields of a section header
+    if length < 28 or length % 4:  # noqa: PLR2004 - the size of the fields in a section header
         raise DamagedError(f"a section header of {length} bytes is declared", length_bytes)
     major, _ = struct.unpack(f"{section.order}HH", source.take(4))
     if major != 1:

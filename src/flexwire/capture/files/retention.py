@@ -1,4 +1,4 @@
-"""The finished files of one writer. Above a disk limit, the oldest are removed and counted."""
+"""The finished files of one writer, and the removal of the oldest ones at a disk limit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ log = logging.getLogger("flexwire.tap")
 
 @dataclass(frozen=True, slots=True)
 class KeepLimit:
-    """How much of a capture stays on disk: a number of bytes, of files, or both; at least one.
+    """How much of a capture stays on disk: a number of bytes, a number of files, or both.
 
-    The file that is being written counts. A frame larger than ``max_bytes`` is still written whole.
-    Raises `ArgumentError`.
+    The file that is currently written counts too. A frame larger than ``max_bytes`` is still
+    written completely. Raises `ArgumentError` for invalid limits.
     """
 
     max_bytes: int | None = None
@@ -37,7 +37,7 @@ NO_LIMIT = KeepLimit()
 
 
 class FinishedFile(NamedTuple):
-    """A file that is finished; the device and inode later show whether it is still the same."""
+    """A finished file, with the device and inode by which it is recognized later."""
 
     path: Path
     inode: tuple[int, int]
@@ -48,7 +48,7 @@ class FinishedFile(NamedTuple):
 class KeptFiles:
     """Finished files, oldest first, within a limit. Only files of this run are ever removed.
 
-    ``growing`` is how many files are written at the same time.
+    ``growing`` is the number of files that are written at the same time.
     """
 
     def __init__(self, limit: KeepLimit, growing: int = 1) -> None:
@@ -57,14 +57,14 @@ class KeptFiles:
         self._files: deque[FinishedFile] = deque()
         self._size = 0
         self.removed: list[FinishedFile] = []
-        """Files that were removed; the code that counts them empties the list."""
+        """The files that were removed. The code that counts them empties this list."""
 
     def begin(self, path: Path) -> None:
-        """Note that a file was begun. It needs no action."""
+        """Record that a file was begun, which needs no action. It needs no action."""
 
     def add(self, file: FinishedFile) -> None:
-        """Take in a file that is finished."""
-        # Without a limit no file is ever removed, so the writer need not remember any.
+        """Add a finished file."""
+        # Without a limit no file is ever removed, so the writer need not remember the files.
         if self._limit != NO_LIMIT:
             self._files.append(file)
             self._size += file.size
@@ -89,13 +89,13 @@ class KeptFiles:
     def _remove(self, file: FinishedFile) -> None:
         try:
             status = file.path.stat(follow_symlinks=False)
-            # The file was moved away, and another one has its name.
+            # The file was moved, and another file now has its name.
             if (status.st_dev, status.st_ino) != file.inode:
                 return
             file.path.unlink()
         except FileNotFoundError:
             return
         except OSError as error:
-            log.error("%s cannot be removed, although it is beyond the limit: %s", file.path, error)  # noqa: TRY400  # the reason says all
+            log.error("%s cannot be removed, although it is beyond the limit: %s", file.path, error)  # noqa: TRY400  # the reason says everything
             return
         self.removed.append(file)

@@ -1,7 +1,7 @@
-"""The header layout and the role of each API key and version, from the specs.
+"""The header layout and the role of each API key and version, read from the specs.
 
-Everything that a kernel has to know about a request fits into a word. If it does not fit, the
-request is not plain, and is read as an object.
+All facts that a kernel needs about a request fit into a word. If they do not fit, the request is
+not plain and is read as an object.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some thirty
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a prefix for about thirty names
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.client_instances import client_instance_field
 from flexwire.protocol.conversation import ASKS_FOR_RESPONSE
@@ -31,19 +31,20 @@ if TYPE_CHECKING:
 
 
 SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
-"""A request that contains one of these may ask for the metadata's records."""
+"""A request with one of these byte strings may ask for records of the cluster's metadata."""
 
-# A kernel can read a request's header with these, and nothing else before the client id.
+# With these formats, a kernel can read a request's header. It has no other fields before the client
+# id.
 _HEAD = {"INT16": 2, "INT32": 4}
 _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 
 
 @dataclass(frozen=True, slots=True)
 class ApiTable:
-    """A table of ``versions`` columns, and a row for each api key.
+    """A table with a row for each api key, and with ``versions`` columns.
 
-    The last column is for all versions above the released ones. ``words`` has the word of each
-    version, in the layout of `flexwire.capture.pairing.layout`, and ``names`` the number of its
+    The last column is for all versions above the released versions. ``words`` has the word of each
+    version, in the layout of `flexwire.capture.pairing.layout`. ``names`` has the number of the
     request's name in ``requests``.
     """
 
@@ -53,17 +54,17 @@ class ApiTable:
 
     @property
     def versions(self) -> int:
-        """The number of columns."""
+        """The number of columns in the table."""
         return int(self.words.shape[1])
 
     def is_handshake(self, payload: bytes) -> bool:
-        """Return whether bare tokens may follow a request that begins with these bytes."""
+        """Return whether raw tokens may follow a request that begins with these bytes."""
         api_key = int.from_bytes(payload[:2], "big", signed=True)
         version = int.from_bytes(payload[2:4], "big", signed=True)
         return self.shakes_hands(api_key, version)
 
     def shakes_hands(self, api_key: int, version: int) -> bool:
-        """Return whether bare tokens may follow a request of this api key and version."""
+        """Return whether raw tokens may follow a request with this api key and version."""
         if not (0 <= api_key < len(self.words) and 0 <= version < self.versions):
             return False
         return int(self.words[api_key, version]) >> L.CLASS_SHIFT & L.THREE_BITS == L.HANDSHAKE
@@ -77,7 +78,7 @@ class ApiTable:
 @per_catalog
 @cache
 def api_table() -> ApiTable:
-    """Return the table of the catalog."""
+    """Return the table for the catalog."""
     keys = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
     ranges = [entry.versions for key in keys for entry in request_entries(key)]
     newest = max(
@@ -128,7 +129,8 @@ def _class(name: str, version: int) -> int:
 def _header(schema: Schema) -> tuple[int, bool, int] | None:
     """Return the client id's format, whether tags follow, and the client instance id's tag.
 
-    The tag is -1 without such an id, or if other tags are known. None for another header.
+    The tag is -1 if there is no such id, or if other tags are known. The result is None for any
+    other header.
     """
     inline = [field for field in schema.fields if field.presence is Presence.INLINE]
     ends, end = [], 0
@@ -142,7 +144,7 @@ def _header(schema: Schema) -> tuple[int, bool, int] | None:
 
 
 def _instance_tag(schema: Schema) -> int:
-    """Return the tag of the client instance id if no other tag is known; -1 for none."""
+    """Return the tag of the client instance id if it is the only known tag, and otherwise -1."""
     attribute = client_instance_field("RequestHeader")
     tags = [tag for tag, field in schema.tagged.items() if field.attribute == attribute]
     return tags[0] if tags and len(schema.tagged) == 1 and tags[0] < L.SEVEN_BITS else -1

@@ -1,4 +1,4 @@
-"""The frames of a chunk while they are read: a kernel takes the plain ones, objects the others."""
+"""Reads the headers of a chunk's frames: a kernel reads the plain ones, objects the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a prefix for about fifty names
 from flexwire.capture.pairing.apis import SECRETS, ApiTable, api_table
 from flexwire.capture.pairing.state import FAILED, TOKEN, withhold_tagged_fields
 from flexwire.capture.reassembly.connections import hear
@@ -50,15 +50,16 @@ _BYTES = (
 class HeaderColumns:
     """The headers of a chunk's frames, one row for each frame.
 
-    ``kind`` is `UNREAD`, `REQUEST` (also for a damaged one whose header can be read), `UNPAIRED` or
-    `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. It decides which columns have a
-    meaning. A response has the api key, version, client id and ``request_time`` of its request.
-    ``client`` numbers ``clients``. ``instance_at`` is the offset of the client instance id in the
-    payload of a plain request whose header has one, otherwise 0. ``is_expected`` says whether a
-    request expects a response. ``odd`` has the results of `FrameReader` for the rows that were not
-    plain. ``flags`` are those of a plain row's connection after that row.
+    ``kind`` is `UNREAD`, `REQUEST` (also for a damaged request whose header can be read),
+    `UNPAIRED` or `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. The kind decides
+    which columns have a meaning. A response has the api key, version, client id and
+    ``request_time`` of its request. ``client`` has indexes into ``clients``. ``instance_at`` is the
+    offset of the client instance id in the payload of a plain request with such an id, and
+    otherwise 0. ``is_expected`` says whether a request expects a response. ``odd`` has the results
+    of `FrameReader` for the rows that were not plain. ``flags`` are those of a plain row's
+    connection after that row.
 
-    A row that ``is_given`` was read before. The columns already have its kind, correlation id and
+    A row that ``is_given`` was already read. The columns already have its kind, correlation id and
     flags, and for a request also api key, version, client id and whether it is expected.
     """
 
@@ -80,14 +81,14 @@ class HeaderColumns:
 
     @classmethod
     def fresh(cls, rows: int, clients: list[str]) -> HeaderColumns:
-        """Return room for a number of rows, none of which was read."""
+        """Return columns for a number of rows, none of which was read."""
         columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
         columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
         return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
 
     @classmethod
     def joined(cls, parts: Sequence[HeaderColumns], clients: list[str]) -> HeaderColumns:
-        """Return all rows of the parts, which number clients alike; none of the rows is odd."""
+        """Return all rows of the parts, which number clients alike and have no odd rows."""
         fresh = cls.fresh(0, clients)
         names = [name for name, _ in (*_INT32, *_BYTES)]
         columns: dict[str, Any] = {
@@ -103,7 +104,7 @@ class HeaderColumns:
         return replace(self, **some, odd=pick_rows(self.odd, rows))
 
     def tell(self, row: int, values: dict[str, Any], client: int) -> None:
-        """Take in the result of `FrameReader` for a request, or for a frame that was not read."""
+        """Set the result of `FrameReader` for a request, or for a frame that was not read."""
         self.odd[row] = values
         self.is_guarded[row] = values["is_guarded"]
         self.is_expected[row] = "message" in values and values.get("pair") is not None
@@ -116,7 +117,7 @@ class HeaderColumns:
     def answer(
         self, row: int, values: dict[str, Any], said: RequestSummary | None, client: int
     ) -> None:
-        """Take in the result of `FrameReader` for a response with a header, and its request."""
+        """Set the result of `FrameReader` for a response with a header, and for its request."""
         if "outcome" in values:
             self.odd[row] = values
         self.is_guarded[row] = values["is_guarded"]
@@ -131,7 +132,7 @@ _HEADER = ("correlation_id", "header_version", "body_offset")
 
 
 class PairingRun:
-    """The words of a run over one chunk, and the memory that they point to."""
+    """The words of a kernel's run over one chunk, and the memory to which they point."""
 
     def __init__(
         self,
@@ -183,17 +184,17 @@ class PairingRun:
         self.use(clients)
 
     def use(self, clients: ClientIds) -> None:
-        """Continue with more client ids."""
+        """Continue with additional client ids."""
         self.waiting.words.clients = address(clients.table)
         self.waiting.words.client_mask = len(clients.table) - 1
         self.waiting.words.client_extents = address(clients.extents)
 
     def read_again(self, row: int) -> None:
-        """Make the kernel read a row by its first bytes, although the frame is damaged."""
+        """Make the kernel read the first bytes of a row, although the frame is damaged."""
         self._held["errors"][row] = 0
 
     def prepare(self, row: int, *, expects: bool) -> None:
-        """Let the kernel process a request that is in the columns."""
+        """Let the kernel process a request whose facts are already in the columns."""
         self.read_again(row)
         self.waiting.words.prepared = row
         self.waiting.words.expects = int(expects)
@@ -203,12 +204,12 @@ class PairingRun:
         return int(self._held["numbers"][self.frames.connection[row]])
 
     def skip(self) -> None:
-        """Continue after a row from which nothing is pending."""
+        """Continue after a row that leaves nothing pending."""
         self.waiting.words.at = self.waiting.words.at + 1
 
 
 class RequestSummary(NamedTuple):
-    """The facts in a request that its response needs: how to read it, its client, its time."""
+    """The facts in a request that are needed for its response: layout, client, and time."""
 
     api_key: int
     api_version: int
@@ -223,10 +224,10 @@ class RequestSummary(NamedTuple):
 
 
 class WaitingFrames(NamedTuple):
-    """The frames on a connection that wait for their counterpart.
+    """The frames on a connection that wait for their request or response.
 
-    ``asked`` are a request's correlation id, its index and its facts, which are None for a token.
-    ``early`` are a response's correlation id, its index and its time.
+    ``asked`` has the correlation id, the index and the facts of each request. The facts are None
+    for a token. ``early`` has the correlation id, the index and the time of each response.
     """
 
     asked: list[tuple[int, int, RequestSummary | None]]
@@ -256,7 +257,7 @@ class ConnectionReader:
 
     def __init__(self, reader: FrameReader) -> None:
         self._reader = reader
-        # By the pair that the conversation returned.
+        # The state is found by the pair that the conversation returned.
         self._asked: dict[int, tuple[int, RequestSummary]] = {}
         self._early: dict[int, int] = {}
 
@@ -266,7 +267,7 @@ class ConnectionReader:
         return self._reader.conversation
 
     def waiting(self) -> WaitingFrames:
-        """Return the waiting frames, the oldest first."""
+        """Return the waiting frames, oldest first."""
         waiting = self.conversation.waiting()
         nothing: tuple[int, RequestSummary | None] = (0, None)
         asked = [(number or 0, *self._asked.get(pair, nothing)) for number, pair in waiting.asked]
@@ -278,7 +279,7 @@ class ConnectionReader:
         return WaitingFrames(asked, early)
 
     def resume(self, waiting: WaitingFrames) -> ConnectionReader:
-        """Continue from another reader's state; the oldest come first."""
+        """Continue from the state of another reader, with the oldest frames first."""
         conversation = self._reader.conversation
         for correlation_id, index, said in waiting.asked:
             if said is None:
@@ -316,18 +317,18 @@ class ConnectionReader:
         return values, None, None
 
     def forgotten(self) -> Iterator[int]:
-        """Yield, once, each request that certainly no longer waits."""
+        """Yield, only once, each request that certainly does not wait any more."""
         while len(self._asked) > DEFAULT_IN_FLIGHT:
             index, _ = self._asked.pop(next(iter(self._asked)))
             yield index
 
     def unanswered(self) -> list[int]:
-        """Return the requests that wait, or have stopped waiting."""
+        """Return the requests that wait, or that have stopped waiting."""
         return [index for index, _ in self._asked.values()]
 
 
 def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
-    """Return the facts in a request that its response needs."""
+    """Return the facts in a request that are needed for its response."""
     return RequestSummary(
         values["api_key"], values["api_version"], values["client_id"], frame.timestamp_us
     )
@@ -336,9 +337,9 @@ def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSu
 class FrameReader:
     """A reader of the frames of one connection as columns, without their bodies.
 
-    Frames come in the order in which the assembler returned them. The bytes of a token are
-    withheld. The bytes of a frame that does not decode as a request or response are shown only if
-    its message is known and authentication is ruled out on the connection.
+    Frames are read in the order in which the assembler returned them. The bytes of a token are
+    never shown. The bytes of a frame that does not decode as a request or response are shown only
+    if its message is known and authentication is ruled out on the connection.
     """
 
     def __init__(
@@ -351,7 +352,7 @@ class FrameReader:
         self.conversation = conversation or Conversation()
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
-        """Return the columns of `FRAMES` that the frame's header and its place determine."""
+        """Return the columns of `FRAMES` that follow from the frame's header and its place."""
         turn = hear(frame, self.conversation)
         values: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
         if turn.kind == "token":
@@ -362,7 +363,7 @@ class FrameReader:
             values |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
         if frame.direction == "request" and turn.request is not None:
             values |= self._described(turn.request)
-        # A response whose message is unknown may carry credentials.
+        # A response to an unknown message may have credentials in it.
         is_unread = "outcome" in values and (values["is_guarded"] or "message" not in values)
         if is_unread and not self._show_credentials:
             tagged = withhold_tagged_fields(values.get("header_unknown_tagged_fields", []))
@@ -378,7 +379,7 @@ class FrameReader:
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
         is_other = not is_believable(request) and client_id != self.conversation.client_id
         if is_other and not self._show_credentials:
-            # Other bytes may read as a header too, and these name another client.
+            # Other bytes may look like a header too, with a client id that is wrong.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)
         if is_secret and not self._show_credentials:

@@ -1,8 +1,9 @@
-"""Pairs of requests and responses over the frames of a capture, and their headers.
+"""Pairs requests and responses among the frames of a capture, and reads their headers.
 
-The state of all connections goes from chunk to chunk, in arrays. A kernel reads the plain frames,
-and asks Python when it is not sure. A connection that may carry bare tokens is read frame by frame
-from then on, and without kernels every connection is. All results equal those of `FrameReader`.
+The state of all connections is kept from chunk to chunk, in arrays. A kernel reads the plain
+frames, and asks Python when it is not sure. A connection that may carry raw tokens is read frame by
+frame from then on. Without kernels, all connections are read in this way. All results are equal to
+those of `FrameReader`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a prefix for about fifty names
 from flexwire.capture.pairing.headers import (
     ConnectionReader,
     FrameReader,
@@ -49,16 +50,16 @@ __all__ = [
 
 _FLAGS, _CLIENT = L.FLAGS, L.CLIENT
 _KEY, _WHAT, _E_CLIENT, _INDEX = L.KEY, L.WHAT, L.ENTRY_CLIENT, L.INDEX
-# Above this number of client ids, the unused ones are dropped.
+# If there are more client ids than this, unused ones are dropped.
 _MANY_CLIENTS = 4096
 
 
 class Pairing:
-    """The unanswered requests of all connections, over chunk after chunk.
+    """The unanswered requests of all connections, kept from chunk to chunk.
 
-    It can be pickled between chunks, and continued elsewhere, with kernels or without. The pickle
-    does not contain the facts known by then about requests without a response, and about responses
-    before their request.
+    It can be pickled between chunks and continued elsewhere, with or without kernels. The pickle
+    does not contain known facts about requests without a response, or about responses before their
+    request.
     """
 
     def __init__(self, *, show_credentials: bool = False) -> None:
@@ -72,7 +73,7 @@ class Pairing:
         self._clients = ClientIds()
         self._most_clients = _MANY_CLIENTS
         self._objects: dict[int, ConnectionReader] = {}
-        # Also for connections that have ended.
+        # This includes connections that have ended.
         self._forgotten: dict[str, list[int]] = {}
         self._early: dict[str, dict[int, RequestSummary]] = {}
 
@@ -88,7 +89,7 @@ class Pairing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._clients = ClientIds(state["_clients"])
-        # A waiting frame returns to its place with its entry.
+        # A waiting frame keeps its place in the order, because its entry is put back there.
         states = self._states
         self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
@@ -96,10 +97,10 @@ class Pairing:
     def read_headers(
         self, frames: FrameColumns, given: HeaderColumns | None = None
     ) -> HeaderColumns:
-        """Take in the next frames of all connections, and return their headers.
+        """Read the next frames of all connections, and return their headers.
 
-        ``given`` are the facts of the rows that are already known. This needs the kernel, and no
-        connection that is read frame by frame. The other rows are read.
+        ``given`` has the facts of the rows that are already known. This needs the kernel, and no
+        connection may be read frame by frame. Only the other rows are read.
         """
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
@@ -130,7 +131,7 @@ class Pairing:
         return list(self._numbers)
 
     def flags(self, connection: str) -> int:
-        """Return the known flags of a connection: some of `OPEN`, `GUARDED` and `BY_OBJECTS`."""
+        """Return the flags of a connection: some of `OPEN`, `GUARDED` and `BY_OBJECTS`."""
         number = self._numbers.get(connection)
         return 0 if number is None else int(self._states[number, _FLAGS])
 
@@ -144,7 +145,7 @@ class Pairing:
         return self._clients.text(int(self._states[number, _CLIENT]))
 
     def only(self, is_wanted: Callable[[str], bool]) -> Pairing:
-        """Return the pairing for a part of the capture that contains only some connections."""
+        """Return the pairing for a part of the capture with only some of the connections."""
         some = Pairing(show_credentials=self.show_credentials)
         pairs = [(name, number) for name, number in self._numbers.items() if is_wanted(name)]
         some._names = [name for name, _ in pairs]
@@ -166,7 +167,7 @@ class Pairing:
         return some
 
     def awaiting(self, api_key: int) -> set[str]:
-        """Return the connections on which a request of an API is pending that a kernel read."""
+        """Return the connections with a pending request of an API that a kernel has read."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asks = entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED
         asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
@@ -175,7 +176,7 @@ class Pairing:
         }
 
     def waiting(self) -> dict[str, NumpyArray]:
-        """Return the waiting correlation ids on each connection that a kernel reads."""
+        """Return the correlation ids that wait on each connection that a kernel reads."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         entries = entries[np.argsort(entries[:, _KEY], kind="stable")]
         ids = entries[:, _KEY] & L.CORRELATION_MASK
@@ -184,7 +185,7 @@ class Pairing:
         return dict(zip(names, np.split(ids, starts[1:]), strict=False))
 
     def end(self, connection: str) -> None:
-        """Forget a connection that has ended. Its pending requests stay unanswered."""
+        """Forget a connection that has ended. Its pending requests remain unanswered."""
         number = self._numbers.pop(connection, None)
         if number is None:
             return
@@ -198,11 +199,11 @@ class Pairing:
         self._free.append(number)
 
     def forgotten(self) -> dict[str, list[int]]:
-        """Return, by connection, the index of each request that certainly gets no response."""
+        """Return the indexes of requests that certainly get no response, by connection."""
         return {name: sorted(indexes) for name, indexes in self._forgotten.items()}
 
     def unanswered(self) -> dict[str, list[int]]:
-        """Return these requests and those that wait for a response, in ascending order."""
+        """Return those requests and the requests that wait for a response, in ascending order."""
         unanswered = self.forgotten()
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
@@ -216,7 +217,7 @@ class Pairing:
     def know(
         self, forgotten: dict[str, list[int]], early: dict[str, dict[int, RequestSummary]]
     ) -> None:
-        """Take in what `forgotten` and `early` of a pairing of other connections returned."""
+        """Add the results of `forgotten` and `early` of a pairing of other connections."""
         self._forgotten.update(forgotten)
         self._early.update(early)
 
@@ -230,7 +231,7 @@ class Pairing:
         return early
 
     def _numbered(self, frames: FrameColumns) -> NumpyArray:
-        """Return the number of each connection of the frames; -1 for one without frames."""
+        """Return the number of each connection of the frames, or -1 for one without frames."""
         numbers = np.full(len(frames.connections), -1, np.int64)
         used = np.flatnonzero(np.bincount(frames.connection, minlength=len(numbers)))
         for place in used.tolist():
@@ -262,7 +263,7 @@ class Pairing:
         return self._waiting
 
     def _read(self, read: Any, run: PairingRun) -> dict[int, int]:
-        """Read the plain frames; return from which row on connections are read as objects."""
+        """Read the plain frames; return the rows from which on connections are read as objects."""
         waiting, begins = run.waiting, dict.fromkeys(self._objects, 0)
         while (why := read(waiting.address)) != L.AT_END:
             row = waiting.words.at
@@ -290,7 +291,7 @@ class Pairing:
     def _help(
         self, why: int, run: PairingRun, row: int, number: int, request: RequestFrame
     ) -> None:
-        """Decide what the kernel could not decide about a request with a plain header."""
+        """Decide about a request with a plain header where the kernel could not decide."""
         payload = run.frames.payload(row)
         if why == L.NEW_CLIENT:
             self._clients.number(request.client_id)
@@ -310,7 +311,7 @@ class Pairing:
         return run.table.is_handshake(payload) or is_ticket(payload)
 
     def _read_odd(self, run: PairingRun, row: int, number: int) -> None:
-        """Read one frame as an object, from the state of its connection."""
+        """Read one frame as an object, starting from the state of its connection."""
         state, frame = self._states[number], run.frames.frame(row)
         reader = self._reader(number)
         values = reader.read(frame)
@@ -322,7 +323,7 @@ class Pairing:
         if "correlation_id" not in values:
             run.skip()
         elif frame.direction == "response":
-            # The kernel knows which request it answers.
+            # The kernel knows which request the response answers.
             run.read_again(row)
         else:
             run.prepare(row, expects=values["pair"] is not None)
@@ -341,7 +342,7 @@ class Pairing:
         )
 
     def _to_objects(self, number: int) -> None:
-        """Switch a connection to reading frame by frame."""
+        """Change a connection to being read frame by frame."""
         if number in self._objects:
             return
         waiting = WaitingFrames.of_entries(self._drop(number), self._clients)
@@ -349,7 +350,7 @@ class Pairing:
         self._states[number, _FLAGS] |= L.BY_OBJECTS
 
     def _drop(self, number: int) -> NumpyArray:
-        """Take out the waiting frames of a connection."""
+        """Remove and return the waiting frames of a connection."""
         if self._waiting is not None:
             return self._waiting.take(number)
         is_its = self._kept[:, _KEY] >> L.CONNECTION_SHIFT == number
@@ -393,7 +394,7 @@ class Pairing:
         yield from zip(rows.tolist(), numbers[frames.connection[rows]].tolist(), strict=True)
 
     def _forget_clients(self) -> None:
-        """Keep the client ids that are still in use."""
+        """Keep only the client ids that are still in use."""
         entries = self._kept if self._waiting is None else self._waiting.take(L.ALL)
         clients, kept = self._clients, ClientIds()
         renumbered = np.array(

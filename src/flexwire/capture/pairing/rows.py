@@ -1,7 +1,8 @@
-"""Paired frames: facts from a frame's header, its counterpart and its connection, as columns.
+"""Paired frames: facts about a frame from its header, its counterpart and its connection.
 
-Callers pass the facts that only the whole capture shows: which connections are Kafka, and which
-requests were answered late or never. The code works on columns, and on single rows for rare cases.
+Callers provide the facts that only the whole capture shows: which connections are Kafka, and which
+requests were answered late or never. The code works with columns, and in rare cases with single
+rows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a prefix for about ten names
 from flexwire.capture.pairing.apis import api_table
 from flexwire.capture.pairing.state import (
     FAILED,
@@ -56,7 +57,7 @@ OF_FRAME = (
     ("body_offset", pa.int32()),
     ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
 )
-"""The kind of a frame and its header; a response has some of it from its request."""
+"""The kind of a frame and its header; a response has some facts of its request."""
 
 PAIRED = pa.schema(
     [
@@ -68,11 +69,11 @@ PAIRED = pa.schema(
         ("body", pa.string()),
     ]
 )
-"""A frame, with the facts from its counterpart; ``body`` is the message to decode, if any.
+"""A frame, with facts from its counterpart; ``body`` is the message to decode, if there is one.
 
 ``outcome`` is null if the body can be decoded. A request has ``answered``, which is null if it
-expects no response, or if it is damaged and has none. A response has the api key, version, client
-id and message of its request, and ``latency_us`` from the request's last byte to its own.
+expects no response, or if it is damaged and got no response. A response has the api key, version,
+client id and message of its request, and ``latency_us`` from the request's last byte to its own.
 """
 
 _DIRECTIONS = ("request", "response")
@@ -82,14 +83,14 @@ _NULL = -1
 
 
 class Judgement(NamedTuple):
-    """The final verdict on a connection."""
+    """The final judgement on a connection."""
 
     is_kafka: bool
     reads_as_kafka: bool
     seen_from_start: bool
 
 
-# If nothing is known about a connection, its frames keep their own values.
+# If nothing is known about a connection, its frames keep the values that they have.
 _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 
 
@@ -97,8 +98,8 @@ _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 class Hindsight:
     """Facts that only the whole capture shows, by connection.
 
-    ``unanswered`` has the indexes of requests without a response, in ascending order. ``early`` has
-    the facts in requests that came after their response, by the response's index.
+    ``unanswered`` has the indexes of the requests without a response, in ascending order. ``early``
+    has the facts in requests that came after their response, by the index of the response.
     """
 
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
@@ -113,15 +114,15 @@ def build_paired(
     *,
     show_credentials: bool = False,
 ) -> pa.RecordBatch:
-    """Return the frames of a chunk in the columns of `PAIRED`, in their order.
+    """Return the frames of a chunk with the columns of `PAIRED`, in order.
 
-    Raises `CaptureError` if the payloads together have more than 2 GiB.
+    Raises `CaptureError` if all payloads together have more than 2 GiB.
     """
     return _PairedRows(frames, headers, hindsight, show_credentials=show_credentials).batch()
 
 
 class _TextColumn:
-    """A column with few different texts: their numbers, with `_NULL` for null."""
+    """A column with few distinct texts, stored as numbers; `_NULL` is null."""
 
     def __init__(self, rows: int, texts: Iterable[str] = ()) -> None:
         self.numbers = np.full(rows, _NULL, np.int32)
@@ -139,7 +140,7 @@ class _TextColumn:
 
 
 class _PairedRows:
-    """The columns of one chunk while they are made."""
+    """Builds the columns of one chunk."""
 
     def __init__(
         self,
@@ -153,7 +154,7 @@ class _PairedRows:
         self._shows = show_credentials
         rows = len(frames)
         used = np.bincount(frames.connection, minlength=len(frames.connections))
-        # By the places of connections in the frames.
+        # These are indexed by the places of connections in the frames.
         self._names = {int(number): frames.connections[number] for number in np.flatnonzero(used)}
         self._is_other = self._judged(lambda connection: not connection.is_kafka)
         self._is_unread = (
@@ -163,7 +164,7 @@ class _PairedRows:
             lambda connection: connection.seen_from_start and connection.reads_as_kafka
         )
         is_nobody = self._is_other | self._is_unread
-        # On a connection without evidence of Kafka, requests have no client, and responses no
+        # On a connection without evidence of Kafka, requests have no client and responses have no
         # request.
         is_asked = self._judged(lambda connection: connection.reads_as_kafka)
         self._is_request = (headers.kind == L.REQUEST) & ~is_nobody
@@ -236,7 +237,7 @@ class _PairedRows:
         return pa.array(origins.files, pa.string()).take(pa.array(origins.of_row))
 
     def _connection(self) -> pa.Array:
-        # A chunk has only a few of the capture's many connections.
+        # A capture may have many connections, but a chunk has only few of them.
         numbers = np.zeros(len(self._frames.connections), np.int32)
         numbers[list(self._names)] = np.arange(len(self._names))
         names = pa.array(list(self._names.values()), pa.string())
@@ -276,7 +277,7 @@ class _PairedRows:
         )
 
     def _take_odd(self) -> None:
-        """Fill in the results for frames that were not plain, except for their header's facts."""
+        """Fill in the results for frames that were not plain, except the facts in their header."""
         for row, values in self._headers.odd.items():
             if "outcome" in values:
                 self._outcome.numbers[row] = _OUTCOMES.index(values["outcome"])
@@ -289,7 +290,7 @@ class _PairedRows:
                 self._tagged[row] = tagged
 
     def _judge(self) -> None:
-        """Set the outcome of frames on connections other than Kafka, and of unpaired responses."""
+        """Set the outcome of unpaired responses, and of frames on connections other than Kafka."""
         outcome, error = self._outcome.numbers, self._error.numbers
         headers, is_unread = self._headers, self._is_unread
         outcome[is_unread] = _FAILED
@@ -303,7 +304,7 @@ class _PairedRows:
         self._withheld[self._is_other] = 0
 
     def _withhold(self) -> None:
-        """Withhold the bytes of frames without a body, if they may be credentials."""
+        """Remove the bytes of frames without a body if they may be credentials."""
         if self._shows:
             return
         outcome = self._outcome.numbers
@@ -326,18 +327,18 @@ class _PairedRows:
             sought = [_joined(place, np.array(indexes)) for place, indexes in unanswered.items()]
             joined = _joined(frames.connection[rows].astype(np.int64), frames.index[rows])
             answered[rows] = ~np.isin(joined, np.concatenate(sought))
-        # A damaged request without a response may still have got one.
+        # A damaged request without a known response may still have been answered.
         is_damaged = np.zeros(len(frames), np.bool_)
         is_damaged[list(frames.error)] = True
         return pa.array(answered, mask=~is_asked | (is_damaged & ~answered))
 
     def _unanswered(self, places: list[int], rows: NumpyArray) -> dict[int, list[int]]:
-        """Return, by connection, the requests without a response from its first to its last row."""
+        """Return the requests without a response between the first and last rows, by connection."""
         frames, unanswered = self._frames, {}
         first = np.full(len(frames.connections), -1, np.int64)
         last = first.copy()
-        # If several values are assigned to one place, the last stays; a connection's indexes
-        # ascend.
+        # If several values are assigned to the same place, the last one stays. A connection's
+        # indexes ascend.
         last[frames.connection[rows]] = frames.index[rows]
         first[frames.connection[rows[::-1]]] = frames.index[rows[::-1]]
         for place in places:
@@ -365,7 +366,7 @@ def _response_name(request: str) -> str:
 
 
 def _joined(connections: NumpyArray | int, indexes: NumpyArray) -> NumpyArray:
-    # An index counts frames, and there are never that many.
+    # An index counts frames, and there are never so many frames.
     joined: NumpyArray = connections << 40 | indexes
     return joined
 
@@ -375,7 +376,7 @@ def _nullable(values: NumpyArray, valid: NumpyArray) -> pa.Array:
 
 
 def _payloads(frames: FrameColumns, wanted: NumpyArray) -> pa.Array:
-    """Return the payloads of the rows wanted, and null for the others."""
+    """Return the payloads of the wanted rows, and null for other rows."""
     sizes = np.where(wanted, frames.stop - frames.start, 0)
     ends = np.cumsum(sizes)
     size = int(ends[-1]) if len(ends) else 0

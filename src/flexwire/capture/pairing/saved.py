@@ -1,6 +1,7 @@
-"""The waiting frames of each connection as plain records, for a later analysis that continues.
+"""The waiting frames of each connection as simple records, for a later analysis.
 
-Data from a file is checked when it is read, because a kernel indexes memory by these numbers.
+Data from a file is checked when it is read, because a kernel uses these numbers as indexes into
+memory.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some twenty
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a prefix for about twenty names
 from flexwire.capture.pairing.headers import (
     ConnectionReader,
     FrameReader,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class AskedRecord(SavedRecord):
-    """A request that waits, or a token of the client's, which has no header."""
+    """A request that waits, or a client's token, which has no header."""
 
     index: Count
     time_us: Number
@@ -53,7 +54,7 @@ _MOST: Final = msgspec.Meta(max_length=DEFAULT_IN_FLIGHT + 1)
 
 
 class PendingRecord(SavedRecord):
-    """The facts about a connection, and its waiting frames. The oldest come first."""
+    """The facts about a connection, and its waiting frames, oldest first."""
 
     name: str
     is_open: bool
@@ -110,7 +111,7 @@ def _asked(correlation_id: int, index: int, said: RequestSummary | None) -> Aske
 
 
 def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> Pairing:
-    """Return a pairing that continues from the records. Raises `ValueError`."""
+    """Return a pairing that continues from the records. Raises `ValueError` for invalid ones."""
     pairing = Pairing(show_credentials=show_credentials)
     state = vars(pairing)
     clients, entries, states = state["_clients"], [], []
@@ -139,7 +140,10 @@ def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> P
 
 
 def join_pairings(parts: Sequence[Pairing]) -> Pairing:
-    """Return the pairing of all connections of the parts. Each connection is in one of them."""
+    """Return the pairing for the connections of all parts.
+
+    Each connection is in exactly one part.
+    """
     if len(parts) == 1:
         return parts[0]
     records = [record for part in parts for record in records_of(part, part.connections())]

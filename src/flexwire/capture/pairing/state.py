@@ -1,4 +1,4 @@
-"""State that lasts from chunk to chunk, and the outcomes of frames without decoding."""
+"""State that lasts from chunk to chunk, and the outcomes of frames that are not decoded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some thirty
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a prefix for about thirty names
 from flexwire.columnar.program import address
 from flexwire.kernels import load_kernel
 from flexwire.protocol import WITHHELD
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 _FEW = 64
-# With the kernel's types.
+# These have the kernel's types.
 _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1, 29
 
 
 class ClientIds:
-    """Client ids by number, and the hash table in which a kernel finds them by their bytes."""
+    """Numbers for client ids, and the hash table in which a kernel finds them by their bytes."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts: list[str] = []
@@ -37,7 +37,7 @@ class ClientIds:
             self.number(text)
 
     def number(self, text: str | None) -> int:
-        """Return the number of a client id, a new one for a new id; `NO_CLIENT` for null."""
+        """Return the number of a client id, which is new for a new id; `NO_CLIENT` for null."""
         if text is None:
             return L.NO_CLIENT
         number = self._numbers.setdefault(text, len(self._numbers))
@@ -48,14 +48,14 @@ class ClientIds:
                 self.table = np.zeros(2 * len(self.table), np.int64)
                 for place, encoded in enumerate(self._bytes):
                     self._enter(place, encoded)
-            # One more byte, because an empty array has no address.
+            # There is one more byte, because an empty array has no address.
             self._bytes.append(np.frombuffer(text.encode() + b"\0", np.uint8))
             self.extents[number] = address(self._bytes[number]), len(self._bytes[number]) - 1
             self._enter(number, self._bytes[number])
         return number
 
     def text(self, number: int) -> str | None:
-        """Return the client id of a number."""
+        """Return the client id with a number."""
         return None if number == L.NO_CLIENT else self.texts[number]
 
     def _enter(self, number: int, data: NumpyArray) -> None:
@@ -70,7 +70,7 @@ class ClientIds:
 
 
 class PendingTable:
-    """The waiting entries, in memory that kernels change; without kernels they are only kept."""
+    """The waiting entries, in memory that kernels change. Without kernels they are only stored."""
 
     def __init__(self, states: NumpyArray, entries: NumpyArray) -> None:
         self.states = states
@@ -86,7 +86,7 @@ class PendingTable:
         self.words.states = address(states)
 
     def take(self, connection: int) -> NumpyArray:
-        """Remove and return the entries of one connection, requests first, or of all of them."""
+        """Remove and return the entries of one connection (requests first), or of all of them."""
         used = self.words.used
         taken = np.empty((max(used, 1), L.ENTRY), np.int64)
         self.words.entries = address(taken)
@@ -102,13 +102,13 @@ class PendingTable:
         self._put(entries)
 
     def entries(self) -> NumpyArray:
-        """Return all waiting entries. They keep waiting."""
+        """Return all waiting entries. They stay in the table."""
         entries = self.take(L.ALL)
         self._put(entries)
         return entries
 
     def _make(self, capacity: int) -> None:
-        # A power of two, at least as many chains as entries.
+        # This is a power of two, so that there are at least as many chains as entries.
         buckets = 1 << (capacity - 1).bit_length()
         self._pool = np.empty((capacity, L.POOLED), np.int64)
         self._heads = np.full(buckets, L.NOWHERE, np.int64)
@@ -130,7 +130,7 @@ class PendingTable:
 
 
 def make_states(count: int) -> NumpyArray:
-    """Return the states of connections without any frame so far."""
+    """Return the initial states of connections, before any frame."""
     states = np.full((count, L.STATE), L.NOWHERE, np.int64)
     states[:, L.FLAGS] = 0
     states[:, L.WAITING : L.FIRST] = 0
@@ -138,10 +138,10 @@ def make_states(count: int) -> NumpyArray:
 
 
 FAILED: Final = "failed"
-TOKEN: Final = "token"  # noqa: S105 - the name of an outcome
+TOKEN: Final = "token"  # noqa: S105 - this is the name of an outcome
 UNPAIRED: Final = "unpaired"
 NOT_KAFKA: Final = "not Kafka"
-"""The outcome of frames of a connection that is not Kafka."""
+"""The outcome of frames on a connection that is not Kafka."""
 
 UNBELIEVED: Final = "nothing on this connection reads as Kafka"
 UNPAIRED_REASON: Final = "the capture holds no request with correlation id %d on this connection"
@@ -150,5 +150,5 @@ WITHHELD_BYTES = WITHHELD.encode()
 
 
 def withhold_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a value of `RAW_TAGGED_FIELDS` with "withheld" in place of the fields' bytes."""
+    """Return a value of `RAW_TAGGED_FIELDS` with "withheld" in place of the bytes of fields."""
     return [{**field, "data": WITHHELD_BYTES} for field in raw]

@@ -1,6 +1,6 @@
 """Joins the segments of a connection into the frames that were sent over it.
 
-This module decides to which connection a segment belongs.
+This module finds the connection that a segment belongs to.
 `flexwire.capture.reassembly.open_connection` does the rest.
 """
 
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
     )
 
 OPEN_CONNECTIONS = 4
-"""At most this many connections between two ports are open at once; one more ends the idlest."""
+"""At most this many connections between two ports are open at once. One more ends the idlest one.
+"""
 
 _TURNS = SYN | FIN | RST
 _NONE_GIVEN = BrokerEnds()
 
 
 def connection_key(segment: Segment) -> str:
-    """Return the same text for both directions, and for each connection on these ports.
+    """Return a text that is the same for both directions, and for each connection on these ports.
 
-    One `FrameAssembler` takes the segments of one key.
+    One `FrameAssembler` processes all segments with the same key.
     """
     return key_of_ends(segment.source, segment.destination)
 
@@ -52,10 +53,10 @@ def key_of_ends(end: str, other: str) -> str:
 
 
 class ConnectionShare(NamedTuple):
-    """One ``of`` so many parts of the connections. Each key of them is in exactly one part.
+    """One of ``of`` parts of the connections. Each key is in exactly one part.
 
-    A connection goes from file to file, and its bytes are taken in order. So tasks that cannot
-    divide files divide the connections, and each reads all packets.
+    A connection may continue from file to file, and its bytes are read in order. If tasks cannot
+    divide the files, they therefore divide the connections, and each task reads all packets.
     """
 
     number: int
@@ -63,7 +64,7 @@ class ConnectionShare(NamedTuple):
 
     @property
     def has_others(self) -> bool:
-        """Whether this part also has the packets of no connection, and counts all packets."""
+        """True if this part also has the packets without a connection, and counts all packets."""
         return self.number == 0
 
     @property
@@ -77,14 +78,14 @@ class ConnectionShare(NamedTuple):
 
 
 WHOLE: Final = ConnectionShare(0, 1)
-"""All connections."""
+"""The only part, with all connections."""
 
 
 class KeyActivity(NamedTuple):
-    """The number of connections that an assembler has begun, and whether the last ones are open.
+    """How many connections an assembler has begun, and whether the last ones are still open.
 
-    ``last_us`` is the time of the last segment of an open one. ``is_over``: all of them were
-    closed.
+    ``last_us`` is the time of the last segment of an open connection. ``is_over`` is true if all of
+    them were closed.
     """
 
     ordinal: int
@@ -93,28 +94,28 @@ class KeyActivity(NamedTuple):
 
 
 class FrameAssembler:
-    """Takes the segments between two ends in the order of capture, and returns the frames.
+    """Takes the segments between two ends in the order of the capture, and returns the frames.
 
-    Segments may be out of order, repeated with other boundaries, cut off by the capture's snaplen,
-    or missing. Bytes that are missing or in no frame become a `CapturedFrame` with an error. Call
+    Segments may be missing, out of order, repeated with other boundaries, or cut off by the
+    snaplen. Bytes that are missing or in no frame become a `CapturedFrame` with an error. Call
     `finish` at the end.
 
-    A SYN with a new sequence number begins a new connection on the same ports, and so do bytes that
-    no known connection can have sent (see `flexwire.capture.reassembly.course`). At most
-    `OPEN_CONNECTIONS` of them are open at once; frames of one may then come between those of
-    another.
+    A SYN with a new sequence number begins a new connection on the same ports. Bytes that no known
+    connection can have sent do this too (see `flexwire.capture.reassembly.course`). At most
+    `OPEN_CONNECTIONS` of them are open at once. Frames of one connection may then come between the
+    frames of another.
 
-    The beginnings of frames are known from the start of a stream, or from a segment that flexwire's
-    own captures mark as the beginning of a frame. In other captures that begin within a connection,
-    and after a gap that hides a length, the place of the next frame is a guess
-    (`flexwire.capture.reassembly.framing` says how it may be wrong).
+    It is known where frames begin at the start of a stream, and at a segment that flexwire's own
+    captures mark as the beginning of a frame. In other captures, after a start within a connection
+    or after a gap that hides a length, the place of the next frame is a guess
+    (`flexwire.capture.reassembly.framing` says when this guess may be wrong).
 
-    A gap in the requests delays the request that it cuts. Responses that are complete by then wait
-    for that request, so that a response follows its request in the output too.
+    A gap in a request delays this request. Responses that are already complete wait for the
+    request, so that a response follows its request in the output too.
 
-    If exactly one end is among the ``brokers``, the other is the client. The class ``framer`` cuts
-    a stream into frames. An ``endless`` capture is never finished, so responses wait no longer than
-    their connection is open.
+    If exactly one end is among the ``brokers``, the other end is the client. The class ``framer``
+    cuts a stream into frames. An ``endless`` capture is never finished, so responses wait only
+    while their connection is open.
     """
 
     def __init__(
@@ -130,13 +131,14 @@ class FrameAssembler:
         self._endless = endless
         self.brokers = brokers
         self._ended: list[CapturedConnection] = []
-        self.key = ""  # of the connections whose segments it takes
+        self.key = ""  # the key of the connections whose segments it takes
         self._ordinal = 0
-        self._client: str | None = None  # of the last connection whose SYN was captured
-        self._open: list[OpenConnection] = []  # the one with the latest segment is the last
+        self._client: str | None = None  # the client of the last connection whose SYN was captured
+        # the connection with the latest segment is the last one
+        self._open: list[OpenConnection] = []
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        """Take in a segment; return the frames that are now complete, errors among them."""
+        """Process a segment; return the frames that are now complete, and any errors."""
         key = connection_key(segment)
         if not self.key:
             self.key = key
@@ -156,12 +158,12 @@ class FrameAssembler:
             connection.course.note(segment)
             return connection.push(segment)
         if self._open and not (segment.payload or segment.missing or segment.flags & SYN):
-            # The segment belongs to no known connection, and holds nothing.
+            # The segment has no content and belongs to no known connection.
             return []
         return self._begin(segment)
 
     def _begin(self, segment: Segment) -> list[CapturedFrame]:
-        """Open the connection whose first captured segment this is."""
+        """Open the connection of which this is the first captured segment."""
         frames: list[CapturedFrame] = []
         if segment.flags & SYN:
             for candidate in [
@@ -179,17 +181,17 @@ class FrameAssembler:
         return frames + connection.push(segment)
 
     def finish(self) -> list[CapturedFrame]:
-        """End the connections and return incomplete frames. New connections may follow."""
+        """End the connections, and return their incomplete frames. New connections may follow."""
         frames: list[CapturedFrame] = []
         for connection in sorted(self._open, key=attrgetter("ordinal")):
             frames += self._close(connection)
         return frames
 
     def pause(self) -> list[CapturedConnection]:
-        """Return the facts about open connections since the last pause, in order; they stay open.
+        """Return the facts about open connections since the last pause; they stay open.
 
-        Connections without a captured segment since then are left out, and so are those whose
-        client is unknown.
+        Connections without a captured segment since then are left out. Connections whose client is
+        unknown are left out too.
         """
         paused = [
             connection.pause() for connection in sorted(self._open, key=attrgetter("ordinal"))
@@ -197,19 +199,19 @@ class FrameAssembler:
         return [connection for connection in paused if connection is not None]
 
     def open_names(self) -> list[str]:
-        """Return the names of the open connections that have one."""
+        """Return the names of the open connections whose names are known."""
         return [connection.name for connection in self._open if connection.name]
 
     def ended(self) -> list[CapturedConnection]:
         """Return the connections that have ended since the last call, in order.
 
-        All frames of each have been returned.
+        All frames of each of these connections have already been returned.
         """
         ended, self._ended = self._ended, []
         return ended
 
     def reads_as_kafka(self, connection: str) -> bool:
-        """Return whether the frames of an open connection so far show that it is Kafka."""
+        """Return whether the frames of an open connection have shown so far that it is Kafka."""
         return any(
             candidate.name == connection and candidate.reads_as_kafka for candidate in self._open
         )
@@ -221,7 +223,7 @@ class FrameAssembler:
         )
 
     def cut_requests(self, connection: str) -> list[CapturedFrame]:
-        """Return the requests of an open connection that wait behind a gap, as if it ended now."""
+        """Return the requests of an open connection that wait for a gap, as if it ended now."""
         connections = (candidate for candidate in self._open if candidate.name == connection)
         return [frame for candidate in connections for frame in candidate.cut_requests()]
 
@@ -235,14 +237,14 @@ class FrameAssembler:
         )
 
     def go_on_after(self, ordinal: int) -> None:
-        """Start, as a new assembler, after a number of connections that were forgotten."""
+        """Begin, as a new assembler, after a number of connections that were forgotten."""
         self._ordinal = ordinal
 
     def hand_off(self) -> Handoff | None:
-        """Return the connection's state if it is in order, and is Kafka or has no frames.
+        """Return the state of the connection if its bytes are in order, for the fast path.
 
-        None otherwise, and also if other connections are open. See
-        `flexwire.capture.reassembly.streams`.
+        Returns None for a connection that is not Kafka but has frames, and if other connections are
+        open. See `flexwire.capture.reassembly.streams`.
         """
         if not self._open:
             return None
@@ -250,12 +252,12 @@ class FrameAssembler:
         return last.hand_off([other.course for other in others])
 
     def resume(self, lent: Handoff, broker: str) -> None:
-        """Continue, as a new assembler, a connection from the state of its ends alone."""
+        """Continue a connection, as a new assembler, with only the state of its ends."""
         self._ordinal = 1
         self.open_again(key_of_ends(lent.client, broker), self._ordinal).resume(lent, broker)
 
     def open_again(self, key: str, ordinal: int) -> OpenConnection:
-        """Open a connection of a key, as a new assembler, about which nothing is known yet."""
+        """Open a connection of a key, as a new assembler, without any facts about it."""
         self.key = key
         low, _, high = key.partition("|")
         first = Segment(0, low, high, 0, 0, 0, b"")
@@ -266,15 +268,15 @@ class FrameAssembler:
         return connection
 
     def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
-        """Set the held bytes of an incomplete frame of the open connection."""
+        """Set the held bytes of an incomplete frame on the open connection."""
         self._open[0].hold(direction, held, first_us, last_us)
 
     def seek(self) -> None:
-        """Note that no beginning of a frame is known in the open connection."""
+        """Record that it is unknown where frames begin on the open connection."""
         self._open[0].seek()
 
     def take_back(self, taken: HandoffResult) -> None:
-        """Take in the result of the fast path for the connection since it was lent."""
+        """Take over the result of the fast path for the connection that was handed to it."""
         self._open[-1].take_back(taken)
 
     def _connection_of(self, segment: Segment) -> OpenConnection | None:

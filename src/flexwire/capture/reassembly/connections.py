@@ -1,23 +1,23 @@
 """Facts about a connection: its ends, its bytes, how it ended, and whether it is Kafka.
 
-If the caller has named brokers, they alone decide which connections are Kafka. Otherwise the
-content of the frames decides (see `flexwire.capture.reassembly.evidence`).
+If the caller has named brokers, they alone decide which connections are Kafka connections.
+Otherwise the content of the frames decides (see `flexwire.capture.reassembly.evidence`).
 
-Every stream that begins with a small number seems to have frames, and a header of zeros is that of
-a Produce request. So one header proves nothing. Each of the following is so rare in other bytes
-that one occurrence is proof:
+Every stream that begins with a small number seems to have frames, and a header of zeros is the
+header of a Produce request. A single header therefore proves nothing. Each of the following is so
+rare in other protocols that one occurrence is proof:
 
 - a request of a released version whose body decodes by its spec;
-- a response that decodes by its spec as the answer to a request of a released version;
-- an ApiVersions request of a version above all released ones, with a client id: a client of a newer
-  Kafka begins so (KIP-511);
-- in frames with missing parts: two request headers with one client id, or one whose correlation id
-  came back.
+- a response that decodes by its spec as the response to a request of a released version;
+- an ApiVersions request with a client id and a version above all released ones: a client of a newer
+  Kafka begins with it (KIP-511);
+- in frames with missing parts: two request headers with the same client id, or a request header
+  whose correlation id came back.
 
 An empty client id is two zero bytes, which other protocols send as well. A request with an empty
-client id counts if its body has many bytes that are not zero. If the body has few bytes, it counts
-only together with a second request or with its response. Lost or damaged bytes are no evidence
-either way.
+client id is evidence if many bytes in its body are not zero. If only few bytes are not zero, it is
+evidence only together with a second request, or with its response. Lost or damaged bytes are not
+evidence for or against Kafka.
 """
 
 from __future__ import annotations
@@ -55,45 +55,48 @@ if TYPE_CHECKING:
 
 
 MOST_AWAITED = 1000
-"""At most this many requests wait for a response as evidence; the oldest is forgotten."""
+"""At most this many requests wait for a response that could be evidence. The oldest one is then
+forgotten."""
 
 MOST_READ = 8 * 1024 * 1024
-"""Only the header of a longer frame is used, as if the capture lacked the rest."""
+"""For a longer frame, only the header is used, as if the rest were missing from the capture."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
-# The one request that clients send in versions that are not released yet (KIP-511).
+# The only request that clients send in versions that are not released yet (KIP-511).
 _NEGOTIATED = "ApiVersionsRequest"
 # No request or response begins with this many zeros.
 _LEADING = 64
-# Bytes other than zero in a body. A few numbers or a timestamp have fewer, and decode by chance.
+# The number of bytes in a body that are not zero. Some numbers or a timestamp have fewer such
+# bytes, and may decode by chance.
 _MUCH, _SOME = 8, 4
 
 
 class AwaitedRequest(NamedTuple):
-    """A request that is not evidence by itself."""
+    """A request that is not enough evidence by itself."""
 
     request: RequestFrame
     is_whole: bool
 
 
 class KafkaEvidence:
-    """Takes the frames of one connection until one of them shows that it is Kafka.
+    """Reads the frames of one connection until one of them shows that it is Kafka.
 
-    ``found`` then describes the evidence in a few words. ``hint`` says what would be enough if one
-    end were known to be a broker: one request header with a client id, or one body that decodes.
+    ``found`` then describes this evidence in a few words. ``hint`` describes what would be enough
+    if one end were known to be a broker: one request header with a client id, or one body that
+    decodes.
     """
 
     def __init__(self) -> None:
         self.found: str | None = None
         self.hint: str | None = None
         self._asked: dict[int, AwaitedRequest] = {}
-        # The latest request that decodes, and the latest one with missing parts.
+        # The latest request that decodes, and the latest request with missing parts.
         self._decoded: RequestFrame | None = None
         self._cut: RequestFrame | None = None
 
     def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
-        """Take in a frame. Unless it ``is_whole``, ``payload`` has only its captured bytes."""
-        # Zeros decode as many messages by chance.
+        """Process a frame; unless it ``is_whole``, ``payload`` has only the captured bytes."""
+        # By chance, zeros decode as many different messages.
         if self.found is not None or not any(payload[:_LEADING]):
             return
         is_whole = is_whole and len(payload) <= MOST_READ
@@ -114,8 +117,8 @@ class KafkaEvidence:
         elif (
             request.client_id
             and request.message_name == _NEGOTIATED
-            # A broker reads less of such a header, but a client's header continues as in the newest
-            # version.
+            # A broker reads less of this header, but the client's header continues like that of the
+            # newest version.
             and has_newest_header(payload)
         ):
             self.found = f"{_named(request)}, newer than any released"
@@ -170,7 +173,8 @@ class KafkaEvidence:
                     return
         except _UNREADABLE:
             return
-        # A whole response that does not decode is not Kafka's, whatever its header looks like.
+        # A complete response that does not decode is not a Kafka response, even if its header looks
+        # like one.
         if request.client_id and not asked.is_whole:
             self.found = f"a header of {name}, and a response with its correlation id"
 
@@ -191,12 +195,12 @@ HELD_BYTES = 1024 * 1024
 class Roles:
     """Finds out which end of a connection is the client, from its first segments.
 
-    The first of these rules that applies decides. The client is
+    The first of these rules that applies is used. The client is
 
     1. the end that is not among the ``brokers``, if exactly one end is;
     2. the sender of a SYN, or of a payload that flexwire's own captures mark as a request;
     3. the end that sent a request whose correlation id came back from the other end;
-    4. the only end that sent bytes that look like a request and not like a response;
+    4. the only end that sent bytes which look like a request and not like a response;
     5. the client of an earlier connection on these ports (``known``);
     6. the end with the higher port.
     """
@@ -211,7 +215,7 @@ class Roles:
         self._sure: set[str] = set()
 
     def client(self, segment: Segment) -> str | None:
-        """Hold the segment back; return which end is the client once that is known."""
+        """Hold the segment back; return the end that is the client, once that is known."""
         self.held.append(segment)
         self._held_bytes += len(segment.payload)
         given = self._brokers.client(segment)
@@ -228,13 +232,13 @@ class Roles:
         return None
 
     def guess(self) -> str:
-        """Return which end is the client, by the segments seen so far."""
+        """Return the end that is probably the client, judged by the segments so far."""
         if len(self._sure) == 1:
             return next(iter(self._sure))
         if self._known is not None:
             return self._known
         first = self.held[0]
-        # With equal ports, the end that sent first is as good a guess as the other.
+        # If the ports are equal, the end that sent first is as good a guess as the other end.
         return max(first.source, first.destination, key=_port)
 
     def _answers(self, segment: Segment) -> bool:
@@ -246,8 +250,8 @@ class Roles:
             return True
         if looks_like_request(segment.payload, self._limit):
             self._asked.setdefault(segment.source, set()).add(as_request)
-            # Read as a response's correlation id, the api key and version of Produce (api key 0)
-            # equal the version alone: the first responses of a connection have ids like that.
+            # If the start of a Produce request (api key 0) is read as a correlation id, the result
+            # is the version. The first responses of a connection have such small ids.
             if as_response > HIGHEST:
                 self._sure.add(segment.source)
         return False
@@ -262,9 +266,9 @@ HIGHEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class BrokerEnds:
-    """Ends of connections that were given as brokers: by port, whatever the host, or by both.
+    """The ends of connections that were given as brokers: a port on any host, or a host and port.
 
-    Without any end it is false, and makes no statement about any end.
+    Without any end it is false, and says nothing about ends.
 
     >>> given = BrokerEnds.parse([9092], ["[::0001]:19092"])
     >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
@@ -276,9 +280,9 @@ class BrokerEnds:
 
     @classmethod
     def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
-        """Return brokers by ports, and by texts such as "10.0.0.1:9092" or "[::1]:9092".
+        """Return brokers from ports, and from texts such as "10.0.0.1:9092" or "[::1]:9092".
 
-        Raises `CaptureError` for anything else: a capture has addresses and no names.
+        Raises `CaptureError` for any other text, because a capture has addresses and no names.
         """
         ports = frozenset(ports)
         for port in ports:
@@ -303,7 +307,7 @@ class BrokerEnds:
         return end in self.ends or int(end.rpartition(":")[2]) in self.ports
 
     def client(self, segment: Segment) -> str | None:
-        """Return the end that is the client, if exactly the other one was given as a broker."""
+        """Return the end that is the client, if only the other end was given as a broker."""
         if not self:
             return None
         sends, receives = self.has(segment.source), self.has(segment.destination)
@@ -313,7 +317,7 @@ class BrokerEnds:
 
 
 def parse_end(text: str) -> str:
-    """Return an end of a connection as `Segment` writes it, from a user's text.
+    """Return an end of a connection, in the form of `Segment`, from a user's text.
 
     >>> parse_end("[2001:DB8:0::1]:9092")
     '[2001:db8::1]:9092'
@@ -322,7 +326,7 @@ def parse_end(text: str) -> str:
     is_bracketed = host.startswith("[") and host.endswith("]")
     try:
         address = ip_address(host[1:-1] if is_bracketed else host)
-        # An IPv6 address contains colons, so one without brackets may lack the port.
+        # An IPv6 address contains colons, so without brackets the port may be missing.
         sound = is_bracketed == (address.version == 6) and "%" not in host  # noqa: PLR2004
     except ValueError:
         sound = False
@@ -337,18 +341,19 @@ def parse_end(text: str) -> str:
 
 
 KAFKA = "Kafka"
-"""The ``looks_like`` of a connection that decodes as Kafka, but has no end that was given."""
+"""The value of ``looks_like`` for a connection that decodes as Kafka, but has no end that was
+given."""
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
-    """A frame of a connection, or bytes of it that are not a whole frame.
+    """A frame of a connection, or bytes of it that are not a complete frame.
 
-    ``connection`` reads "10.0.0.9:50000>10.0.0.1:9092", client first; a later connection on the
-    same ports ends in "#2" and so on. ``index`` counts the frames of one direction from 0.
-    ``payload`` is without the length prefix, ``size`` with it. The sizes of all frames add up to
-    the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and last
-    byte. With an ``error``, ``payload`` holds at most 1,024 of the bytes. If it ``is_placed`` they
-    begin with the frame's header, otherwise anywhere.
+    ``connection`` has the form "10.0.0.9:50000>10.0.0.1:9092", client first. A later connection on
+    the same ports ends with "#2" and so on. ``index`` counts the frames of one direction from 0.
+    ``payload`` excludes the length prefix, and ``size`` includes it. The sizes of all frames add up
+    to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and last
+    byte. If there is an ``error``, ``payload`` has at most 1,024 of the bytes. They begin with the
+    frame's header if it ``is_placed``, and otherwise anywhere.
     """
 
     connection: str
@@ -363,24 +368,25 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
 
 
 class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
-    """A connection that has ended, or whose capture has ended.
+    """A connection that has ended, or that was open when its capture ended.
 
     ``client`` and ``broker`` are its ends, as "10.0.0.9:50000". If it is not Kafka, ``client`` is
-    the end whose bytes would be requests. ``seen_from_start``: its SYN was captured. ``closed_by``
-    is the end whose FIN, or RST (``reset``), came first.
+    the end whose bytes would be requests. ``seen_from_start`` is true if its SYN was captured.
+    ``closed_by`` is the end whose FIN, or RST (``reset``), came first.
 
     ``request_bytes`` and ``response_bytes`` are the sizes of its frames, including those with an
     error. Among these bytes, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from
-    before the first segment of their direction, and ``unreadable_bytes`` are other bytes of frames
-    with an error. Two counts are in no frame: ``repeated_bytes``, which came again, and
-    ``late_bytes``, which came after their place had been given up as lost. So every byte of its
-    segments is counted: ``captured_bytes`` is the sum of the frames' bytes without the lost ones,
-    plus the repeated and the late ones.
+    before the first segment of their direction, and ``unreadable_bytes`` are the other bytes of
+    frames with an error. Two counts are of bytes that are in no frame: ``repeated_bytes`` were
+    captured before, and ``late_bytes`` came after they had been given up as lost. Every byte of the
+    segments is therefore counted: ``captured_bytes`` is the sum of the frames' bytes without the
+    lost ones, plus the repeated and the late bytes.
 
-    ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: some of its bytes decode as
-    Kafka, so its headers can be trusted. ``looks_like`` names another protocol that these bytes
-    resemble, or Kafka if only its ends speak against it. The remaining fields are filled after the
-    survey has read the frames: the client, and the facts from earlier analyses.
+    ``evidence`` says why the connection is Kafka, or why it is not. ``reads_as_kafka`` is true if
+    some of its bytes decode as Kafka, so that its headers can be trusted. ``looks_like`` is the
+    name of another protocol that the bytes resemble, or Kafka if only the ends of the connection
+    are against it. The remaining fields are set when the survey has read the frames: the client,
+    and the facts from earlier analyses.
     """
 
     connection: str
@@ -421,25 +427,26 @@ class _Verdict(NamedTuple):
 
 
 class Account:
-    """Takes in the segments and frames of one connection; `close` returns the facts about it."""
+    """Counts the segments and frames of one connection; `close` returns the facts about it."""
 
     def __init__(self, brokers: BrokerEnds) -> None:
         self.evidence = KafkaEvidence()
         self._brokers = brokers
         self._first_us: int | None = None
         self._last_us = 0
-        self.is_paused = False  # from `pause` to the next segment
+        self.is_paused = False  # true from a call of `pause` to the next segment
         self.has_syn = self._is_marked = self._reset = False
         self._ended_by: str | None = None
         self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
         self._frames: dict[Direction, int] = {"request": 0, "response": 0}
         self._bytes: dict[Direction, int] = {"request": 0, "response": 0}
-        self._bytes_before: dict[Direction, int] = {"request": 0, "response": 0}  # at the pause
+        # the numbers at the last pause
+        self._bytes_before: dict[Direction, int] = {"request": 0, "response": 0}
         self._lost = self._captured = 0
         self._repeated = self._late = self._early = self._unreadable = 0
 
     def note_segment(self, segment: Segment) -> None:
-        """Take in a segment, in the order of capture."""
+        """Count a segment, in the order of the capture."""
         flags = segment.flags
         if self._first_us is None:
             self._first_us = segment.timestamp_us
@@ -455,7 +462,7 @@ class Account:
             self._reset = bool(flags & RST)
 
     def note_result(self, taken: HandoffResult) -> None:
-        """Take in segments that were counted elsewhere, with the whole frames in them."""
+        """Count segments that the fast path has processed, with the complete frames in them."""
         if not taken.segments:
             return
         self._last_us = taken.time_us
@@ -467,7 +474,7 @@ class Account:
             self._bytes[direction] += progress.sizes
 
     def note_pieces(self, direction: Direction, pieces: Iterable[StreamPiece]) -> None:
-        """Take in the next pieces of a stream."""
+        """Count the next pieces of a stream."""
         head = self._heads[direction]
         for piece in pieces:
             if len(head) < HEAD_BYTES:
@@ -475,7 +482,7 @@ class Account:
         self._heads[direction] = head
 
     def note_frame(self, direction: Direction, framed: FramedBytes) -> None:
-        """Take in a frame, or bytes that are not a whole one."""
+        """Count a frame, or bytes that are not a complete frame."""
         self._frames[direction] += 1
         self._bytes[direction] += framed.size
         self._lost += framed.lost
@@ -485,17 +492,17 @@ class Account:
             self.evidence.see(direction, framed.payload, is_whole=framed.error is None)
 
     def note_stream(self, stream: Stream) -> None:
-        """Take in, when a direction has ended, which of its bytes are in no frame."""
+        """When a direction has ended, count the bytes of it that are in no frame."""
         self._repeated += stream.repeated
         self._late += stream.late
-        # They have already been noted as a frame with an error.
+        # They have already been counted as a frame with an error.
         self._early += stream.early
         self._unreadable -= stream.early
 
     def pause(self, connection: str, client: str, broker: str) -> CapturedConnection | None:
         """Return the facts about the connection since the last pause, and restart the counts.
 
-        Return None if none of its segments was captured since then.
+        Returns None if none of its segments was captured since then.
         """
         if self._first_us is None:
             return None
@@ -544,7 +551,7 @@ class Account:
         found = self.evidence.found
         given = [end for end in (broker, client) if self._brokers.has(end)]
         if found is None and (given or self._is_marked):
-            # Less evidence is enough if one end is known to be a broker; a tap always has a broker
+            # Less evidence is enough if one end is known to be a broker. A tap always has a broker
             # behind it.
             found = self.evidence.hint
         resembles = looks_like(*self._heads.values()) if found is None else None
@@ -580,13 +587,13 @@ def _judge_given(end: str, finding: str | None, resembles: str | None) -> _Verdi
 
 
 def hear(frame: CapturedFrame, conversation: Conversation) -> Turn:
-    """Take in the next frame of a connection, and return its role in the conversation."""
+    """Process the next frame of a connection, and return its role in the conversation."""
     is_request, payload, seen = frame.direction == "request", frame.payload, frame.timestamp_us
     error, is_placed = frame.error, frame.is_placed
     if error is None:
         take = conversation.request if is_request else conversation.response
         return take(payload, seen)
-    # A frame that is truncated, or damaged further on, still has its header.
+    # A frame that is truncated, or damaged after its header, still has its header.
     if is_request:
         return conversation.damaged_request(payload, error, seen, is_placed=is_placed)
     return conversation.damaged_response(error, payload, seen, is_placed=is_placed)

@@ -1,15 +1,15 @@
-"""The course of a connection: which segments belong to it, and which responses are due.
+"""The course of a connection: which segments belong to it, and which responses are expected.
 
-A SYN begins a connection. If the capture lacks the SYN, or shows several connections at once, the
-sequence numbers decide: those of each end, and those it acknowledges, are near its last known
-number. A connection that was closed does not continue.
+A SYN begins a connection. If the SYN is missing, or if several connections are open at once,
+sequence numbers decide: the numbers of each end, and the numbers that it acknowledges, must be near
+its last known number. A connection that was closed does not continue.
 
-If a direction has lost the beginnings of its frames, a response is recognized by the correlation id
-of a pending request. Frames are not decoded yet at that point (`flexwire.protocol.conversation`
-does that later), so every request counts here, even those that are never answered.
+If it is unknown where frames begin in a direction, a response is recognized by the correlation id
+of a pending request. At this point frames are not decoded yet (`flexwire.protocol.conversation`
+does this later), so every request counts here, even requests that are never answered.
 
-Clients have a handful of pending requests, so the last frames of a connection are enough to know
-them. Only these are kept, because most connections never need them.
+Clients have few pending requests, so the last frames of a connection are enough to find them. Only
+these frames are kept, because most connections never need them.
 """
 
 from __future__ import annotations
@@ -30,35 +30,37 @@ if TYPE_CHECKING:
 
 
 WIDEST_GAP = 64 * 1024 * 1024
-"""A segment further ahead than this does not follow a gap, but belongs to another connection.
+"""A segment that is further ahead than this does not follow a gap, but belongs to another
+connection.
 
 A capture that drops packets may lose megabytes of a connection. Windows may have 1 GiB (RFC 7323),
-but half of all sequence numbers are that near: another connection's numbers would pass for a gap.
+but half of all sequence numbers are within such a distance. The numbers of another connection would
+then be mistaken for a gap.
 """
 
 NEAR_BYTES = 1024 * 1024
-"""A segment may be this far before the first one captured in its direction."""
+"""A segment may be this far before the first captured segment in its direction."""
 
 FAR_BYTES = 256 * 1024
 """If both directions jump by more than this at once, it is another connection.
 
-A capture that drops packets may make one of them jump: responses are long if requests are short, or
-the other way round.
+If a capture drops packets, one direction may jump: either the responses are long and the requests
+short, or the other way round.
 """
 
 
 class _Reach:
-    """The bytes of one end that were seen so far."""
+    """The bytes of one end that have been seen so far."""
 
     def __init__(self) -> None:
         self.low = self.high = 0
         self.is_seen = False
-        self.is_told = False  # known from the other end's acknowledgment
+        self.is_told = False  # known only from the acknowledgment of the other end
         self.is_anchored = False
-        self.end: int | None = None  # where its FIN or RST says that it ends
+        self.end: int | None = None  # where its FIN or RST says that its bytes end
 
     def see(self, sequence: int, size: int) -> int:
-        """Process a segment; return where it ends."""
+        """Process a segment; return the position of its end."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         if not self.is_seen:
             self.is_seen = self.is_told = True
@@ -69,14 +71,14 @@ class _Reach:
         return position + size
 
     def anchor(self, sequence: int) -> None:
-        """Take in the first sequence number after a SYN."""
+        """Set the first sequence number after a SYN."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         self.low = position
         self.high = max(self.high, position) if self.is_seen else position
         self.is_seen = self.is_told = self.is_anchored = True
 
     def acknowledge(self, sequence: int) -> None:
-        """Record how far the other end has acknowledged this one."""
+        """Record up to where the other end has acknowledged the bytes of this end."""
         if not self.is_told:
             self.is_told = True
             self.low = self.high = sequence
@@ -86,16 +88,16 @@ class _Reach:
             self.high += ahead
 
     def may_begin(self, sequence: int) -> bool:
-        """Return whether the end's first byte may have this number, as far as is known."""
+        """Return whether the end's first byte may have this number, as far as this is known."""
         return not self.is_told or (self.low - sequence) % MODULUS < NEAR_BYTES
 
     def outside(self, position: int) -> int:
-        """Return how far a position is from the bytes seen."""
+        """Return how far a position is from the bytes that were seen."""
         return max(self.low - position, position - self.high, 0)
 
 
 class Course:
-    """The course of a connection, by the segments taken in."""
+    """The course of a connection, according to the segments so far."""
 
     def __init__(self, segment: Segment) -> None:
         self.is_reset = False
@@ -105,12 +107,12 @@ class Course:
 
     @property
     def is_closed(self) -> bool:
-        """True if both ends have finished sending, or one has reset the connection."""
+        """True if both ends have finished sending, or if one end has reset the connection."""
         return self.is_reset or all(reach.end is not None for reach in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
-        """Note a segment without SYN, FIN and RST and return True if it is the next of its end."""
-        # Nearly all segments are, so this comes first.
+        """Note a segment and return True if it is its end's next one, without SYN, FIN or RST."""
+        # Nearly all segments are like this, so this test comes first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
             return False
@@ -121,29 +123,29 @@ class Course:
         return True
 
     def next_of(self, source: str) -> int | None:
-        """Return the next sequence number of an end; None unless it has begun and not ended."""
+        """Return the next sequence number of an end, or None if it has not begun or has ended."""
         reach = self._reach[source]
         is_going = reach.is_seen and reach.end is None and not self.is_reset
         return reach.high % MODULUS if is_going else None
 
     def passed(self, source: str) -> int:
-        """Return how many bytes of an end, up to the next one, surely belong to this connection."""
+        """Return how many bytes of an end, before the next one, surely belong to the connection."""
         reach = self._reach[source]
         return reach.high - reach.low
 
     def resume(self, source: str, sequence: int) -> None:
-        """Continue an end with a sequence number."""
+        """Continue an end at a sequence number."""
         reach = self._reach[source]
         reach.low = reach.high = sequence
         reach.is_seen = reach.is_told = True
 
     def skip(self, source: str, size: int, segments: int) -> None:
-        """Count ``segments`` of the connection, with ``size`` consecutive bytes of an end."""
+        """Count ``segments`` segments with ``size`` consecutive bytes of an end."""
         self._segments += segments
         self._reach[source].high += size
 
     def note(self, segment: Segment) -> None:
-        """Take in a segment of the connection."""
+        """Process a segment of the connection."""
         source, flags, sequence = segment.source, segment.flags, segment.sequence
         sends, receives = self._reach[source], self._reach[segment.destination]
         self._segments += 1
@@ -157,7 +159,7 @@ class Course:
         size = len(segment.payload) + segment.missing
         if size or not flags & RST:
             end = sends.see(sequence, size)
-            # A FIN counts as a byte, which may have been acknowledged already.
+            # A FIN counts as a byte, which may already be acknowledged.
             if flags & FIN and end >= sends.high - 1:
                 sends.end = end
         if flags & RST:
@@ -168,7 +170,7 @@ class Course:
             receives.acknowledge(segment.acknowledgment)
 
     def refuses_syn(self, segment: Segment) -> bool:
-        """Return whether a SYN opens another connection than this one."""
+        """Return whether a SYN opens a different connection."""
         source, other, sequence = segment.source, segment.destination, segment.sequence
         is_answer = bool(segment.flags & ACK)
         if is_answer and other in self._initial:
@@ -178,7 +180,7 @@ class Course:
                 return False
         if source in self._initial:
             return self._initial[source] != sequence
-        # At either end, the capture may show a SYN later than the segments after it.
+        # At either end, the capture may have a SYN after later segments.
         if not self._segments:
             return False
         sends, receives = self._reach[source], self._reach[other]
@@ -190,27 +192,27 @@ class Course:
 
     @property
     def _is_young(self) -> bool:
-        """True if earlier segments may still be captured."""
+        """Return whether earlier segments may still be captured."""
         return self._segments < REORDER_SEGMENTS
 
     def room(self, source: str, sequence: int) -> int:
-        """Return how many bytes another connection's end can send before they may be of this one.
+        """Return how many bytes a new connection can send without reaching this one's numbers.
 
-        0 if that is unknown, because this connection is not over.
+        The result is 0 if this is unknown, because this connection is not over.
         """
         reach = self._reach[source]
         end = reach.high if reach.end is None and self.is_reset else reach.end
         if not reach.is_seen or end is None:
             return 0
-        # Including the keep-alive before them, and the FIN: see `_is_impossible`.
+        # This includes the keep-alive before the bytes, and the FIN: see `_is_impossible`.
         first, last = reach.low - 1, end + 1
         is_within = (sequence - first) % MODULUS <= last - first
         return 0 if is_within else (first - sequence) % MODULUS
 
     def is_replaced(self, segment: Segment) -> bool:
-        """Return whether a SYN of another connection has a number within those of this one.
+        """Return whether a SYN of another connection has a number within the numbers of this one.
 
-        Segments of the two could not be told apart.
+        The segments of two such connections could not be told apart.
         """
         sends = self._reach[segment.source]
         position = unwrap(segment.sequence, sends.high)
@@ -220,13 +222,13 @@ class Course:
         """Return how far a segment is from the connection's state; None for another connection."""
         sends, receives = self._reach[segment.source], self._reach[segment.destination]
         ahead, strays = NEAR_BYTES, 0
-        is_early = False  # the acknowledged bytes are still to be captured
+        is_early = False  # the acknowledged bytes will still be captured
         if segment.flags & ACK and receives.is_told:
             acknowledged = unwrap(segment.acknowledgment, receives.high)
             strays = receives.outside(acknowledged)
             is_early = self._may_precede(receives, acknowledged)
             if strays and not segment.acknowledgment:
-                # Tools that synthesize segments acknowledge 0, which says nothing.
+                # Tools that synthesize segments acknowledge 0, which has no meaning.
                 strays = 0
             else:
                 ahead = abs(acknowledged - receives.high)
@@ -251,19 +253,19 @@ class Course:
         return is_before and not reach.is_anchored and self._is_young
 
     def _is_impossible(self, sends: _Reach, position: int, size: int) -> bool:
-        """Return whether an end cannot send these bytes, judging by its last known number."""
+        """Return whether an end cannot send these bytes, judged by its last known number."""
         if not sends.is_seen:
             return self.is_reset and position > sends.high
         if position < sends.low:
             if position == sends.low - 1 and size <= 1:
-                return False  # a keep-alive
+                return False  # this is a keep-alive
             is_over = sends.is_anchored or sends.end is not None or self.is_reset
             is_far = sends.low - position > NEAR_BYTES
             return (is_over or is_far) and not self._may_precede(sends, position)
         if sends.end is not None:
             return position + size > sends.end + (not size)
         if self.is_reset:
-            # The data in flight continues without a gap.
+            # The data that is on its way continues without a gap.
             return position > sends.high
         return position - sends.high > WIDEST_GAP
 
@@ -272,12 +274,12 @@ NOTED_FRAMES: Final = 512
 """At most this many frames of a connection are remembered, both directions together."""
 
 _CORRELATION_ID = struct.Struct(">i")
-_IN_RESPONSE_HEAD = 4  # after the length prefix
+_IN_RESPONSE_HEAD = 4  # this offset is counted after the length prefix
 _IDS_APART = 1000
 
 
 class PendingRequests:
-    """Correlation ids of requests on one connection that await their response."""
+    """Correlation ids of requests on one connection that still have no response."""
 
     def __init__(self) -> None:
         self._noted: deque[tuple[bool, int]] = deque(maxlen=NOTED_FRAMES)
@@ -286,32 +288,32 @@ class PendingRequests:
 
     @property
     def any_request(self) -> bool:
-        """True if a request was seen."""
+        """True if any request was seen."""
         return self._any_request
 
     def note(self, direction: Literal["request", "response"], payload: bytes) -> None:
-        """Take in a frame."""
+        """Record a frame."""
         is_request = direction == "request"
         start = CORRELATION_ID_IN_REQUEST if is_request else 0
         if len(payload) >= start + _CORRELATION_ID.size:
             self.note_ids([(is_request, _CORRELATION_ID.unpack_from(payload, start)[0])])
 
     def note_ids(self, frames: Iterable[tuple[bool, int]]) -> None:
-        """Take in frames one after the other: whether each is a request, and its correlation id."""
+        """Record frames one after another: whether each is a request, and its correlation id."""
         self._known = None
         for frame in frames:
             self._any_request = self._any_request or frame[0]
             self._noted.append(frame)
 
     def expects(self, head: bytes) -> bool:
-        """Return whether a request awaits the response frame that begins with ``head``."""
+        """Return whether a request waits for the response frame that begins with ``head``."""
         return self._in_flight().first(_id_in(head)) is not None
 
     def follows(self, head: bytes) -> bool:
-        """Return whether the response may answer a request from before the first one seen.
+        """Return whether the response may answer a request from before the first request seen.
 
-        Clients count correlation ids upwards, so its id is a little below theirs. If no request was
-        seen at all, any id may.
+        Clients count correlation ids upwards, so the id of such a response is a little lower. If no
+        request was seen at all, any id is possible.
         """
         if not self._any_request:
             return True
@@ -336,11 +338,12 @@ def _id_in(head: bytes) -> int:
 
 BEGINNING_US: Final = 1_000_000
 BEGINNING_BYTES: Final = 1024 * 1024
-"""A connection's first segments wait for its handshake, up to this time and this many bytes."""
+"""A connection's first segments wait for its handshake, for at most this time and this many bytes.
+"""
 
 MOST_HELD_BACK: Final = 1024
 MOST_HELD_BACK_BYTES: Final = 1024 * 1024
-"""Responses wait for a request with a gap until more than this many bytes of them wait."""
+"""Responses wait for a request with a gap, until more than this many bytes of responses wait."""
 
 
 class FirstSegments:
@@ -351,18 +354,18 @@ class FirstSegments:
         self._bytes = 0
 
     def add(self, segment: Segment) -> bool:
-        """Take in a segment; return whether the first ones are complete."""
+        """Add a segment; return whether the first segments are complete."""
         self._segments.append(segment)
         self._bytes += len(segment.payload)
         if segment.begins is not None or (segment.flags & SYN and segment.flags & ACK):
-            # flexwire's own captures continue a connection, or mark where both streams begin.
+            # flexwire's own captures continue a connection, or they mark where both streams begin.
             return True
         span_us = abs(segment.timestamp_us - self._segments[0].timestamp_us)
         is_full = len(self._segments) >= REORDER_SEGMENTS or self._bytes >= BEGINNING_BYTES
         return is_full or span_us >= BEGINNING_US
 
     def segments(self) -> list[Segment]:
-        """Return the segments so far. A SYN that was captured late still comes first."""
+        """Return the segments so far. A SYN comes first even if it was captured late."""
         return sorted(self._segments, key=lambda segment: not segment.flags & SYN)
 
 
@@ -374,7 +377,7 @@ class DelayedResponses:
         self._bytes = 0
 
     def in_turn(self, frames: list[CapturedFrame], *, is_cut: bool) -> list[CapturedFrame]:
-        """Return the frames that are due now; ``is_cut``: a request before them is incomplete."""
+        """Return the frames that are due now; ``is_cut`` if an earlier request is incomplete."""
         if not self._frames and not (frames and is_cut):
             return frames
         responses = [frame for frame in frames if frame.direction == "response"]
@@ -385,6 +388,6 @@ class DelayedResponses:
         return requests if is_cut and not is_much else requests + self.release()
 
     def release(self) -> list[CapturedFrame]:
-        """Return the waiting frames, and clear them."""
+        """Return the waiting frames, and stop holding them."""
         frames, self._frames, self._bytes = self._frames, [], 0
         return frames

@@ -1,10 +1,10 @@
-"""From segments to frames, for all the connections of a capture at once.
+"""From segments to frames, for all connections of a capture at once.
 
-Each connection key has its `FrameAssembler`, which begins with the connection and gets every
-unusual segment. In between, while segments follow one another, it lends the connection to the
-kernels. They take the segments of all connections in one call and stop before any that they are not
-sure of. So the frames equal those of the assemblers alone. The assemblers hold the whole state:
-they are what is pickled at a cut.
+Each connection key has a `FrameAssembler`, which processes the beginning of a connection and every
+unusual segment. While segments follow one another, the assembler hands the connection to the
+kernels. The kernels process the segments of all connections in one call, and stop before any
+segment that they are not sure of. The frames are therefore equal to those of the assemblers alone.
+Only the assemblers are pickled at a cut, because they hold the whole state.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 _NONE_GIVEN = BrokerEnds()
 
-# The memory layout of the kernels' struct; pointers are addresses. `kernels/frames.pyx` has the
-# same layout, and explains each field.
+# The memory layout of the kernels' struct. Pointers are given as addresses. `kernels/frames.pyx`
+# has the same layout, and explains each field.
 _SIDE = np.dtype(
     [
         (name, np.int64)
@@ -73,7 +73,7 @@ _FRAME = np.dtype(
         )
     ]
 )
-# The columns in the kernels' types.
+# These columns have the kernels' types.
 _COLUMNS = {
     "timestamp_us": np.int64,
     "sequence": np.int64,
@@ -89,7 +89,7 @@ _COLUMNS = {
 
 
 class _FramingWords(ctypes.Structure):
-    """A chunk of segments for the kernels: its columns, and where output goes."""
+    """A chunk of segments for the kernels: its columns, and the places for the output."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64)
@@ -100,7 +100,8 @@ class _FramingWords(ctypes.Structure):
     )
 
 
-# After this many held bytes of a frame, a part of that must follow before they are copied again.
+# Once this many bytes of a frame are held, some fraction of that must follow before they are copied
+# again.
 _MUCH_HELD = 1 << 20
 _PART_BEFORE_LENT = 8
 
@@ -108,8 +109,8 @@ _PART_BEFORE_LENT = 8
 class Flows:
     """Takes the segments of a capture, chunk by chunk, and returns the frames of all connections.
 
-    ``brokers``, ``limit`` and ``endless`` are those of `FrameAssembler`. It can be pickled between
-    two chunks, and continued elsewhere.
+    ``brokers``, ``limit`` and ``endless`` are arguments of `FrameAssembler`. It can be pickled
+    between two chunks, and continued elsewhere.
     """
 
     def __init__(
@@ -128,7 +129,8 @@ class Flows:
         self._ended: list[CapturedConnection] = []
         self.fast_path = _FastPath()
         self._chunk_bytes = 0
-        # This many bytes of a key go to its assembler before it is lent again.
+        # After an unusual segment, this many bytes of its key go to the assembler before the
+        # kernels get the connection again.
         self._rests: dict[str, int] = {}
         self.files: dict[str, str] = {}  # the file in which each key was last seen
 
@@ -141,24 +143,26 @@ class Flows:
         self.fast_path = _FastPath()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
-        """Take in the segments of a chunk; return the frames that are now whole, errors too.
+        """Process the segments of a chunk; return the frames that are now complete, and any errors.
 
-        With ``in_order`` the rows are in the order in which their frames ended. Otherwise only
-        the rows of each connection do, and kernels may return one connection after the other. With
-        small messages such rows make files a quarter smaller, and nothing has to be sorted.
+        With ``in_order``, the rows have the order in which their frames ended. Otherwise only the
+        rows of each connection have this order, and kernels may return one connection after
+        another. For small messages, such rows make files a quarter smaller, and they need no
+        sorting.
         """
-        # The same for each share, so that a connection is lent exactly when it is without shares.
+        # This number is the same for all shares, so that the kernels get a connection at the same
+        # time as without shares.
         self._chunk_bytes = segments.totals.payload_bytes
         chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)
         for key in list(self.fast_path.limited):
-            # There was room for the whole chunk.
+            # There was room for the frames of the whole chunk.
             self.take_back(key)
         self.fast_path.carry()
         return frames
 
     def finish(self) -> list[FrameColumns]:
-        """End the capture and return incomplete frames, by the file in which each ended."""
+        """End the capture; return incomplete frames, grouped by the file in which each ended."""
         self._take_all_back()
         frames_of: dict[str, list[CapturedFrame]] = {}
         for key, assembler in self._assemblers.items():
@@ -173,8 +177,8 @@ class Flows:
     def pause(self) -> tuple[list[FrameColumns], list[CapturedConnection]]:
         """Prepare to continue the capture elsewhere, without connections that are over or idle.
 
-        Return the incomplete frames of those, which end here, by the file in which each ended, and
-        the facts about each other connection since the last pause.
+        Returns the incomplete frames of those connections, grouped by file, and the facts about all
+        other connections since the last pause.
         """
         self._take_all_back()
         over = keys_over({key: one.activity() for key, one in self._assemblers.items()})
@@ -199,11 +203,11 @@ class Flows:
         return dict(self._assemblers)
 
     def ends(self) -> dict[str, int]:
-        """Return when the last segment of each open key was captured."""
+        """Return the time of the last segment of each open key."""
         return {key: one.activity().last_us for key, one in self.assemblers().items()}
 
     def open_names(self) -> list[str]:
-        """Return the names of the open connections that have one."""
+        """Return the names of the open connections whose names are known."""
         return [name for one in self.assemblers().values() for name in one.open_names()]
 
     def ended(self) -> list[CapturedConnection]:
@@ -212,11 +216,11 @@ class Flows:
         return ended
 
     def note_ended(self, assembler: FrameAssembler) -> None:
-        """Take in which connections have ended."""
+        """Record which connections have ended."""
         self._ended += assembler.ended()
 
     def number(self, connection: str) -> int:
-        """Return the place of a connection in ``connections``; a new one is added there."""
+        """Return the place of a connection in ``connections``, where a new one is added."""
         number = self._numbers.get(connection)
         if number is None:
             number = self._numbers[connection] = len(self.connections)
@@ -232,11 +236,11 @@ class Flows:
         return assembler
 
     def has(self, key: str) -> bool:
-        """Return whether segments of a key were taken in."""
+        """Return whether segments of a key were processed."""
         return key in self._assemblers
 
     def only(self, keys: Iterable[str]) -> Flows:
-        """Return the flows for a part of the capture that contains only these keys."""
+        """Return the flows for a part of the capture that has only these keys."""
         self._take_all_back()
         some = Flows(brokers=self.brokers, limit=self.limit, endless=self.endless)
         for key in keys:
@@ -246,7 +250,10 @@ class Flows:
 
     @classmethod
     def joined(cls, parts: Sequence[Flows], keys: Iterable[str]) -> Flows:
-        """Return the flows of these ``keys``, in their order. Each key is in one of the parts."""
+        """Return the flows for these ``keys``, in order.
+
+        Each key is in exactly one of the parts.
+        """
         first = parts[0]
         whole = cls(brokers=first.brokers, limit=first.limit, endless=first.endless)
         owners = {key: part for part in parts for key in part.assemblers()}
@@ -264,12 +271,12 @@ class Flows:
     def adopt(
         self, key: str, assembler: FrameAssembler, ended: Sequence[CapturedConnection]
     ) -> None:
-        """Continue a key from the state of another object that took in all its segments."""
+        """Continue a key from the state of another object that processed all its segments."""
         self._assemblers[key] = assembler
         self._ended += ended
 
     def hand_off(self, key: str) -> int | None:
-        """Lend the connection of a key to the kernels, if it is in order; return its place."""
+        """Hand the connection of a key to the kernels if it is in order; return its place."""
         place = self.fast_path.places.get(key)
         if place is not None:
             return place
@@ -284,19 +291,19 @@ class Flows:
         return self.fast_path.add(key, lent, self.number(lent.connection))
 
     def take_back(self, key: str) -> FrameAssembler:
-        """Return the assembler of a key, with the kernels' results."""
+        """Return the assembler of a key, after the kernels' results are added to it."""
         assembler = self.assembler(key)
         if key in self.fast_path.places:
             taken = self.fast_path.remove(key)
             assembler.take_back(taken)
-            # It is copied each time, and a frame may be as large as the memory.
+            # The held bytes are copied each time, and a frame may be as large as the memory.
             held = len(taken.request.held) + len(taken.response.held)
             if held > _MUCH_HELD:
                 self._rests[key] = held // _PART_BEFORE_LENT
         return assembler
 
     def rest(self, key: str, size: int) -> None:
-        """Note how many bytes the assembler of a key gets before it is lent again."""
+        """Set how many bytes of a key the assembler gets before the kernels get them again."""
         rests = self._rests.get(key)
         if rests is not None and rests > size:
             self._rests[key] = rests - size
@@ -309,14 +316,15 @@ class Flows:
 
 
 class _FastPath:
-    """The connections that the kernels continue, each as a fixed number of words at its place."""
+    """The connections that the kernels process, each as a fixed number of words at a place."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
-        self.limited: set[str] = set()  # those that may take only a limited number of bytes
+        # the connections of which only a limited number of bytes may be processed
+        self.limited: set[str] = set()
         self.connections: NumpyArray = np.zeros(0, _CONNECTION)
         self._free: list[int] = []
-        # The held bytes of incomplete frames, and all other memory that the words point into.
+        # The held bytes of incomplete frames, and all other memory to which the words point.
         self.kept: list[Any] = []
 
     def address(self, place: int) -> int:
@@ -367,7 +375,7 @@ class _FastPath:
             side[name] = values.get(name, 0)
 
     def remove(self, key: str) -> HandoffResult:
-        """Take a connection from the kernels and return its result."""
+        """Take a connection back from the kernels, and return its result."""
         place = self.places.pop(key)
         self.limited.discard(key)
         self._free.append(place)
@@ -387,7 +395,7 @@ class _FastPath:
         return taken
 
     def carry(self) -> None:
-        """Copy the held bytes into memory of our own, so that no chunk's memory stays in use."""
+        """Copy the held bytes into our own memory, so that no chunk's memory stays in use."""
         frames = load_kernel("frames")
         count = len(self.connections)
         if frames is None or not count:
@@ -423,7 +431,7 @@ def _notes(connection: np.void) -> list[tuple[bool, int]]:
 
 @dataclass(slots=True)
 class _ChunkFrames:
-    """Frames of a chunk from kernels and assemblers, each with the segment that completed it."""
+    """Frames of a chunk from kernels and assemblers, each with the segment that completes it."""
 
     rows: list[NumpyArray] = field(default_factory=list)
     outs: list[NumpyArray] = field(default_factory=list)
@@ -432,7 +440,7 @@ class _ChunkFrames:
 
 
 class _ChunkAssembly:
-    """One chunk of segments on its way into frames."""
+    """Turns one chunk of segments into frames."""
 
     def __init__(self, flows: Flows, segments: SegmentColumns) -> None:
         self._flows = flows
@@ -482,7 +490,7 @@ class _ChunkAssembly:
         ]
 
     def _by_objects(self, key: str, start: int, stop: int) -> int:
-        """Push segments to the assembler until it lends the connection; return where that is."""
+        """Pass segments to the assembler until the kernels can continue; return that place."""
         while start < stop:
             if self._kernels is not None and self._flows.hand_off(key) is not None:
                 return start
@@ -501,7 +509,7 @@ class _ChunkAssembly:
         return place + 1
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-        """Let the kernels process the segments that they are sure of; return the rest."""
+        """Let the kernels process the segments that they are sure of; return the others."""
         kernels, words, lent = self._kernels, self._words, self._flows.fast_path
         if not runs or kernels is None:
             return []
@@ -520,7 +528,7 @@ class _ChunkAssembly:
         left = []
         for (key, _, stop), place in zip(runs, table["stop"].tolist(), strict=True):
             if place < stop:
-                # The segment that stopped the kernels goes to the assembler.
+                # The assembler gets the segment that stopped the kernels.
                 left.append((key, self._push(key, place), stop))
         return [span for span in left if span[1] < span[2]]
 

@@ -1,4 +1,4 @@
-"""Frames of many connections in arrays, one row a frame, in the order in which they were found."""
+"""Frames of many connections in arrays: one row per frame, in the order of discovery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 
 def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
-    """Return the items of some rows, by their places among ``rows``."""
+    """Return the items of some rows, with their new places as keys."""
     if not by_row:
         return {}
     places = {row: place for place, row in enumerate(rows.tolist())}
@@ -34,12 +34,13 @@ def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameColumns:
-    """Frames with the fields of `CapturedFrame`; a connection is its place in ``connections``.
+    """Frames with the fields of `CapturedFrame`; ``connection`` is a place in ``connections``.
 
     ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
-    ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, of
-    uint8. ``error`` has the rows with an error, ``unplaced`` those that are not placed. ``file`` is
-    the capture file in which these frames were found; for several files, ``origins`` has them.
+    ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, as
+    uint8. ``error`` has the rows with an error, and ``unplaced`` has the rows that are not placed.
+    ``file`` is the capture file of these frames. If they come from several files, ``origins`` has
+    the files.
     """
 
     connection: NumpyArray
@@ -91,9 +92,9 @@ class FrameColumns:
     def from_frames(
         cls, frames: Sequence[CapturedFrame], file: str, connections: list[str] | None = None
     ) -> FrameColumns:
-        """Put frames into arrays.
+        """Convert frames to arrays.
 
-        ``connections`` are those known already; new ones are added to them.
+        ``connections`` are the known connections. New ones are added to the list.
         """
         names = [] if connections is None else connections
         numbers = {name: number for number, name in enumerate(names)}
@@ -126,9 +127,10 @@ class FrameColumns:
 
 
 def gather_bytes(data: NumpyArray, starts: NumpyArray, offsets: NumpyArray) -> NumpyArray:
-    """Return bytes of ``data`` from ``starts`` on; the differences of ``offsets`` are the sizes.
+    """Return bytes of ``data`` that begin at ``starts``, with sizes that follow from ``offsets``.
 
-    ``offsets`` are int32, one more than ``starts``, and say where each run of bytes is copied to.
+    ``offsets`` are int32, and one more than ``starts``. They say where each byte string is copied
+    to.
     """
     copied = allocate(int(offsets[-1]))
     frames = load_kernel("frames")
@@ -149,9 +151,10 @@ def join_frames(
     *,
     in_order: bool = False,
 ) -> tuple[FrameColumns, NumpyArray]:
-    """Return all frames joined, and the segment of each.
+    """Return all frames in one object, and the segment of each.
 
-    Several parts are put in the order of their segments, and so is a single one if ``in_order``.
+    Several parts are sorted by the order of their segments. A single part is sorted only if
+    ``in_order``.
     """
     columns = [part for part in columns if len(part[0])]
     if len(columns) == 1:

@@ -1,24 +1,26 @@
-"""Cuts one direction of a connection into frames, and finds them again after damage.
+"""Cuts one direction of a connection into frames, and finds frames again after damage.
 
-A frame begins where the one before it ends, so one lost length hides all later frames. Then pieces
-are held, and each is tried as the beginning of a frame, until the caller's guess accepts one.
+A frame begins where the frame before it ends, so one lost length hides all later frames. In this
+case pieces are held, and each piece is tried as the start of a frame, until a guess by the caller
+accepts one.
 
-Frames have no mark of their own, so this is a guess. It is made only where a capture begins within
-a connection or lacks a frame's length, and only for bytes at the start of a segment. It can fail in
-these ways:
+Frames have no mark at their start, so this is a guess. It is needed only where a capture begins
+within a connection or lacks the length of a frame, and it is tried only for bytes at the start of a
+segment. The guess can be wrong in these ways:
 
-- A frame that begins in the middle of a segment is missed. The next frame that begins a segment is
-  found again.
+- A frame that begins in the middle of a segment is not found. The next frame that begins with a
+  segment is found.
 - Other bytes are taken for a request if they have its api key, version and client id by chance
-  (about one segment of random bytes in 10¹¹), for an awaited response if they have a length and
-  that very correlation id (one in 10¹⁰ for each response awaited), and for another response if a
-  second one follows where their length says (one in 10¹²). Bytes that are not random are
-  mistaken for frames more often, especially arrays of small integers. Then the frames up to the end
-  of that length are lost, and something that is not a frame is returned in their place.
-- A response to a request from before the capture is not found if it is longer than 16 MiB, if
-  the capture ends within it, or if the client does not count its correlation ids.
+  (about one segment of random bytes in 10¹¹). They are taken for an expected response if they have
+  a length and the expected correlation id (one in 10¹⁰ for each expected response). They are taken
+  for another response if a second response follows at the place that their length gives (one in
+  10¹²). Bytes that are not random, especially arrays of small integers, are mistaken for frames
+  more often. In this case the frames up to the end of the wrong length are lost, and bytes that are
+  not a frame are returned in their place.
+- The response to a request from before the capture is not found if it is longer than 16 MiB, if the
+  capture ends within it, or if the client does not count its correlation ids upwards.
 
-The module also has the texts of the remarks about bytes that do not decode as Kafka.
+The module also has the texts about bytes that do not decode as Kafka.
 """
 
 from __future__ import annotations
@@ -44,10 +46,10 @@ if TYPE_CHECKING:
 
 
 HEAD_BYTES = 32
-"""This many bytes of each direction are examined."""
+"""This many first bytes of each direction are examined."""
 
 _HTTP_METHODS = b"GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
-# The first bytes of a stream of each protocol, from either end (RFC 8446, 9110, 9113, 4253, 5321;
+# The first bytes of a stream in each protocol, from either end (RFC 8446, 9110, 9113, 4253, 5321;
 # the manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first match is reported.
 _BEGINNINGS = [
     ("TLS", rb"[\x14-\x17]\x03[\x00-\x04]"),
@@ -56,7 +58,7 @@ _BEGINNINGS = [
     ("AMQP", rb"AMQP"),
     ("SMTP or FTP", rb"220[ -]|EHLO |HELO "),
     ("Redis", rb"\*\d+\r\n\$\d"),
-    # A startup packet of protocol 3, or a request for TLS, for GSSAPI or to cancel.
+    # A startup packet of protocol 3, or a request for TLS, for GSSAPI, or for a cancellation.
     ("PostgreSQL", rb"\x00\x00..(?:\x00\x03\x00[\x00-\x02][a-z_]|\x04\xd2\x16[\x2e-\x30])"),
     ("MySQL", rb"..\x00\x00\x0a\d+\.\d+\.\d"),
     # Its message header ends with the number of OP_MSG or OP_QUERY.
@@ -65,7 +67,7 @@ _BEGINNINGS = [
     ("ZooKeeper", rb"\x00\x00\x00[\x2c\x2d]\x00{4}.{8}\x00"),
     ("zeros", rb"\x00{8}"),
 ]
-# A record of TLS: its type and version, and the length of what follows (RFC 8446, section 5).
+# A TLS record: its type and version, and the length of its content (RFC 8446, section 5).
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04](..)", re.DOTALL)
 TLS_HEAD_BYTES, TLS_FIRST_TYPE, TLS_LAST_TYPE, TLS_MAJOR, TLS_NEWEST = 5, 0x14, 0x17, 3, 4
 _LONGEST_TLS = (1 << 14) + 2048
@@ -74,7 +76,7 @@ _SHORTEST_TEXT = 8
 
 
 def looks_like(*heads: bytes) -> str | None:
-    """Return the protocol of one of the heads, the first known one.
+    """Return the protocol of the first head whose protocol is known.
 
     >>> looks_like(b"", bytes.fromhex("160303007a"))
     'TLS'
@@ -88,7 +90,7 @@ def looks_like(*heads: bytes) -> str | None:
 
 
 def tls_record_length(head: bytes) -> int | None:
-    """Return the length of the TLS record that begins with these bytes, its head included.
+    """Return the length of the TLS record that begins with these bytes, including its header.
 
     >>> tls_record_length(bytes.fromhex("1703030010"))
     21
@@ -105,35 +107,38 @@ def _is_text(head: bytes) -> bool:
     )
 
 
-# Length, api key, api version, correlation id; except in header version 0, a client id follows.
+# The length, the api key, the api version and the correlation id. Except in header version 0, a
+# client id follows.
 _HEAD = struct.Struct(">ihhi")
 _CLIENT_ID_LENGTH = struct.Struct(">h")
 _RESPONSE_HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 
 SHORTEST_HEAD = REQUEST_HEAD
-"""The number of bytes up to the correlation id of a request, with the length prefix."""
+"""The number of bytes up to and including the correlation id of a request, with the length prefix.
+"""
 
 RESPONSE_HEAD_BYTES = RESPONSE_HEAD
-"""Bytes that hold the length and correlation id of a response."""
+"""The number of bytes with the length and the correlation id of a response."""
 
 _SHORTEST_RESPONSE = RESPONSE_HEAD - PREFIX_LENGTH
 LIKELY_LENGTH = 16 * 1024 * 1024
-"""Up to this length, bytes can count as a response without a known request: they are held."""
+"""Only up to this length can bytes count as a response to an unknown request, because they are
+held."""
 
-# A Java client counts its requests to all brokers together.
+# A Java client counts its requests to all brokers with one counter.
 _IDS_APART = 100
 _CLIENT_ID_SAMPLE = 48
 
 REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
-"""This many bytes are enough to tell whether a request begins with them."""
+"""With this many bytes, it is possible to tell whether a request begins with them."""
 
 
 def looks_like_request(head: bytes, limit: int) -> bool | None:
     """Return whether a frame that begins with ``head`` is a request of a released version.
 
-    ``head`` begins with the length prefix. None: too few bytes to tell; `REQUEST_HEAD_BYTES`
-    always suffice.
+    ``head`` begins with the length prefix. None means that there are too few bytes to tell.
+    `REQUEST_HEAD_BYTES` are always enough.
     """
     if len(head) < _HEAD.size:
         return None
@@ -160,15 +165,16 @@ def _client_id_follows(head: bytes, rest: int) -> bool | None:
     sample = max(0, min(length, _CLIENT_ID_SAMPLE))
     if len(head) < start + sample:
         return None
-    # A client id is text, so control characters in it are evidence against it.
+    # A client id is text, so control characters are evidence against it.
     return min(head[start : start + sample], default=ord(" ")) >= ord(" ")
 
 
 def looks_like_response(head: bytes, limit: int) -> bool | None:
     """Return whether ``head`` begins with the length and correlation id of a response.
 
-    None: too few bytes to tell; `RESPONSE_HEAD_BYTES` suffice. Many other bytes match too, so
-    further evidence is needed: a request that awaits the response, or the bytes after it.
+    None means that there are too few bytes to tell. `RESPONSE_HEAD_BYTES` are always enough. Many
+    other bytes match too, so more evidence is needed: a request that expects the response, or the
+    bytes after it.
     """
     if len(head) < _RESPONSE_HEAD.size:
         return None
@@ -177,9 +183,9 @@ def looks_like_response(head: bytes, limit: int) -> bool | None:
 
 
 def looks_like_responses(head: bytes, limit: int) -> bool | None:
-    """Return whether each length leads to the next response through all of ``head``.
+    """Return whether each length leads to another response, up to the end of ``head``.
 
-    None: too few bytes to tell.
+    None means that there are too few bytes to tell.
     """
     if len(head) < _RESPONSE_HEAD.size:
         return None
@@ -192,11 +198,12 @@ def looks_like_responses(head: bytes, limit: int) -> bool | None:
 
 
 def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | None:
-    """Return whether ``size`` bytes begin with a response, judging by the bytes after its end.
+    """Return whether ``size`` bytes begin with a response, judged by the bytes after its end.
 
     The next response must begin there, with a correlation id that is a little higher, because
-    clients count them. Or the bytes must end there, as segments do at the end of a frame. None: too
-    few bytes to tell. ``peek(start, count)`` returns some of the bytes.
+    clients count the ids upwards. Otherwise the bytes must end there, as segments often do at the
+    end of a frame. None means that there are too few bytes to tell. ``peek(start, count)`` returns
+    some of the bytes.
     """
     length, correlation_id = _RESPONSE_HEAD.unpack(peek(0, _RESPONSE_HEAD.size))
     if not _SHORTEST_RESPONSE <= length <= LIKELY_LENGTH:
@@ -213,7 +220,7 @@ def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | 
 
 
 def possible_correlation_ids(head: bytes) -> tuple[int, int]:
-    """Return the correlation id if ``head`` begins a request, and if it begins a response.
+    """Return the correlation ids that ``head`` has as a request and as a response.
 
     ``head`` has at least `SHORTEST_HEAD` bytes.
     """
@@ -221,20 +228,21 @@ def possible_correlation_ids(head: bytes) -> tuple[int, int]:
 
 
 CAPTURED_FRAME_LIMIT = 256 * 1024 * 1024
-"""The longest payload accepted for a frame in a capture; brokers take 100 MiB by default."""
+"""The longest payload that is accepted for a frame in a capture. By default, brokers accept 100
+MiB."""
 DEFAULT_FRAME_LIMIT = CAPTURED_FRAME_LIMIT
-"""The name of `CAPTURED_FRAME_LIMIT` until the next release."""
+"""The old name of `CAPTURED_FRAME_LIMIT`, until the next release."""
 
 SURELY_TLS = 4
-"""This many pieces that begin like a TLS record are chance once in 10⁷ cases of random bytes."""
+"""In one of 10⁷ cases, this many pieces of random bytes all begin like a TLS record."""
 
 
 class FramedBytes(NamedTuple):
-    """A frame, or other bytes and the reason; ``size`` counts all of them on the wire.
+    """A frame, or other bytes with the reason; ``size`` is the number of these bytes on the wire.
 
-    ``is_placed``: the frame's beginning is known, so ``payload`` begins with its header. ``lost``
-    is how many of its bytes are missing from the capture. ``first_us`` and ``timestamp_us`` are the
-    times of the first and the last captured byte.
+    If ``is_placed``, the start of the frame is known, and ``payload`` begins with its header.
+    ``lost`` is the number of its bytes that are missing from the capture. ``first_us`` and
+    ``timestamp_us`` are the times of the first and the last captured byte.
     """
 
     first_us: int
@@ -247,19 +255,19 @@ class FramedBytes(NamedTuple):
 
 
 class PieceBuffer:
-    """Consecutive pieces of a stream without a gap, whose bytes can be read."""
+    """Consecutive pieces of a stream without a gap, whose bytes can be read together."""
 
     def __init__(self) -> None:
         self.pieces: list[StreamPiece] = []
 
     @property
     def size(self) -> int:
-        """How many bytes are held."""
+        """The number of held bytes."""
         return self.pieces[-1].end - self.pieces[0].position if self.pieces else 0
 
     def peek(self, start: int, count: int) -> bytes:
-        """Return ``count`` bytes from ``start`` on, or as many as there are."""
-        # Joining all of them at every read would take time that grows with the square of their
+        """Return ``count`` bytes from ``start`` on, or fewer if there are no more."""
+        # If all pieces were joined at every read, the time would grow with the square of their
         # size.
         if not self.pieces:
             return b""
@@ -279,10 +287,10 @@ class PieceBuffer:
 class Framer:
     """Cuts the pieces of one stream into frames.
 
-    Every byte of the stream is in the ``size`` of exactly one `FramedBytes`. After an impossible
-    length, or a gap that hides the next length, frames begin again with the first piece that begins
-    one: because the capture says so, or because ``begins`` returns true for it. ``begins`` gets the
-    bytes from there on, and returns None if they are too few to tell.
+    Every byte of the stream counts in the ``size`` of exactly one `FramedBytes`. After an
+    impossible length, or a gap that hides the next length, frames begin again with the first piece
+    that begins a frame. Either the capture marks this piece, or ``begins`` returns true for it.
+    ``begins`` is called with the bytes from there on, and returns None if they are too few to tell.
     """
 
     def __init__(
@@ -300,7 +308,7 @@ class Framer:
             self._why = "the capture begins within the connection"
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Take in the next pieces of the stream; return the frames that they complete."""
+        """Add the next pieces of the stream; return the frames that they complete."""
         for piece in pieces:
             self._take(piece)
         framed, self._found = self._found, []
@@ -319,7 +327,7 @@ class Framer:
         return framed
 
     def rest(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Return what these last pieces would complete or cut; the framer does not change."""
+        """Return the frames that these last pieces would complete or cut, changing nothing."""
         same, held = copy(self), PieceBuffer()
         held.pieces = self._candidates.pieces.copy()
         vars(same).update(_buffer=self._buffer.copy(), _found=[], _candidates=held)
@@ -327,12 +335,12 @@ class Framer:
 
     @property
     def is_within(self) -> bool:
-        """True if a part of a frame with a known end is held."""
+        """True if a part of a frame is held whose end is known."""
         return self._length is not None
 
     @property
     def is_framing(self) -> bool:
-        """True if the beginnings of frames are known, and no byte of the current one is lost."""
+        """True if it is known where frames begin, and no byte of the current frame is lost."""
         return self._why is None and not self._lost
 
     def held(self) -> tuple[bytes, int, int]:
@@ -340,44 +348,44 @@ class Framer:
         return bytes(self._buffer), self._first_us, self._last_us
 
     def _reset(self) -> None:
-        # Framing: the bytes of the frame so far, with its prefix, up to the first lost one.
-        # Seeking: a sample of the skipped bytes.
+        # If frames are known: the bytes of the current frame with its prefix, up to the first lost
+        # byte. If a frame is being searched for: a sample of the skipped bytes.
         self._buffer = bytearray()
         self._seen = 0
         self._lost = 0
-        self._length: int | None = None  # prefix included
+        self._length: int | None = None  # this includes the prefix
         self._first_us = 0
         self._last_us = 0
         self._candidates = PieceBuffer()
 
     @property
     def is_seeking(self) -> bool:
-        """True if no beginning of a frame is known, and no bytes wait for that decision."""
+        """True if it is unknown where frames begin, and no bytes are held to decide this."""
         return self._why is not None and not self._candidates.pieces
 
     @property
     def is_tls(self) -> bool:
-        """True if bytes without frames begin with enough TLS records to exclude others."""
+        """True if bytes without frames begin with so many TLS records that they must be TLS."""
         return self._tls_records >= SURELY_TLS
 
     @property
     def has_sample(self) -> bool:
-        """True if enough of the skipped bytes is kept."""
+        """True if enough of the skipped bytes is kept as a sample."""
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:
-        """Continue after bytes that another object found to begin no frame; none are kept."""
+        """Continue after bytes in which another object found no start of a frame; none are kept."""
         if went.size:
             self._seen += went.size
             self._first_us = min(self._first_us, went.first_us)
             self._last_us = max(self._last_us, went.last_us)
 
     def seek(self) -> None:
-        """Continue, as a new framer, where another one seeks a frame and keeps nothing more."""
+        """Continue, as a new framer, for one that searches for a frame and needs no more bytes."""
         self._why, self._seen, self._buffer = "", 1, bytearray(SAMPLE_BYTES)
 
     def skip(self, went: SideResult) -> None:
-        """Continue after frames that were cut elsewhere."""
+        """Continue after frames that another object has cut."""
         if went.frames:
             self._last_length = went.length
         self._reset()
@@ -397,12 +405,12 @@ class Framer:
             self._frame(piece.data, piece.timestamp_us)
 
     def _note_lost(self, piece: StreamPiece) -> None:
-        """Note when lost bytes passed, if a packet shows it or nothing else is known."""
+        """Record when lost bytes passed, if a packet shows the time or no other time is known."""
         if piece.seen or not self._seen:
             self._note_time(piece.timestamp_us)
 
     def _note_time(self, timestamp_us: int) -> None:
-        # Out of order, an early part may have come late.
+        # If bytes are out of order, an early part of the frame may have come late.
         if self._seen:
             self._first_us = min(self._first_us, timestamp_us)
             self._last_us = max(self._last_us, timestamp_us)
@@ -432,8 +440,8 @@ class Framer:
                 self._complete()
 
     def _whole_frames(self, data: bytes, timestamp_us: int) -> int:
-        """Take the frames that are whole in ``data``, from its start on; return where they end."""
-        # Most frames are, and need no copy to collect their parts.
+        """Take the complete frames at the start of ``data``; return where they end."""
+        # Most frames are complete, and no copy is needed to join their parts.
         position = 0
         if self._seen:
             return position
@@ -455,7 +463,7 @@ class Framer:
 
     def _start_frame(self, following: bytes) -> bool:
         (length,) = _LENGTH.unpack(self._buffer)
-        # A SASL token may be empty (KIP-43), but two empty ones in a row are a run of zeros.
+        # A SASL token may be empty (KIP-43), but two empty tokens in a row are a run of zeros.
         plausible = 0 <= length <= self._limit and (length or self._last_length)
         if plausible:
             self._length = PREFIX_LENGTH + length
@@ -477,7 +485,7 @@ class Framer:
         lost = piece.lost
         self._note_lost(piece)
         if self._length is not None:
-            # The length says where the next frame begins, if that is after the gap.
+            # The length shows where the next frame begins, if that is after the gap.
             inside = min(lost, self._length - self._seen)
             self._lost += inside
             self._seen += inside

@@ -1,4 +1,4 @@
-"""Decides which connections are forgotten: those that are over or idle, and those above a limit."""
+"""Decides which connections are forgotten: those that are over, idle, or beyond a limit."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.assembly import KeyActivity
 
 OVER_US: Final = 300_000_000
-"""A closed connection is forgotten five minutes of capture time later."""
+"""A closed connection is forgotten after five minutes of capture time."""
 IDLE_US: Final = 86_400_000_000
-"""A connection that was not closed is forgotten a day after its last segment."""
+"""A connection that was not closed is forgotten one day after its last segment."""
 MOST_PAUSED: Final = 100_000
-"""At most this many pairs of ends continue where a capture pauses: the last used ones."""
+"""At most this many pairs of ends continue when a capture pauses: the last ones that were used."""
 
 
 def keys_over(activities: Mapping[str, KeyActivity]) -> set[str]:
-    """Return the keys whose connections are dropped where a capture pauses."""
+    """Return the keys whose connections are dropped when a capture pauses."""
     if not activities:
         return set()
     times = sorted(activity.last_us for activity in activities.values())
-    # The time that most of them have is used, because one time may be damaged.
+    # The median time is used, because a single time may be damaged.
     now_us, least_us = times[len(times) // 2], times[-MOST_PAUSED:][0]
     return {
         key
@@ -32,5 +32,5 @@ def keys_over(activities: Mapping[str, KeyActivity]) -> set[str]:
 
 
 def is_idle(activity: KeyActivity, now_us: int) -> bool:
-    """Return whether all connections of a key are forgotten by the time ``now_us``."""
+    """Return whether all connections of a key are forgotten at the time ``now_us``."""
     return now_us - activity.last_us >= (OVER_US if activity.is_over else IDLE_US)

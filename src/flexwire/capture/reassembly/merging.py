@@ -1,14 +1,15 @@
-"""From capture files that overlap in time to their segments in one order, a chunk at a time.
+"""Merges capture files that overlap in time: returns all segments in one order, chunk by chunk.
 
-A file's segments keep its order. Files are merged by their clocks. The clock is the latest time in
-a file so far; of equal clocks the file with the first name comes first. So each file is read a
-chunk ahead, and the segments before the end of every chunk are returned. A file is opened when its
-first segment is due: if a host begins a new file now and then, one or two of its files are open at
-a time.
+The segments of a file keep their order. Files are merged by their clocks. The clock of a file is
+its latest time so far. If two clocks are equal, the file whose name sorts first comes first. Each
+file is therefore read one chunk ahead, and the segments that come before the end of every chunk are
+returned. A file is opened when its first segment is needed. If a host begins a new file from time
+to time, one or two of its files are open at the same time.
 
-No more than `MOST_OPEN` files are open. If more are due, the file whose chunk lasts longest is
-closed. It keeps its chunk, and is opened again at the `Position` where the chunk ends. A gzip'd
-file has no position within it: it is closed last, and is then read again from its start.
+At most `MOST_OPEN` files are open. If more are needed, the file is closed whose chunk lasts
+longest. Its chunk is kept, and the file is opened again at the position where the chunk ends. A
+reader cannot start within a gzip'd file. Such a file is closed last, and is then read again from
+its start.
 """
 
 from __future__ import annotations
@@ -43,26 +44,26 @@ if TYPE_CHECKING:
 
 
 MOST_OPEN: Final = 256
-"""At most this many files are open at once; each takes about two megabytes."""
+"""At most this many files are open at once. Each of them takes about two megabytes."""
 
-# Files that are read together share the size of a chunk, but each has at least this.
+# Files that are read together share the size of a chunk, but each gets at least this many bytes.
 _LEAST_CHUNK = 256 * 1024
-# The chunks of all files together take no more than this, whatever their number.
+# The chunks of all files together have at most this many bytes, however many files there are.
 _CHUNKS_BYTES = 256 * 1024 * 1024
 _MORE_TO_COME = 3
-# Segments are held until they fill this share of a chunk's bytes.
+# Segments are held until they fill this fraction of a chunk.
 _CHUNKS_HELD = 4
 
 
 class QueuedFile(NamedTuple):
-    """A file that has not begun, and its clock at its first segment."""
+    """A file that has not begun, with its clock at its first segment."""
 
     first_us: int
     file: str
 
 
 class FileProgress(NamedTuple):
-    """How far a file was returned: a position, and the number of segments after it.
+    """How far a file's segments were returned: a position, and the number of segments after it.
 
     ``clock_us`` is the clock of the file at the position.
     """
@@ -73,9 +74,10 @@ class FileProgress(NamedTuple):
 
 
 class MergePosition(NamedTuple):
-    """How far files that are read together were returned.
+    """How far the segments of files that are read together were returned.
 
-    Some are ``under_way``. ``begun`` of the files that were waiting at the start have begun.
+    Some of the files are ``under_way``. Of the files that were waiting at the start, ``begun`` have
+    begun.
     """
 
     under_way: tuple[FileProgress, ...]
@@ -83,16 +85,16 @@ class MergePosition(NamedTuple):
 
 
 class MergedReader:
-    """Returns the segments of files by their clocks, a chunk at a time, and the notes of each file.
+    """Returns the segments of files by their clocks, chunk by chunk, and the notes of each file.
 
-    The files that are ``waiting`` are in the order of their clocks, and then of their names. With
-    the files that are ``under_way`` it continues where another reader was. It ends after ``rows``
-    segments, if that is given. ``most_skipped`` is how many bytes of gzip'd files may have to be
-    read again to continue somewhere. ``opener`` returns a function that opens a file to be read
-    together with that many others. See `SegmentReader` for the rest.
+    The ``waiting`` files are sorted by their clocks, and then by their names. With the files that
+    are ``under_way``, it continues where another reader stopped. If ``rows`` is given, it ends
+    after this many segments. ``most_skipped`` is the number of bytes in gzip'd files that may be
+    read again in order to continue at a place. ``opener`` returns a function that opens a file
+    which is read together with so many others. See `SegmentReader` for the rest.
 
-    If it has a ``share`` of the connections, only their segments are returned, in chunks that end
-    where they end for any share; the argument ``rows`` must not be given.
+    With a ``share`` of the connections, only the segments of these are returned, and ``rows`` must
+    not be given. Chunks end at the same places for all shares.
     """
 
     def __init__(
@@ -115,26 +117,27 @@ class MergedReader:
         self._opener = opener
         self._show_credentials = show_credentials
         self._begun = 0
-        self._files: list[_MergedFile] = []  # those that were begun and are not at their ends
+        self._files: list[_MergedFile] = []  # the files that have begun and are not at their ends
         self._keys = ConnectionKeys()
-        self._shared: NumpyArray = np.zeros(0, np.bool_)  # of each key, whether the share has it
-        # The scans of finished files know their flows.
+        # for each key, whether it belongs to the share
+        self._shared: NumpyArray = np.zeros(0, np.bool_)
+        # The scans of finished files know the flows of these files.
         self._scans: list[PacketScan] = []
 
     @property
     def keys(self) -> list[str]:
-        """The connection keys, in the order in which they appeared."""
+        """The connection keys, in the order in which they first appeared."""
         return self._keys.keys
 
     @property
     def position(self) -> MergePosition | None:
-        """The end of the returned segments; None if gzip'd files exceed ``most_skipped``."""
+        """The end of the returned segments, or None if gzip'd files exceed ``most_skipped``."""
         if sum(merged_file.skipped for merged_file in self._files) > self._most_skipped:
             return None
         return MergePosition(tuple(merged_file.place for merged_file in self._files), self._begun)
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
-        """Read on."""
+        """Continue reading."""
         held: list[_SegmentSlice] = []
         size = 0
         try:
@@ -156,11 +159,11 @@ class MergedReader:
                 merged_file.close(self._scans)
 
     def _items(self) -> Iterator[_SegmentSlice | FileNotes]:
-        """Yield slices of files, one step after the other, and the notes of finished files."""
+        """Yield slices of files, step by step, and the notes of finished files."""
         for place in self._under_way:
             yield from self._begin(place)
         while True:
-            # Once the open files have chunks, any of them can be closed for another one.
+            # Once the open files have chunks, any of them can be closed to open another file.
             for merged_file in sorted(self._files, key=lambda merged_file: not merged_file.is_open):
                 if not self._fill(merged_file):
                     self._files.remove(merged_file)
@@ -189,7 +192,7 @@ class MergedReader:
             yield merged_file.notes
 
     def _fill(self, merged_file: _MergedFile) -> bool:
-        """Read a chunk of a file, and open the file if needed; False at its end."""
+        """Read a chunk of a file, opening it if necessary; return False at its end."""
         if merged_file.has_chunk:
             return True
         if not merged_file.is_open:
@@ -219,11 +222,11 @@ class MergedReader:
         merged_file.open(reader, scan)
 
     def _limit(self) -> QueuedFile | None:
-        """Return the segment before which everything is known."""
+        """Return the segment before which all segments of all files are known."""
         return min((merged_file.end for merged_file in self._files), default=None)
 
     def _chunk(self, held: list[_SegmentSlice]) -> Iterator[SegmentColumns]:
-        """Yield all held segments, in one order."""
+        """Yield all held segments, sorted."""
         if not self.share.is_whole:
             sizes = [int(part.column("payload_size").sum()) for part in held]
             of_all = ChunkTotals(sum(part.row_count for part in held), sum(sizes))
@@ -239,7 +242,7 @@ class MergedReader:
             yield merged
 
     def _shared_keys(self) -> NumpyArray:
-        """Return for each key whether the share has it."""
+        """Return for each key whether it belongs to the share."""
         new = self.keys[len(self._shared) :]
         if new:
             has = [self.share.has(key) for key in new]
@@ -248,7 +251,7 @@ class MergedReader:
 
 
 class _SegmentSlice(NamedTuple):
-    """Consecutive segments of a file, and its clock at each; of those only ``rows``, if given."""
+    """Consecutive segments of a file (only ``rows``, if given), with the file's clock at each."""
 
     segments: SegmentColumns
     clocks: NumpyArray
@@ -277,13 +280,13 @@ class _SegmentSlice(NamedTuple):
         return of_slice if self.rows is None else of_slice[self.rows]
 
     def payloads(self) -> tuple[NumpyArray, NumpyArray]:
-        """Return bytes with the payloads, and the place of each in them."""
+        """Return an array with the payloads, and the place of each payload in it."""
         at, size = self.column("payload_at"), self.column("payload_size")
         has_any = size > 0
         if not has_any.any():
             return np.zeros(0, np.uint8), np.zeros_like(at)
         if self.rows is not None:
-            # Most of the bytes are those of other connections.
+            # Most of the bytes belong to other connections.
             places = np.zeros(len(size) + 1, np.int32)
             np.cumsum(size, out=places[1:])
             return gather_bytes(self.segments.data, at, places), places[:-1].astype(np.int64)
@@ -301,18 +304,18 @@ class _OpenReader(NamedTuple):
 
 
 class _MergedFile:
-    """A file that is read a chunk ahead of the returned segments; it is open while it is filled."""
+    """A file that is read one chunk ahead of the returned segments; it is open while being read."""
 
     def __init__(self, place: FileProgress) -> None:
         self.name = place.position.file
         self.notes = FileNotes(self.name)
-        self.skipped = 0  # bytes to read again to continue here
+        self.skipped = 0  # the bytes to read again in order to continue here
         self._opened: _OpenReader | None = None
         self._start = place
         self._skip = place.skip
-        self._rows = 0  # since the start
-        self._at: FilePosition | None = place.position  # where the chunk begins
-        self._after: FilePosition | None = place.position  # where it ends
+        self._rows = 0  # the number of rows since the start
+        self._at: FilePosition | None = place.position  # the position at which the chunk begins
+        self._after: FilePosition | None = place.position  # the position at which the chunk ends
         self._clock = self._clock_at = place.clock_us
         self._chunk: SegmentColumns | None = None
         self._clocks: NumpyArray = np.zeros(0, np.int64)
@@ -320,37 +323,40 @@ class _MergedFile:
 
     @property
     def is_open(self) -> bool:
-        """True if a chunk can be read from it."""
+        """True if a chunk can be read from the file."""
         return self._opened is not None
 
     @property
     def has_chunk(self) -> bool:
-        """True if it has segments that were not returned yet."""
+        """True if the file has segments that were not returned yet."""
         return self._chunk is not None
 
     @property
     def can_go_on(self) -> bool:
-        """True if it can be opened where its chunk ends."""
+        """True if the file can be opened where its chunk ends."""
         return self._after is not None
 
     @property
     def end(self) -> QueuedFile:
-        """The last segment of the chunk, in the order of all files."""
+        """The last segment of the chunk, for comparing it with other files."""
         return QueuedFile(self._clock, self.name)
 
     @property
     def place(self) -> FileProgress:
-        """Where the returned segments end."""
+        """The place at which the returned segments end."""
         at, skip, clock = self._at, self._row, self._clock_at
         if self._chunk is None:
             at, skip, clock = self._after, 0, self._clock
         if at is None:
-            # No reader can begin within a gzip'd file.
+            # A reader cannot start within a gzip'd file.
             return self._start._replace(skip=self._rows + self._row)
         return FileProgress(at, skip, clock)
 
     def open_at(self) -> FilePosition:
-        """Return where to open it. A gzip'd file is read from its start, up to this place."""
+        """Return the place at which to open the file.
+
+        A gzip'd file is read again from its start up to this place.
+        """
         if self._after is None:
             self._skip, self._rows, self.skipped = self._rows, 0, 0
             self._after, self._clock = self._start.position, self._start.clock_us
@@ -358,23 +364,26 @@ class _MergedFile:
         return self._after
 
     def open(self, reader: SegmentReader, scan: PacketScan) -> None:
-        """Continue with a reader that begins there."""
+        """Continue with a reader that begins at that place."""
         self._opened = _OpenReader(reader, reader.chunks(), scan)
 
     def close(self, scans: list[PacketScan]) -> None:
-        """Stop reading for now. The scan of the file joins ``scans``, for another file."""
+        """Stop reading for now.
+
+        The scan of the file is added to ``scans``, and is used for another file.
+        """
         opened, self._opened = self._opened, None
         if opened is None:
             return
         opened.reader.stop()
         for item in opened.items:
-            # The counts up to here.
+            # The counts up to this place.
             if isinstance(item, FileNotes):
                 self.notes.add(item)
         scans.append(opened.scan)
 
     def fill(self) -> bool:
-        """Read a chunk with segments that were not returned yet; False at the end of the file."""
+        """Read a chunk with segments that were not returned yet; return False at the file's end."""
         opened = self._opened
         while self._chunk is None:
             self._at, self._clock_at = self._after, self._clock
@@ -393,7 +402,7 @@ class _MergedFile:
         return True
 
     def take(self, limit: QueuedFile) -> _SegmentSlice | None:
-        """Return the segments up to a limit, the limit included."""
+        """Return the segments up to and including a limit."""
         chunk, first = self._chunk, self._row
         side: Any = "right" if self.name <= limit.file else "left"
         stop = int(np.searchsorted(self._clocks, limit.first_us, side))
@@ -401,12 +410,12 @@ class _MergedFile:
             return None
         self._row = stop
         self._pass()
-        # A slice in use keeps the whole chunk in memory.
+        # A slice that is in use keeps the whole chunk in memory.
         size = len(chunk.data) if stop == len(chunk) else 0
         return _SegmentSlice(chunk, self._clocks, first, stop, size)
 
     def _pass(self) -> None:
-        """Release the chunk if all of it was returned."""
+        """Release the chunk if all its segments were returned."""
         if self._chunk is not None and self._row == len(self._chunk):
             self._rows += self._row
             if self._after is None:
@@ -415,8 +424,8 @@ class _MergedFile:
 
 
 def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
-    """Return the segments of some files by their clocks, and then by the names of the files."""
-    # Within a file, the order stays.
+    """Return the segments of some files, sorted by their clocks, then by the names of the files."""
+    # Segments of the same file keep their order.
     held = sorted(held, key=lambda part: part.segments.file)
     names = list(dict.fromkeys(part.segments.file for part in held))
     numbers = {name: number for number, name in enumerate(names)}
@@ -443,7 +452,7 @@ def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
 
 
 def _joined(held: list[_SegmentSlice]) -> tuple[NumpyArray, NumpyArray]:
-    """Return the bytes of slices one after the other, and the place of each payload in them."""
+    """Return the joined bytes of several slices, and the place of each payload in them."""
     data, places, base = [], [], 0
     for part in held:
         bytes_of_part, at = part.payloads()

@@ -1,8 +1,8 @@
-"""One connection in a capture: its streams, its frames, and the account of both.
+"""One connection in a capture: its streams, its frames, and the counts of both.
 
-This module combines the steps. Separate modules decide which end is the client, in what order the
-bytes were sent, and where frames begin. This one passes segments from one to the next, and puts the
-results on the connection's account.
+This module combines the steps. Separate modules decide which end is the client, in which order the
+bytes were sent, and where frames begin. This module passes segments from one step to the next, and
+counts the results for the connection.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _DirectionState:
 
 
 class _OrderedSide(NamedTuple):
-    """An end of a connection whose bytes are in order: see `SideState`, with its framer."""
+    """An end of a connection whose bytes are in order: a `SideState`, with the end's framer."""
 
     sequence: int
     framer: Framer
@@ -71,7 +71,7 @@ class _OrderedSide(NamedTuple):
 
 
 class OpenConnection:
-    """One connection of a `FrameAssembler`: its frames, and its facts."""
+    """One connection of a `FrameAssembler`: its frames, and the facts about it."""
 
     def __init__(
         self, first: Segment, ordinal: int, limit: int, brokers: BrokerEnds, roles: Roles
@@ -92,11 +92,12 @@ class OpenConnection:
             "response": _DirectionState(),
         }
         self._waiting = PendingRequests()
-        self._beginning: FirstSegments | None = FirstSegments()  # until it is complete
+        # until the first segments are complete
+        self._beginning: FirstSegments | None = FirstSegments()
         self._held_back = DelayedResponses()
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        """Take in a segment of the connection; return the frames that are now complete."""
+        """Process a segment of the connection; return the frames that are now complete."""
         self.last_us = segment.timestamp_us
         self._account.note_segment(segment)
         if self._beginning is None:
@@ -104,7 +105,7 @@ class OpenConnection:
         return self._begin() if self._beginning.add(segment) else []
 
     def _begin(self) -> list[CapturedFrame]:
-        """Take in the first segments."""
+        """Process the first segments."""
         beginning, self._beginning = self._beginning, None
         first = [] if beginning is None else beginning.segments()
         return [frame for segment in first for frame in self._go_on(segment)]
@@ -116,7 +117,7 @@ class OpenConnection:
         return [] if client is None else self._settle(client)
 
     def finish(self) -> list[CapturedFrame]:
-        """End the connection and return incomplete frames."""
+        """End the connection, and return its incomplete frames."""
         frames = self._begin()
         if self._client is None and self._roles.held:
             frames += self._settle(self._roles.guess())
@@ -138,7 +139,7 @@ class OpenConnection:
         return frames
 
     def cut_requests(self) -> list[CapturedFrame]:
-        """Return the requests that wait behind a gap, as if the connection ended now."""
+        """Return the requests that wait for a gap, as if the connection ended now."""
         half = self._halves["request"]
         if half.framer is None or not self._request_is_cut:
             return []
@@ -148,7 +149,7 @@ class OpenConnection:
         ]
 
     def pause(self) -> CapturedConnection | None:
-        """Return the facts since the last pause, if there are any."""
+        """Return the facts since the last pause, or None if there are none."""
         if self._client is None:
             return None
         return self._account.pause(self.name, self._client, self._broker)
@@ -161,7 +162,7 @@ class OpenConnection:
 
     @property
     def reads_as_kafka(self) -> bool:
-        """True if its frames so far show that it is Kafka."""
+        """True if its frames so far have shown that it is Kafka."""
         return self._account.evidence.found is not None
 
     @property
@@ -170,13 +171,13 @@ class OpenConnection:
         return self._account.has_syn
 
     def hand_off(self, others: Sequence[Course]) -> Handoff | None:
-        """Return its state if it is in order apart from ``others``; see `FrameAssembler`."""
+        """Return its state if it is in order without the ``others``; see `FrameAssembler`."""
         # Frames are examined until one of them shows the protocol. The held bytes of a frame are
-        # copied last: copying them earlier, with each segment, would be wasted.
+        # copied last, because copying them with each segment would be wasted work.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
             return None
         if self._account.is_paused:
-            # The kernels do not report when the first segment was captured.
+            # The kernels do not report the time of the first segment.
             return None
         request = self._end("request", self._client, others)
         response = self._end("response", self._broker, others)
@@ -193,7 +194,7 @@ class OpenConnection:
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
     ) -> _OrderedSide | None:
-        """Return an end that is certainly in order apart from ``others``; None if unsure."""
+        """Return an end that is certainly in order apart from ``others``, or None."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands != follows:
@@ -208,7 +209,7 @@ class OpenConnection:
         else:
             goes_on = framer.is_framing
         room = min((other.room(source, stands) for other in others), default=INT64_MAX)
-        # Repeated bytes may belong to the other connections.
+        # Repeated bytes may belong to one of the other connections.
         before = 0 if others else min(half.stream.passed(), self.course.passed(source))
         return _OrderedSide(stands, framer, before, room) if goes_on and room > 0 else None
 
@@ -221,18 +222,18 @@ class OpenConnection:
         return SideState(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
-        """Return which facts about a payload prove that no frame begins in it."""
+        """Return by which facts a payload is known not to begin a frame."""
         if direction == "request":
             return SEEKS_REQUEST
         if self._waiting.any_request:
             return SEEKS_RESPONSE
-        # No response is awaited, and none will be.
+        # No response is expected, now or later.
         asks = self._halves["request"].framer
         return PASSES if asks is not None and asks.is_seeking else SEEKS_RESPONSE
 
     @property
     def _may_answer_earlier(self) -> bool:
-        """True if there may be responses to requests from before the capture."""
+        """True if responses to requests from before the capture are possible."""
         answers = self._halves["response"].framer
         is_known = answers is not None and answers.ever_synchronized
         return not (is_known or self._waiting.any_request or self._is_tls)
@@ -243,13 +244,13 @@ class OpenConnection:
         return any(framer is not None and framer.is_tls for framer in framers)
 
     def seek(self) -> None:
-        """Note that no beginning of a frame is known."""
+        """Record that it is unknown where frames begin."""
         for half in self._halves.values():
             if half.framer is not None:
                 half.framer.seek()
 
     def resume(self, lent: Handoff, broker: str) -> None:
-        """Continue, as a new connection, from the state of another one."""
+        """Continue, as a new connection, from another object's state."""
         self._beginning = None
         self.name, self._client, self._broker = lent.connection, lent.client, broker
         self._account.evidence.found = "it was lent"
@@ -272,7 +273,7 @@ class OpenConnection:
         half.framer.skip(SideResult(0, held, first_us, last_us, 0, 0, 0))
 
     def take_back(self, taken: HandoffResult) -> None:
-        """Take in the result of the fast path since the connection was lent."""
+        """Add the result of the fast path for the connection that was handed to it."""
         if not taken.segments:
             return
         self.last_us = taken.time_us
@@ -302,7 +303,7 @@ class OpenConnection:
         ordinal = f"#{self.ordinal}" if self.ordinal > 1 else ""
         self.name = f"{client}>{self._broker}{ordinal}"
         frames: list[CapturedFrame] = []
-        # A SYN that was captured late still comes first.
+        # A SYN comes first even if it was captured late.
         for segment in sorted(held, key=lambda held_segment: not held_segment.flags & SYN):
             frames += self._take(segment)
         return frames
@@ -340,7 +341,7 @@ class OpenConnection:
 
     @property
     def _request_is_cut(self) -> bool:
-        """True if bytes of requests wait behind a gap, or the broker acknowledged more of them."""
+        """True if request bytes wait for a gap, or if the broker has acknowledged missing ones."""
         half = self._halves["request"]
         if half.stream.waits:
             return True
@@ -356,7 +357,7 @@ class OpenConnection:
         return self._label(direction, half.framer.feed(pieces))
 
     def new_framer(self, direction: Direction) -> Framer:
-        """Return a new framer, which cuts a direction into frames."""
+        """Return a new framer for a direction."""
         begins = self._begins_request if direction == "request" else self._begins_response
         anchored = self._halves[direction].stream.anchored
         return self.cuts(begins, synchronized=anchored, limit=self.limit)
@@ -398,5 +399,5 @@ class OpenConnection:
             return False
         if not self._waiting.any_request and self._is_tls:
             return False
-        # At the start of a capture there may be responses to requests from before it.
+        # At the start of a capture there may be responses to requests from before the capture.
         return leads_to_a_response(held.peek, held.size)

@@ -1,4 +1,4 @@
-"""One run of the kernel over packets, and the state that it keeps from run to run."""
+"""One run of the kernel over packets, and the state that is kept from run to run."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from flexwire.errors import CaptureError
 
 
-# The ways in which a run of the kernel ends, in the order of its `Ending`.
+# The ways in which a run of the kernel ends, in the order of its enum `Ending`.
 SHORT, REFUSED, FULL, CROWDED = range(4)
-# How ticks become microseconds, and the kinds of files, by the kernel's numbers.
+# How ticks are converted to microseconds, and the kinds of files, as the kernel numbers them.
 _TICKS_REFUSED, _TICKS_DIVIDED, _TICKS_MULTIPLIED, _TICKS_SHIFTED = range(4)
 _PCAP, _PCAPNG = range(2)
-# With more bits, the product of the ticks and a million would overflow a word.
+# With more bits, the product of the ticks and a million would not fit into a word.
 _MOST_SHIFTED = 40
-# No time or offset above this is added: the year 10000 is well below it.
+# Times and offsets above this are not added. The year 10000 is well below it.
 _MOST_US = 1 << 60
 
 # Packets without a segment are counted by a number for their content: a network protocol, an IP
-# protocol from SKIPPED_PROTOCOL on, or a link type from SKIPPED_LINK on.
+# protocol (from SKIPPED_PROTOCOL on), or a link type (from SKIPPED_LINK on).
 SKIPPED_PROTOCOL = 1 << 16
 SKIPPED_LINK = SKIPPED_PROTOCOL + (1 << 8)
 SKIPPED = SKIPPED_LINK + (1 << 16)
 
 _NUMBER = ctypes.c_int64
-# The kernel's output for a segment: a value in each column, in the order of the arrays of
+# The kernel's output for a segment: one value in each column, in the order of the arrays in
 # `SegmentColumns`.
 _COLUMNS = {
     "times": np.int64,
@@ -56,17 +56,17 @@ _COLUMNS = {
     "flags": np.uint8,
     "payloads": np.int64,
     "sizes": np.int32,
-    # A packet may claim that 4 GiB of it were not captured.
+    # A packet may say that 4 GiB of it were not captured.
     "missing": np.uint32,
     "begins": np.int8,
 }
 
 
 class ScanWords(ctypes.Structure):
-    """A run of the kernel over packets, as in `kernels/packets.pyx`; pointers are addresses.
+    """The words of a kernel's run over packets, as in `kernels/packets.pyx`, with addresses.
 
-    It runs from ``position``, which counts from ``data``, up to ``end``. For every segment it
-    writes a row into each of the columns, and advances ``row``.
+    The run goes from ``position`` to ``end``, both counted from ``data``. For every segment the
+    kernel writes a row into each of the columns, and increases ``row``.
     """
 
     _fields_ = tuple(
@@ -88,9 +88,10 @@ INTERFACE_ROW = np.dtype(
         for name in ("linktype", "link", "snaplen", "ticks", "number", "most", "offset_us")
     ]
 )
-"""An interface in the kernel's form. If its times are not certain, objects read its packets."""
+"""An interface in the kernel's form. If the times of an interface are not certain, Python objects
+read its packets."""
 
-# A flow in words: an IPv4 flow has both addresses in the first word.
+# The words of a flow. An IPv4 flow has both addresses in the first word.
 _FLOW = np.dtype([("addresses", np.int64, 4), ("ports", np.int64), ("code", np.int64)])
 _VERSION_BIT = 32
 
@@ -100,14 +101,14 @@ _IPV4_BYTES, _IPV6_BYTES, _PORT_BYTES = 4, 16, 2
 
 
 class ConnectionKeys:
-    """Connection keys, numbered in the order in which they appear."""
+    """Connection keys, numbered in the order in which they first appear."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, segment: Segment) -> tuple[int, bool]:
-        """Return the number of a segment's key, and whether its sender is the end after the "|"."""
+        """Return the number of a segment's key, and whether the sender is the end after the "|"."""
         key = connection_key(segment)
         number = self._numbers.setdefault(key, len(self.keys))
         if number == len(self.keys):
@@ -123,7 +124,7 @@ class FlowTable:
         self._keys = keys
         self._rows = np.zeros(0, _FLOW)
         self._slots: NumpyArray
-        # For each named flow: its key, and whether its sender is the higher end.
+        # For each flow with a key: the key, and whether the sender is the higher end.
         self.key: NumpyArray = np.zeros(0, np.int32)
         self.is_high: NumpyArray = np.zeros(0, np.bool_)
         self._named = 0
@@ -152,7 +153,7 @@ class FlowTable:
 
 
 def _ends(flow: np.void) -> tuple[str, str]:
-    """Return the texts of both ends of a flow, the sender's first."""
+    """Return both ends of a flow as texts, the sender first."""
     raw, ports = flow["addresses"].tobytes(), flow["ports"].tobytes()
     is_ipv4 = int(flow["ports"]) >> _VERSION_BIT == 4  # noqa: PLR2004 - IPv4
     size = _IPV4_BYTES if is_ipv4 else _IPV6_BYTES
@@ -164,20 +165,24 @@ def _ends(flow: np.void) -> tuple[str, str]:
     )
 
 
-# At most this many reasons of one file are counted apart, because a hostile file invents them.
+# At most this many reasons of a file are counted separately, because a hostile file may invent
+# many.
 DIFFERENT_REASONS = 1000
 FURTHER_REASONS = "further reasons"
 
 
 @dataclass(slots=True)
 class UnusedPackets:
-    """Counts of unused packets of a file, by reason, with the first bytes of one of each."""
+    """The numbers of a file's unused packets, by reason, with the first bytes of one of each."""
 
     packets: dict[str, int] = field(default_factory=dict)
     samples: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, reason: str, packets: int, sample: bytes | None = None) -> None:
-        """Count packets. If there are too many reasons, a new one is counted as FURTHER_REASONS."""
+        """Count packets for a reason.
+
+        If there are too many reasons, a new reason is counted as FURTHER_REASONS.
+        """
         if reason not in self.packets and len(self.packets) >= DIFFERENT_REASONS:
             reason = FURTHER_REASONS
         if sample:
@@ -190,7 +195,7 @@ class UnusedPackets:
             self.add(reason, packets, others.samples.get(reason))
 
     def know(self, reasons: Iterable[str]) -> None:
-        """Count these reasons separately, as the earlier packets of the file did."""
+        """Count these reasons separately, as they were counted for earlier packets of the file."""
         self.packets.update(dict.fromkeys(reasons, 0))
 
     def counted(self) -> UnusedPackets:
@@ -201,11 +206,11 @@ class UnusedPackets:
 
 @dataclass(slots=True)
 class FileNotes:
-    """Notes on a capture file, or on a part of it, after it was read.
+    """Notes about a capture file or a part of it, made while it was read.
 
-    ``packets`` counts all packets. ``unreadable`` holds packets and places that should contain a
-    segment but have no readable one, ``skipped`` packets with other content. ``error`` is why the
-    file cannot be read at all.
+    ``packets`` is the number of all packets. ``unreadable`` counts packets and places that should
+    have a segment but have no readable one. ``skipped`` counts packets with other content.
+    ``error`` is the reason why the file cannot be read at all.
     """
 
     file: str
@@ -215,7 +220,7 @@ class FileNotes:
     error: CaptureError | None = None
 
     def unused(self) -> UnusedPackets:
-        """Return both kinds together, in the form of an analysis's notes."""
+        """Return both kinds of unused packets together, in the form of an analysis's notes."""
         together = UnusedPackets()
         together.add_all(self.unreadable)
         if self.error is not None:
@@ -224,25 +229,26 @@ class FileNotes:
         return together
 
     def add(self, later: FileNotes) -> None:
-        """Add the notes of the following part of the file."""
+        """Add the notes about the next part of the file."""
         self.packets += later.packets
         self.unreadable.add_all(later.unreadable)
         self.skipped.add_all(later.skipped)
         self.error = self.error or later.error
 
 
-# This many bytes are read at a time: few enough to be still in the processor's cache when the
-# kernel gets them, and more than `READ_AHEAD`, so that no buffer is in between.
+# The number of bytes that are read at a time. They are few enough to be in the processor's cache
+# when the kernel reads them, and more than `READ_AHEAD`, so that no other buffer is used.
 PIECE = 2 * READ_AHEAD
 
 
 class FileWindow:
-    """The bytes of a file, which is open at ``offset``, from there on: ``room`` of them at a time.
+    """The bytes of an open file from ``offset`` on, of which ``room`` bytes are held at a time.
 
-    They are in ``buffer``, which begins at ``address``, up to ``filled``. The next block begins at
-    ``position``. Nothing from ``stop`` on is read until it is requested. If reading ``piece`` bytes
-    at a time can fail within the file, ``piece`` must not exceed the file's own buffer: otherwise
-    the file would continue reading after returning its buffer, and lose those bytes.
+    The bytes are in ``buffer``, whose address is ``address``, up to ``filled``. The next block
+    begins at ``position``. Bytes from ``stop`` on are read only if they are requested. If reading
+    can fail within the file, ``piece`` (the number of bytes to read at a time) must not exceed the
+    file's own buffer. Otherwise the file would continue reading after it has returned its buffer,
+    and would lose those bytes.
     """
 
     def __init__(
@@ -256,7 +262,8 @@ class FileWindow:
         self._file = file
         self._piece = piece
         self._most_room = room
-        self._begin = offset  # where in the file the buffer would begin, counted from its end
+        # the place in the file where the buffer would begin, counted back from the buffer's end
+        self._begin = offset
         self._stop = stop
         self._error: Exception | None = None
         self._is_read = False
@@ -267,38 +274,39 @@ class FileWindow:
             self._error = error
             self._is_read = True
             ahead = 0
-        # A small file is completely in the buffer.
+        # A small file fits completely into the buffer.
         self.room = room if ahead >= READ_AHEAD else min(room, ahead + 1)
         self.buffer, self.address = self._empty()
-        # Payloads of packets that objects read are stored after the room for the file's bytes.
+        # Payloads of packets that Python objects read are stored after the space for the file's
+        # bytes.
         self.used = self.room
 
     def _empty(self) -> tuple[NumpyArray, int]:
-        # Unused pages take no memory.
+        # Pages that are not used take no memory.
         buffer = allocate(2 * self.room)
         return buffer, address(buffer)
 
     @property
     def offset(self) -> int:
-        """The place in the file at which the next block begins."""
+        """The place in the file where the next block begins."""
         return self._begin + self.position
 
     @property
     def is_full(self) -> bool:
-        """True if there is no room for more bytes of the file."""
+        """True if there is no more room for bytes of the file."""
         return self.filled == self.room
 
     @property
     def is_stopped(self) -> bool:
-        """True if the next block begins at the end of the part of the file to read."""
+        """True if the next block begins where the part of the file to read ends."""
         return self._stop is not None and self.offset >= self._stop
 
     def stop(self) -> None:
-        """End the part of the file to read where the next block begins."""
+        """Let the part of the file to read end where the next block begins."""
         self._stop = self.offset
 
     def fill(self) -> bool:
-        """Read more bytes; False if there is no room, or nothing more."""
+        """Read more bytes; return False if there is no room or no more bytes."""
         end = min(self.filled + self._piece, self.room)
         if self._stop is not None:
             end = min(end, self._stop - self._begin)
@@ -314,7 +322,7 @@ class FileWindow:
         return count > 0
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes for objects; those outside the buffer come from the file."""
+        """Return the next bytes for Python objects; bytes outside the buffer come from the file."""
         end = min(self.position + size, self.filled)
         data = self.buffer[self.position : end].tobytes()
         self.position = end
@@ -327,7 +335,7 @@ class FileWindow:
         return data
 
     def put(self, payload: bytes) -> int | None:
-        """Store a payload beside the file's bytes; return its place, None if there is no room."""
+        """Store a payload next to the file's bytes; return its place, or None without room."""
         if not payload:
             return 0
         at = self.used
@@ -338,11 +346,11 @@ class FileWindow:
         return at
 
     def data(self) -> NumpyArray:
-        """Return the bytes that hold the payloads."""
+        """Return the array that holds the payloads."""
         return self.buffer[: self.filled if self.used == self.room else self.used]
 
     def go_on(self, *, with_new_buffer: bool) -> None:
-        """Start the buffer at the next block."""
+        """Move the start of the buffer to the next block."""
         left = self.buffer[self.position : self.filled]
         if with_new_buffer or self.room < self._most_room:
             self.room = self._most_room
@@ -353,18 +361,19 @@ class FileWindow:
 
 
 BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
-"""The meaning of each number of the column ``begins``."""
+"""The meaning of each number in the column ``begins``."""
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
 _FIRST_INTERFACES = 16
-# In a row that objects read, the flow is a negative number: 1, plus twice the key, plus the end.
+# In a row that Python objects read, the flow is a negative number: -1, minus twice the key, minus 1
+# for the higher end.
 _FIRST_OWN = 1
 
 
 class PacketScan:
-    """Runs of the kernel over files. Without kernels, objects read everything.
+    """Runs of the kernel over files. Without kernels, Python objects read all packets.
 
-    Several scans may share one numbering of ``keys``.
+    Several scans may share the same ``keys``.
     """
 
     def __init__(self, keys: ConnectionKeys | None = None) -> None:
@@ -390,16 +399,16 @@ class PacketScan:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """The number of rows so far."""
         return int(self._words.row)
 
     @property
     def last_us(self) -> int:
-        """The time of the last packet that has one."""
+        """The time of the last packet that has a time."""
         return int(self._words.last_us)
 
     def begin_rows(self, room: int) -> None:
-        """Begin new columns, for the segments of this many bytes of a file."""
+        """Begin new columns with room for the segments in this many bytes of a file."""
         run, capacity = self._words, room // LEAST_BYTES + 2
         self._columns = [np.empty(capacity, kind) for kind in _COLUMNS.values()]
         for name, column in zip(_COLUMNS, self._columns, strict=True):
@@ -418,11 +427,11 @@ class PacketScan:
         return key, is_high
 
     def columns(self) -> list[NumpyArray]:
-        """Return the columns, cut to their number of rows."""
+        """Return the columns, cut to the number of rows."""
         return [column[: self.rows] for column in self._columns]
 
     def begin_file(self) -> None:
-        """Forget the facts about another file."""
+        """Forget the facts about the file before."""
         run = self._words
         self._section = None
         run.interface_count = run.packets = run.last_us = 0
@@ -430,20 +439,20 @@ class PacketScan:
         run.new_count = self._told = 0
 
     def know_head(self, head: PcapHead) -> None:
-        """Take in the facts in the head of a pcap file."""
+        """Use the facts in the head of a pcap file."""
         run, interface = self._words, self._interfaces[0]
         run.format, run.is_big_endian, run.to_us = _PCAP, head.order == ">", head.to_us
         interface["linktype"] = head.linktype
         interface["link"] = LINKS.get(head.linktype, LINK_UNKNOWN)
 
     def know_section(self, section: Section) -> None:
-        """Take in the new facts about a section of a pcapng file."""
+        """Use the new facts about a section of a pcapng file."""
         run = self._words
         if section is not self._section:
             self._section = section
             run.format, run.is_big_endian = _PCAPNG, section.order == ">"
         run.last_us = section.last_us
-        # A section begins without interfaces, and its start is noticed.
+        # At its start a section has no interfaces, and this case is recognized.
         for number in range(run.interface_count, len(section.interfaces)):
             if number == len(self._interfaces):
                 self._interfaces = np.concatenate([self._interfaces, self._interfaces])
@@ -452,7 +461,7 @@ class PacketScan:
         run.interface_count = len(section.interfaces)
 
     def run(self, window: FileWindow) -> int:
-        """Take packets from a window, and advance its position; return what comes next."""
+        """Read packets from a window, and advance its position; return what comes next."""
         run = self._words
         if run.row == run.capacity:
             return FULL
@@ -465,11 +474,11 @@ class PacketScan:
         return status
 
     def put(self, segment: Segment, at: int) -> None:
-        """Put a segment that objects read, with its payload at ``at``, into the next row."""
+        """Put a segment that objects have read into the next row, with its payload at ``at``."""
         number, is_high = self.keys.number(segment)
         values = (
             segment.timestamp_us,
-            # Its key takes the place of the kernel's flow.
+            # Its key is stored in place of the kernel's flow.
             -_FIRST_OWN - 2 * number - is_high,
             segment.sequence,
             segment.acknowledgment,
@@ -485,7 +494,7 @@ class PacketScan:
         self._words.row = row + 1
 
     def tell_new(self, skipped: UnusedPackets) -> None:
-        """Report the new reasons for skipped packets, in their order."""
+        """Add the new reasons for skipped packets, in their order."""
         if self._told == self._words.new_count:
             return
         for reason, _ in self._reasons(self._told):
@@ -493,7 +502,7 @@ class PacketScan:
         self._told = self._words.new_count
 
     def tell_all(self, skipped: UnusedPackets) -> int:
-        """Report how many packets of the file were skipped; return its number of packets."""
+        """Add the numbers of skipped packets of the file; return the number of all its packets."""
         self.tell_new(skipped)
         for reason, count in self._reasons(0):
             skipped.add(reason, count)
@@ -506,7 +515,7 @@ class PacketScan:
 
 
 def reason_of(what: int) -> str:
-    """Return the words for a number under which the kernel counts."""
+    """Return the text for a number under which the kernel counts packets."""
     if what >= SKIPPED_LINK:
         return other_link(what - SKIPPED_LINK)
     if what >= SKIPPED_PROTOCOL:
@@ -515,7 +524,7 @@ def reason_of(what: int) -> str:
 
 
 def interface_row(interface: Interface) -> tuple[int, ...]:
-    """Return the INTERFACE_ROW of an interface."""
+    """Return the row of type INTERFACE_ROW for an interface."""
     per_second, offset_us = interface.per_second, interface.offset_seconds * MILLION
     how, number, most = _TICKS_REFUSED, 1, 0
     if abs(offset_us) > _MOST_US:

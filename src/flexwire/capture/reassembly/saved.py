@@ -1,9 +1,9 @@
-"""The open connections of a capture as plain records, for a later analysis that continues.
+"""The open connections of a capture as simple records, for a later analysis that continues.
 
-A record has the fields of an object by their names, with their possible types. Data from a file is
-checked: against the types when it is read, and for everything that the code relies on when objects
-are made from it. So a record from an unknown writer raises `ValueError`, or gives valid
-connections.
+A record has the fields of an object, with the same names and their possible types. Data from a file
+is checked twice: against the types when it is read, and for everything that the code relies on when
+objects are made from it. A record from an unknown writer therefore either raises `ValueError` or
+becomes valid connections.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from flexwire.wire.segment_layout import MODULUS, PREFIX_LENGTH
 if TYPE_CHECKING:
     from flexwire.capture.reassembly.framing import Framer
 
-_LIMIT: Final = 1 << 61  # for values that are added up
+_LIMIT: Final = 1 << 61  # the limit for values that are added up
 Number = Annotated[int, msgspec.Meta(ge=-_LIMIT, le=_LIMIT)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=_LIMIT)]
 Int16 = Annotated[int, msgspec.Meta(ge=INT16_MIN, le=INT16_MAX)]
@@ -56,11 +56,11 @@ T = TypeVar("T")
 
 
 class SavedRecord(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Fields of an object."""
+    """The fields of an object, for storing it."""
 
 
 class RequestRecord(SavedRecord):
-    """A request, with only its header."""
+    """A request, of which only the header is stored."""
 
     api_key: Int16
     api_version: Int16
@@ -71,7 +71,7 @@ class RequestRecord(SavedRecord):
 
 
 class SegmentRecord(SavedRecord):
-    """A held segment."""
+    """A segment that is held."""
 
     timestamp_us: Number
     source: str
@@ -98,7 +98,7 @@ class FrameRecord(SavedRecord):
 
 
 class PieceRecord(SavedRecord):
-    """A piece of a stream."""
+    """A piece of a stream's bytes."""
 
     position: Number
     data: bytes
@@ -109,7 +109,7 @@ class PieceRecord(SavedRecord):
 
 
 class ReachRecord(SavedRecord):
-    """The bytes of one end."""
+    """The bytes of one end that were seen so far."""
 
     low: Number
     high: Number
@@ -120,7 +120,7 @@ class ReachRecord(SavedRecord):
 
 
 class StreamRecord(SavedRecord):
-    """One direction's bytes in order."""
+    """The bytes of one direction, in order."""
 
     started: bool
     anchored: bool
@@ -138,7 +138,7 @@ class StreamRecord(SavedRecord):
 
 
 class FramerRecord(SavedRecord):
-    """One direction's frames."""
+    """The frames of one direction."""
 
     ever_synchronized: bool
     tls_records: Count
@@ -154,7 +154,7 @@ class FramerRecord(SavedRecord):
 
 
 class DirectionRecord(SavedRecord):
-    """The data of one sending end: its bytes, its frames, and the account of them."""
+    """The data of one sending end: its bytes, its frames, and the counts of both."""
 
     stream: StreamRecord
     framer: FramerRecord | None
@@ -166,7 +166,7 @@ class DirectionRecord(SavedRecord):
 
 
 class EndRecord(SavedRecord):
-    """One end of a connection, whether or not it is known which of them is the client."""
+    """One end of a connection, which may not be known to be the client or the broker."""
 
     reach: ReachRecord
     initial: Number | None
@@ -175,7 +175,7 @@ class EndRecord(SavedRecord):
 
 
 class EvidenceRecord(SavedRecord):
-    """The evidence for Kafka."""
+    """The evidence that a connection is Kafka."""
 
     found: str | None
     hint: str | None
@@ -185,7 +185,7 @@ class EvidenceRecord(SavedRecord):
 
 
 class AccountRecord(SavedRecord):
-    """The counts since the last pause, and the facts from before."""
+    """The counts since the last pause, and the facts from before it."""
 
     first_us: Number | None
     last_us: Number
@@ -237,7 +237,7 @@ class AssemblerRecord(SavedRecord):
 
 
 def record_of(assembler: FrameAssembler, file: str) -> AssemblerRecord:
-    """Return the record of an assembler, whose last segment was in ``file``."""
+    """Return the record of an assembler whose last segment was in ``file``."""
     state = vars(assembler)
     low, _, high = assembler.key.partition("|")
     connections = [_connection(one, low, high) for one in state["_open"]]
@@ -247,7 +247,10 @@ def record_of(assembler: FrameAssembler, file: str) -> AssemblerRecord:
 def assembler_of(
     record: AssemblerRecord, limit: int, brokers: BrokerEnds, *, endless: bool = False
 ) -> FrameAssembler:
-    """Return an assembler that continues the one of a record. Raises `ValueError`."""
+    """Return an assembler that continues from a record.
+
+    Raises `ValueError` for an invalid record.
+    """
     key = key_of_ends(record.low, record.high)
     _check(key == f"{record.low}|{record.high}", "ends")
     ends = {record.low, record.high}
@@ -260,17 +263,17 @@ def assembler_of(
     return assembler
 
 
-def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - the condition to check
+def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - this is the condition to check
     if not holds:
         raise ValueError(f"{what} of a connection")
 
 
 def _take(kind: type[T], of: object, **given: Any) -> T:
-    """Return a record of an object; fields that are not given are attributes of these names."""
+    """Return a record of an object: fields that are not given come from its attributes."""
     state = _state(of)
     values = {
         name: given[name] if name in given else state.get(name, state.get(f"_{name}"))
-        for name in kind.__struct_fields__  # type: ignore[attr-defined]  # of every record
+        for name in kind.__struct_fields__  # type: ignore[attr-defined]  # Copy the fields of a record to an object, except the fields in ``others``.
     }
     return kind(**values)
 
@@ -287,7 +290,7 @@ def _state(of: object) -> dict[str, Any]:
 
 
 def _put(record: SavedRecord, into: T, *others: str) -> T:
-    """Copy the fields of a record into an object, without those that ``others`` names."""
+    """Open a connection of an assembler from its record."""
     state = vars(into)
     for name, value in msgspec.structs.asdict(record).items():
         if name not in others:
@@ -340,7 +343,7 @@ def _connection(opened: object, low: str, high: str) -> ConnectionRecord:
 def _open(
     record: ConnectionRecord, of: AssemblerRecord, assembler: FrameAssembler, limit: int
 ) -> None:
-    """Open a connection of an assembler, as its record says."""
+    """The connection decides whether it is known where frames begin."""
     ends = (of.low, of.high)
     opened = assembler.open_again(assembler.key, record.ordinal)
     state = vars(opened)
@@ -436,7 +439,7 @@ def evidence_of(record: EvidenceRecord) -> KafkaEvidence:
 
 
 def record_of_evidence(evidence: KafkaEvidence) -> EvidenceRecord:
-    """Return the record of the evidence for Kafka."""
+    """Reads capture files and returns their TCP segments in columns, chunk by chunk."""
     state = vars(evidence)
     known = {name: state[f"_{name}"] for name in ("decoded", "cut")}
     return EvidenceRecord(

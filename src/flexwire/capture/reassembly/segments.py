@@ -1,8 +1,8 @@
-"""From capture files to their TCP segments in columns, a chunk of a file at a time.
+"""Reads capture files and returns their TCP segments in columns, chunk by chunk.
 
-The kernel takes the packets that it is sure of. At any other block, the objects of
-`flexwire.capture.files` read that block. So the segments and the notes equal those of
-`flexwire.capture.files.links`, in order.
+The kernel reads the packets that it is sure of. Any other block is read by the objects of
+`flexwire.capture.files`. The segments and the notes are therefore equal to those of
+`flexwire.capture.files.links`, in the same order.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ OF_EACH = (
     *("key", "is_high", "timestamp_us", "sequence", "acknowledgment", "flags"),
     *("payload_at", "payload_size", "missing", "begins"),
 )
-"""The columns of segments, with one value for each segment."""
+"""The columns of segments, which have one value for each segment."""
 
 
 class ChunkTotals(NamedTuple):
-    """How many segments a chunk has, and how many bytes of payloads."""
+    """The number of segments in a chunk, and the number of bytes of their payloads."""
 
     rows: int
     payload_bytes: int
 
     @property
     def weight(self) -> int:
-        """About how many bytes of a file the chunk takes."""
+        """The approximate number of bytes that the chunk takes in a file."""
         return self.payload_bytes + _HEADERS * self.rows
 
 
 class FileOrigins(NamedTuple):
-    """The file of each row, if there are several: its place in ``files``."""
+    """The file of each row, if there are several files, as an index into ``files``."""
 
     files: Sequence[str]
     of_row: NumpyArray
@@ -88,16 +88,17 @@ class FileOrigins(NamedTuple):
 class SegmentColumns:
     """The TCP segments of a chunk of a capture file, in the file's order.
 
-    All arrays except ``data`` have one value for each segment. ``key`` counts in ``keys``, which
-    one reader's chunks share and which only grows. ``is_high`` means that the sender is the end
-    after the "|". The payload is ``data[payload_at : payload_at + payload_size]``. ``begins``
-    counts in `BEGINS`. ``first_ordinal`` counts the segments and the unreadable packets of the file
-    before the chunk. The unreadable packets among its segments stand before the rows in
-    ``unreadable_before``.
+    All arrays except ``data`` have one value for each segment. ``key`` is an index into ``keys``, a
+    list that all chunks of a reader share and that only grows. ``is_high`` is true if the sender is
+    the end after the "|". The payload is ``data[payload_at : payload_at + payload_size]``.
+    ``begins`` is an index into `BEGINS`. ``first_ordinal`` is the number of segments and unreadable
+    packets of the file before the chunk. Unreadable packets between its segments come before the
+    rows in ``unreadable_before``.
 
-    If the segments are from several files, ``origins`` has the file of each, and ``file`` does not.
-    ``clock_us`` then has the clock of its file at each. If they are those of a share of the
-    connections, ``of_all`` are the totals of the chunk with the segments of all shares.
+    If the segments come from several files, ``origins`` has the file of each segment, and ``file``
+    is not used. In this case ``clock_us`` has the clock of the file at each segment. If they are
+    the segments of a share of the connections, ``of_all`` has the totals of the chunk with the
+    segments of all shares.
     """
 
     file: str
@@ -125,24 +126,24 @@ class SegmentColumns:
 
     @property
     def weight(self) -> int:
-        """About how many bytes of the file the chunk takes."""
+        """The approximate number of bytes that the chunk takes in the file."""
         return self.totals.weight
 
     @property
     def totals(self) -> ChunkTotals:
-        """How many segments the chunk has, and how many bytes of payloads."""
+        """The number of segments in the chunk, and the number of bytes of their payloads."""
         return self.of_all or ChunkTotals(len(self), int(self.payload_size.sum()))
 
     @property
     def ordinal(self) -> NumpyArray:
-        """The number of each segment among the segments and unreadable packets of its file."""
+        """The number of each segment among its file's segments and unreadable packets."""
         steps = np.ones(len(self) + 1, np.int64)
         steps[0] = self.first_ordinal
         np.add.at(steps, np.array(self.unreadable_before, np.int64), 1)
         return np.cumsum(steps)[:-1]
 
     def take(self, rows: NumpyArray) -> SegmentColumns:
-        """Return some of the segments; their ordinals are lost."""
+        """Return some of the segments, without their ordinals."""
         some = {name: getattr(self, name)[rows] for name in OF_EACH}
         origins = None if self.origins is None else self.origins.take(rows)
         clock_us = None if self.clock_us is None else self.clock_us[rows]
@@ -151,7 +152,7 @@ class SegmentColumns:
         )
 
     def segment(self, row: int) -> Segment:
-        """Return the segment of a row, as `flexwire.capture.read_segments` does."""
+        """Return the segment in a row, as `flexwire.capture.read_segments` returns it."""
         source, destination = self.keys[self.key[row]].split("|")
         if self.is_high[row]:
             source, destination = destination, source
@@ -170,10 +171,10 @@ class SegmentColumns:
 
 
 class FilePosition(NamedTuple):
-    """A place between two blocks of a file, where a reader can begin or stop.
+    """A place between two blocks of a file, at which a reader can begin or stop.
 
-    ``head`` has the facts from earlier in the file that are needed later. ``unreadable`` and
-    ``skipped`` are the reasons that its notes already count separately.
+    ``head`` has facts from earlier in the file that later blocks need. ``unreadable`` and
+    ``skipped`` are the reasons that the file's notes already count separately.
     """
 
     file: str
@@ -186,16 +187,17 @@ class FilePosition(NamedTuple):
 
 
 class SegmentReader:
-    """Returns the segments of capture files, a chunk at a time, and the notes after each file.
+    """Returns the segments of capture files, chunk by chunk, and the notes after each file.
 
     ``start`` and ``stop`` are positions of another reader of the same files. Only the part between
-    them is read, and keys are numbered anew. The notes of a part of a file are added to those of
-    the part before it with `FileNotes.add`. A file that cannot be opened, or is not a capture,
-    gives notes with an ``error``. A sample of unreadable bytes is kept only with
-    ``show_credentials``, because it may contain them.
+    them is read, with new numbers for keys. Use `FileNotes.add` to add the notes of a part of a
+    file to those of the part before it. For a file that cannot be opened or is not a capture, the
+    notes have an ``error``. A sample of unreadable bytes is kept only with ``show_credentials``,
+    because it may contain credentials.
 
-    ``opener`` takes a file's name and the byte to begin at, and returns an object with ``read``.
-    Without it, files are local. A ``scan`` that was used before knows the flows of its files.
+    ``opener`` is called with the name of a file and the byte to begin at, and returns an object
+    with a method ``read``. Without it, files are local. A ``scan`` that was used before knows the
+    flows of the files that it has read.
     """
 
     def __init__(
@@ -221,25 +223,28 @@ class SegmentReader:
 
     @property
     def keys(self) -> list[str]:
-        """The connection keys, in the order in which they appeared."""
+        """The connection keys, in the order in which they first appeared."""
         return self._scan.keys.keys
 
     @property
     def position(self) -> FilePosition | None:
-        """The end of the returned segments; None before the first file, and within a gzip'd one."""
+        """The end of the returned segments; None before the first file and within a gzip'd file."""
         return self._position if self._reading is None else self._reading.position
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
-        """Read on."""
+        """Continue reading."""
         return self.chunks()
 
     def stop(self) -> None:
-        """End the file at `position`. Only its notes follow, for the returned segments."""
+        """End the file at `position`.
+
+        After this, only the notes about the returned segments follow.
+        """
         if self._reading is not None:
             self._reading.stop()
 
     def chunks(self) -> Generator[SegmentColumns | FileNotes]:
-        """Continue reading; close it if not everything is read."""
+        """Continue reading; close the generator if not everything is read."""
         start, stop = self._start, self._stop
         first = 0 if start is None else self._files.index(start.file) + start.is_end
         end = len(self._files) if stop is None else self._files.index(stop.file) + 1
@@ -267,7 +272,7 @@ class SegmentReader:
 
 
 class _FileReading:
-    """The reading of one file, or of a part of it."""
+    """Reads one file, or a part of it."""
 
     def __init__(
         self, scan: PacketScan, window: FileWindow, start: FilePosition, notes: FileNotes
@@ -278,11 +283,11 @@ class _FileReading:
         self._notes = notes
         self.can_be_cut = True
         self.keeps_samples = False
-        self._ordinal = start.ordinal  # of the first packet in the chunk
+        self._ordinal = start.ordinal  # the ordinal of the first packet in the chunk
         self._unreadable_before: list[int] = []
-        self._is_known = False  # whether the kernel has all the facts that it needs to begin
+        self._is_known = False  # whether the kernel has all the facts that it needs to start
         self._is_read = False
-        # The payload of a packet that is longer than a chunk.
+        # The payload of a packet that is longer than a chunk is stored here.
         self._beyond = b""
         self._source = ForwardReader(start.file, window)
         self._source.offset = window.offset
@@ -299,7 +304,7 @@ class _FileReading:
 
     @property
     def position(self) -> FilePosition | None:
-        """The place of the next block, if a reader can begin there."""
+        """The place of the next block, if a reader can begin there, and otherwise None."""
         if self._is_read:
             return FilePosition(self._file, is_end=True)
         if not self.can_be_cut:
@@ -318,17 +323,18 @@ class _FileReading:
 
     @property
     def _is_begun(self) -> bool:
-        """Whether the head of the file was read, without which no reader can begin within it."""
+        """True if the head of the file was read, which a reader needs to begin within the file."""
         return self._blocks.head is not None
 
     def stop(self) -> None:
-        """Read no further."""
+        """Stop reading."""
         self._window.stop()
 
     def chunks(self) -> Iterator[SegmentColumns]:
-        """Continue reading, and count in the notes everything that is not a segment."""
+        """Continue reading, and count everything except segments in the notes."""
         window, scan, notes = self._window, self._scan, self._notes
-        # A part that ends within the file's head has all of it: the next part begins after it.
+        # If a part ends within the head of the file, it has the whole head, and the next part
+        # begins after it.
         while not self._is_read and not (window.is_stopped and self._is_begun):
             status = scan.run(window) if self._is_known else REFUSED
             if status == SHORT and window.fill():
@@ -361,13 +367,13 @@ class _FileReading:
         self._know()
 
     def _tell(self) -> None:
-        """Pass the kernel's new facts to the objects."""
+        """Pass new facts from the kernel to the objects."""
         self._scan.tell_new(self._notes.skipped)
         if isinstance(self._blocks, PcapngBlocks) and self._is_known:
             self._blocks.tell_time(self._scan.last_us)
 
     def _know(self) -> None:
-        """Pass the objects' new facts to the kernel."""
+        """Pass new facts from the objects to the kernel."""
         if isinstance(self._blocks, PcapngBlocks):
             if self._blocks.section is not None:
                 self._scan.know_section(self._blocks.section)
@@ -389,7 +395,8 @@ class _FileReading:
         at = self._window.put(segment.payload)
         if at is None:
             at, self._beyond = len(self._window.buffer), segment.payload
-        # This comes before the current segment's key, because keys are numbered as they appear.
+        # This comes before the key of the current segment, because keys are numbered in the order
+        # of their appearance.
         self._scan.flows.name()
         self._scan.put(segment, at)
 
@@ -398,7 +405,7 @@ class _FileReading:
         self._unreadable_before.append(self._scan.rows)
 
     def _chunk(self) -> Iterator[SegmentColumns]:
-        """Yield the rows as a chunk, and begin the next chunk with the rest."""
+        """Yield the rows as a chunk, and begin the next chunk with the remaining bytes."""
         scan, window = self._scan, self._window
         rows, columns, data = scan.rows, scan.columns(), window.data()
         if self._beyond:

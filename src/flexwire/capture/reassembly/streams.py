@@ -1,13 +1,13 @@
-"""Puts one direction of a TCP connection back into the order in which it was sent.
+"""Puts the bytes of one direction of a TCP connection back into the order in which they were sent.
 
-Sequence numbers say where the bytes of each segment belong. Missing bytes may still come, so later
-bytes wait behind the gap until the missing ones are unlikely to come. Then the gap is reported as
-lost, once and for good.
+Sequence numbers say where the bytes of each segment belong. Missing bytes may still come. Later
+bytes therefore wait for the gap to be filled, until that becomes unlikely. The gap is then reported
+as lost, and stays lost.
 
-While nothing is missing or out of order, an assembler only counts each segment and cuts its new
-bytes into frames. A fast path can do the same: `FrameAssembler.lend` returns the state of both ends
-as a `Handoff`. The fast path may then take only segments with the next bytes of their end, or
-without bytes. It must return a `HandoffResult` before the assembler gets its next segment.
+While no bytes are missing or out of order, an assembler only counts each segment and cuts its new
+bytes into frames. A fast path can do the same: `FrameAssembler.hand_off` returns the state of both
+ends as a `Handoff`. The fast path may then process only segments that have the next bytes of their
+end, or no bytes. It must return a `HandoffResult` before the assembler gets its next segment.
 """
 
 from __future__ import annotations
@@ -25,34 +25,35 @@ if TYPE_CHECKING:
 
 
 REORDER_SEGMENTS = 64
-"""A gap whose bytes the receiver has acknowledged is given up after this many more segments.
+"""If the receiver has acknowledged the bytes of a gap, the gap is given up after this many more
+segments.
 
 It is not given up at once, because network cards with several queues may capture an acknowledgment
-before the segment that it acknowledges.
+before the acknowledged segment.
 """
 
 MAX_PENDING_BYTES = 4 * 1024 * 1024
 MAX_PENDING_PIECES = 4096
-"""A gap is given up when more than this many pieces wait behind it."""
+"""A gap is given up if more than this many pieces wait for it."""
 
 MOST_GAPS = 4096
-"""How many lost ranges of a stream are remembered, to recognise bytes that come too late."""
+"""This many lost ranges of a stream are remembered, to recognize bytes that come too late."""
 
 _WIDEST_WINDOW = 1 << 30
 
 
 def unwrap(sequence: int, near: int) -> int:
-    """Return the position with this sequence number that is nearest to another position."""
+    """Return the position that has a sequence number and is nearest to another position."""
     return near + (sequence - near + HALF_MODULUS) % MODULUS - HALF_MODULUS
 
 
 class StreamPiece(NamedTuple):
-    """Bytes of a stream, or ``lost`` bytes if ``data`` is empty.
+    """Bytes of a stream or, if ``data`` is empty, ``lost`` bytes.
 
-    ``position`` counts bytes like sequence numbers, but never wraps. ``begins_frame``: the capture
-    says that a frame begins with them. Lost bytes are ``seen`` if a captured packet carried them
-    and the capture cut them off. Otherwise no packet shows when they passed, and ``timestamp_us``
-    is only the time at which the gap was noticed.
+    ``position`` counts bytes like sequence numbers do, but never wraps around. ``begins_frame`` is
+    true if the capture says that a frame begins with them. Lost bytes are ``seen`` if they were in
+    a captured packet but were cut off. Otherwise no packet shows when they were sent, and
+    ``timestamp_us`` is only the time at which the gap was noticed.
     """
 
     position: int
@@ -69,19 +70,20 @@ class StreamPiece(NamedTuple):
 
 
 class Stream:
-    """One direction of a connection: segments go in as captured, pieces come out in order.
+    """One direction of a connection: takes segments as captured, returns pieces in order.
 
-    If bytes arrive twice, the first ones count. Memory is bounded by `MAX_PENDING_BYTES` and
-    `MAX_PENDING_PIECES` beyond a gap.
+    If bytes arrive twice, the first ones are used. `MAX_PENDING_BYTES` and `MAX_PENDING_PIECES`
+    bound the memory for bytes after a gap.
 
-    Once it is finished, every byte pushed is in exactly one piece, or counted as ``repeated`` (its
-    place was taken), ``late`` (its place was given up as lost) or ``early`` (from before the
-    start). ``early_missing`` counts the bytes from before the start that the capture cut off.
+    Once the stream is finished, every byte that was pushed is in exactly one piece or is counted:
+    as ``repeated`` (its place was taken), ``late`` (its place was given up as lost) or ``early``
+    (from before the start). ``early_missing`` is the number of bytes from before the start that
+    were cut off in the capture.
     """
 
     def __init__(self) -> None:
         self.started = False
-        self.anchored = False  # whether the start is known from a SYN
+        self.anchored = False  # true if the start is known from a SYN
         self.repeated = self.late = self.early = self.early_missing = 0
         self._base = 0
         self._next = 0
@@ -93,32 +95,33 @@ class Stream:
         self._gaps: list[tuple[int, int]] = []  # the ranges of bytes that were reported as lost
 
     def start(self, sequence: int, *, anchored: bool) -> None:
-        """Set the sequence number with which the stream begins; only the first call counts."""
+        """Set the sequence number at which the stream begins; only the first call has an effect."""
         if self.started:
             return
         self.started = True
         self.anchored = anchored
         if self._acknowledged is not None:
-            # Acknowledgments came first, so positions count from the first of them.
+            # Acknowledgments came first, so positions are counted from the first acknowledgment.
             sequence = self._unwrap(sequence)
         self._base = self._next = sequence
 
     def acknowledge(self, sequence: int) -> None:
-        """Record how far the receiver has acknowledged the stream."""
+        """Record up to where the receiver has acknowledged the stream."""
         if not self.started and self._acknowledged is None:
             self._base = self._next = sequence
         acknowledged = self._next if self._acknowledged is None else self._acknowledged
         position = self._unwrap(sequence)
-        # A receiver never acknowledges more than a window beyond its last acknowledgment (RFC
-        # 7323). Such a number is damage, and would make everything in between missing.
+        # A receiver never acknowledges more than a window after its last acknowledgment (RFC 7323).
+        # A number beyond that is damage. If it were used, everything up to it would count as
+        # missing.
         if position - max(acknowledged, self._next) <= _WIDEST_WINDOW:
             self._acknowledged = max(acknowledged, position)
 
     def standing(self) -> int | None:
         """Return the sequence number of the next byte.
 
-        None if the stream has not begun, waits for something, or has ended. The last acknowledged
-        position before it never matters again.
+        Returns None if the stream has not begun, waits for bytes, or has ended. The acknowledged
+        position before that number is never needed again.
         """
         acknowledged = self._acknowledged
         is_open = self.started and not self._pending and self._fin is None
@@ -133,25 +136,25 @@ class Stream:
 
     @property
     def waits(self) -> bool:
-        """True if captured bytes wait behind a gap."""
+        """True if captured bytes wait because of a gap."""
         return bool(self._pending)
 
     def passed(self) -> int:
-        """Return how many bytes, up to the next one, were returned without any lost one."""
+        """Return how many bytes before the next byte were returned without any lost ones."""
         return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
 
     def resume(self, sequence: int) -> None:
-        """Continue, as a new stream, from the position that `standing` returned for another one."""
+        """Continue, as a new stream, from the position that `standing` of another one returned."""
         self.started = self.anchored = True
         self._base = self._next = sequence
 
     def skip(self, size: int, repeated: int) -> None:
-        """Take in ``size`` bytes that followed in order, and the repeated ones."""
+        """Record that ``size`` more bytes came in order, and how many bytes were repeated."""
         self.repeated += repeated
         self._next += size
 
     def finish_at(self, sequence: int) -> None:
-        """Take in the end of the stream from a FIN."""
+        """Set the end of the stream, which a FIN shows."""
         self._fin = self._unwrap(sequence)
 
     def push(
@@ -163,7 +166,7 @@ class Stream:
         *,
         begins_frame: bool = False,
     ) -> list[StreamPiece]:
-        """Take in a segment's payload; return the pieces that are now in order."""
+        """Process a segment's payload; return the pieces that are now in order."""
         position = self._unwrap(sequence)
         if position == self._next and not self._pending and not missing:
             self._next += len(data)
@@ -178,7 +181,7 @@ class Stream:
         return pieces
 
     def age(self) -> list[StreamPiece]:
-        """Count a segment of the connection; give up a gap that is unlikely to be filled."""
+        """Count a segment of the connection, and give up a gap that is unlikely to be filled."""
         if not self._pending or (self._acknowledged or 0) < self._pending[0].position:
             self._segments_since_acknowledged = 0
             return []
@@ -186,7 +189,7 @@ class Stream:
         return self._give_up() if self._segments_since_acknowledged > REORDER_SEGMENTS else []
 
     def finish(self, timestamp_us: int) -> list[StreamPiece]:
-        """Return up every gap, and return what is missing at the end."""
+        """Give up every gap, and return the remaining pieces and the bytes missing at the end."""
         pieces: list[StreamPiece] = []
         while self._pending:
             pieces += self._give_up()
@@ -194,14 +197,15 @@ class Stream:
         if self._fin is not None:
             end = self._fin
         elif self._acknowledged is not None and self._acknowledged > self._next + 1:
-            # One byte more than was captured may be a FIN that was not captured.
+            # If one byte more is acknowledged than was captured, this may be a FIN that was not
+            # captured.
             end = self._acknowledged
         if end > self._next:
             pieces.append(self._gap(end, timestamp_us))
         return pieces
 
     def rest(self, timestamp_us: int) -> list[StreamPiece]:
-        """Return the pieces that `finish` would return now; the stream's state does not change."""
+        """Return the pieces that `finish` would return, without changing the stream."""
         same = copy(self)
         vars(same).update(_pending=self._pending.copy(), _gaps=self._gaps.copy())
         return same.finish(timestamp_us)
@@ -210,11 +214,11 @@ class Stream:
         return unwrap(sequence, self._next)
 
     def _count_passed(self, position: int, size: int, missing: int) -> None:
-        """Count the bytes of a segment that are before the stream's position."""
+        """Count the bytes of a segment that come before the stream's position."""
         end = position + size
         if position < self._base:
             before = min(end, self._base) - position
-            # One byte before the first is a keep-alive, which repeats a byte to get an
+            # A single byte before the first one is a keep-alive, which repeats a byte to get an
             # acknowledgment.
             if size + missing == 1 and position == self._base - 1:
                 self.repeated += size
@@ -239,7 +243,7 @@ class Stream:
         return lost
 
     def _add(self, piece: StreamPiece) -> None:
-        """Put the new parts of a piece among the waiting ones."""
+        """Insert the new parts of a piece among the waiting pieces."""
         pending = self._pending
         start = max(piece.position, self._next)
         index = bisect_left(pending, (start,))
@@ -258,7 +262,7 @@ class Stream:
             index += 1
 
     def _count_taken(self, piece: StreamPiece, start: int, taken: StreamPiece) -> int:
-        """Count a piece's bytes from ``start`` on whose place is taken; return where that ends."""
+        """Count the bytes of a piece whose places are already taken; return where they end."""
         count = min(piece.end, taken.end) - start
         if count > 0 and not piece.lost:
             if taken.lost:
@@ -286,7 +290,7 @@ class Stream:
         return [self._gap(first.position, first.timestamp_us), *self._in_order()]
 
     def _gap(self, end: int, timestamp_us: int) -> StreamPiece:
-        """Continue at ``end``. The bytes before it are lost."""
+        """Continue at ``end``. The bytes before ``end`` are lost."""
         gap = StreamPiece(self._next, b"", end - self._next, timestamp_us, seen=False)
         self._next = end
         self._note_gap(gap)
@@ -294,7 +298,7 @@ class Stream:
 
     def _note_gap(self, gap: StreamPiece) -> None:
         if len(self._gaps) == MOST_GAPS:
-            # From now on, bytes that come late for the oldest gaps count as repeated.
+            # From now on, late bytes for the oldest gaps count as repeated.
             del self._gaps[: MOST_GAPS // 2]
         self._gaps.append((gap.position, gap.end))
 
@@ -310,26 +314,27 @@ def _part(piece: StreamPiece, start: int, stop: int) -> StreamPiece:
 
 
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
-"""The knowledge about an end's bytes. FRAMES: its frames are known.
+"""What is known about an end's bytes. FRAMES means that the end's frames are known.
 
-Otherwise no beginning of a frame is known, and payloads that begin no frame are skipped: judged by
-the beginning of requests (SEEKS_REQUEST), by that of responses (SEEKS_RESPONSE), or all (PASSES).
+Otherwise it is unknown where frames begin, and payloads that begin no frame are skipped. They are
+recognized by the beginning of requests (SEEKS_REQUEST) or of responses (SEEKS_RESPONSE), or all
+payloads are skipped (PASSES).
 """
 
 
 class SideState(NamedTuple):
-    """The state of one end of a connection.
+    """The state of one end of a connection for the fast path.
 
-    ``sequence`` is the number of its next byte, beyond which nothing was acknowledged. ``held`` are
-    the bytes of an incomplete frame, with its length before them, from ``first_us`` to ``last_us``.
-    ``next_index`` is the index of its next frame. The ``before`` bytes up to the next one are
-    repeated if they come again. For earlier bytes the assembler has to decide.
+    ``sequence`` is the number of the next byte. Nothing beyond it was acknowledged. ``held`` are
+    the bytes of an incomplete frame, with the frame's length, captured from ``first_us`` to
+    ``last_us``. ``next_index`` is the index of its next frame. If the ``before`` bytes before the
+    next byte come again, they count as repeated. The assembler must decide about earlier bytes.
 
-    If no beginning of a frame is known, nothing is held, and ``seeks`` says which payloads surely
-    begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only these may be taken.
+    If it is unknown where frames begin, nothing is held, and ``seeks`` says which payloads surely
+    begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only such payloads may be processed.
 
-    At most ``room`` bytes may be taken: later ones could belong to an earlier connection on the
-    same ports.
+    At most ``room`` bytes may be processed, because later ones might belong to an earlier
+    connection on the same ports.
     """
 
     sequence: int
@@ -344,7 +349,7 @@ class SideState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """A connection, with the states of the ends that send requests and responses."""
+    """A connection for the fast path: the states of the ends that send requests and responses."""
 
     connection: str
     client: str
@@ -353,12 +358,13 @@ class Handoff:
 
 
 class SideResult(NamedTuple):
-    """The progress of one end since its connection was lent.
+    """The progress of one end on the fast path.
 
-    ``size`` bytes were taken. The ``frames`` in them have ``sizes`` bytes in all, and the latest
-    has a ``length``. The rest is ``held``, as in `SideState`. ``repeated`` is the number of bytes
-    that came before. If the end seeks a frame, ``first_us`` and ``last_us`` are the times of the
-    first and the last of these bytes.
+    ``size`` bytes were processed. The number of ``frames`` in them is given with their total
+    ``sizes``, and the latest frame has a ``length``. The bytes after them are ``held``, as in
+    `SideState`. ``repeated`` is the number of bytes that had come before. If a frame is being
+    searched for, ``first_us`` and ``last_us`` are the times of the first and the last of these
+    bytes.
     """
 
     size: int
@@ -373,11 +379,11 @@ class SideResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HandoffResult:
-    """The result of lending a connection.
+    """The result of the fast path for a connection.
 
-    ``segments`` with ``captured`` bytes were taken, the last one at ``time_us``. ``is_marked``: the
-    capture marked one of them as the beginning of a frame. ``noted`` has for each of the last
-    frames whether it is a request, and its correlation id.
+    ``segments`` with ``captured`` bytes were processed, the last of them at ``time_us``. If
+    ``is_marked``, the capture marked one of them as the beginning of a frame. For each of the last
+    frames, ``noted`` says whether it is a request, and has its correlation id.
     """
 
     segments: int

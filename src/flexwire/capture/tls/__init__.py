@@ -1,16 +1,17 @@
-"""Key logs: TLS connections of a capture opened by secrets that a client or a broker logged.
+"""Decrypts TLS connections in a capture, with secrets that a client or a broker has logged.
 
-A capture of TLS shows only who sent how much and when. If one end wrote its secrets to a key log,
-and the capture has the connection from its handshake on, the data can be decrypted.
+Without secrets, a capture of TLS shows only who sent how many bytes, and when. If one end wrote its
+secrets to a key log, and if the capture has the connection from its handshake on, the data can be
+decrypted.
 
 ```
 packets ─▶ connections ─▶ streams ─▶ records ─▶ opened ─▶ a plain capture
                               key log ─▶ keys ─┘
 ```
-The captures are rewritten before anything else reads them: connections that open become plain, and
-everything else is copied. So no other room knows about TLS. A record is authenticated, so decrypted
-data is exactly the data that was sent. A connection that is not decrypted is counted with its
-reason. No secret is ever shown.
+The captures are rewritten before any other code reads them: connections that can be decrypted
+become plain TCP, and everything else is copied. No other package therefore needs to know about TLS.
+A record is authenticated, so decrypted data is exactly the data that was sent. A connection that is
+not decrypted is counted by the reason. No secret is ever shown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rewrites captures with TLS: connections that key logs open become plain, the rest is copied.
+"""Rewrites captures with TLS: decrypted connections become plain TCP, everything else is copied.
 
-An opened connection has the same ends, the time of each record's last byte, and nothing of TLS.
-Bytes that its capture lacks are missing in the result too, as far as records show how many they
-are.
+A decrypted connection keeps its ends and the time of each record's last byte, but has no bytes of
+TLS. Bytes that are missing from the capture are also missing in the result, as far as records show
+how many there are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 
 class PacketCopier(Closeable):
-    """A pcapng file with packets of any links; it is created with the first of them."""
+    """A pcapng file with packets of any link type, which is created with its first packet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,7 +67,7 @@ class PacketCopier(Closeable):
         number = self._links.get(packet.linktype)
         if number is None:
             number = self._links[packet.linktype] = len(self._links)
-            # Without an option that says otherwise, times are in microseconds.
+            # Unless an option says otherwise, times are in microseconds.
             self._waiting += block(INTERFACE, struct.pack("<HHI", packet.linktype, 0, 0))
         time, data = packet.timestamp_us, packet.data
         head = struct.pack(
@@ -102,7 +102,7 @@ class PacketCopier(Closeable):
 
 
 MOST_ENDS: Final = 16 * 1024
-"""At most this many pairs of ends have open connections; one more ends the idlest."""
+"""At most this many pairs of ends have open connections. One more pair ends the idlest one."""
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
 OPENED: Final = "opened"
@@ -110,7 +110,7 @@ OPENED: Final = "opened"
 
 @dataclass(frozen=True, slots=True)
 class OpenedCaptures:
-    """The written files, and the results of the connections."""
+    """The files that were written, and the results for the connections."""
 
     paths: tuple[Path, ...]
     counts: TlsCounts
@@ -119,12 +119,12 @@ class OpenedCaptures:
 def open_captures(
     names: Iterable[str], directory: Path, keys: KeyLog, opener: Opener | None = None
 ) -> OpenedCaptures:
-    """Rewrite captures into a ``directory``, which is empty or created, for its owner alone.
+    """Rewrite captures into a ``directory`` for its owner only, which must be empty or missing.
 
     The files are read in the order in which they begin, because a connection may continue in the
-    next file. ``keys`` also takes in the secrets in pcapng files. Raises `CaptureError` for a file
-    that is not a capture, a directory that is not empty, and a failed write, and `TlsError` without
-    the extra.
+    next file. ``keys`` also gets the secrets in pcapng files. Raises `CaptureError` for a file that
+    is not a capture, for a directory that is not empty, and for a failed write. Raises `TlsError`
+    if the extra is not installed.
     """
     return _open_share(names, directory, keys, opener, WHOLE)
 
@@ -154,7 +154,7 @@ def _open_share(
 
 
 def _first_us(name: str, opener: Opener | None) -> int:
-    """Return when a file's first packet was captured."""
+    """Return the time at which a file's first packet was captured."""
     packets = read_packets(name, opener)
     return next(
         (packet.timestamp_us for packet in packets if isinstance(packet, CapturedPacket)), 0
@@ -162,7 +162,7 @@ def _first_us(name: str, opener: Opener | None) -> int:
 
 
 class _CaptureRewriter(ExitStack):
-    """Passes packets to their connections; it is also the `PacketSink` of these."""
+    """Passes packets to their connections, and is the `PacketSink` of these connections."""
 
     def __init__(self, directory: Path, keys: KeyLog, share: ConnectionShare) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class _CaptureRewriter(ExitStack):
         self._writer: PcapngWriter | None = None
 
     def take(self, packet: CapturedPacket | UnreadableBytes) -> None:
-        """Take in the next packet of a file."""
+        """Process the next packet of a file."""
         if isinstance(packet, UnreadableBytes):
             if self._share.has_others:
                 self.counts.damaged.append(packet)
@@ -199,7 +199,7 @@ class _CaptureRewriter(ExitStack):
         ends.take(packet, segment)
 
     def finish(self) -> None:
-        """Take in the end of all captures."""
+        """End all connections at the end of the captures."""
         for ends in self._ends.values():
             ends.finish()
         self._ends.clear()
@@ -210,15 +210,15 @@ class _CaptureRewriter(ExitStack):
         return (*(() if self._writer is None else self._writer.paths), *copied)
 
     def copy(self, packet: CapturedPacket) -> None:
-        """See `PacketSink`."""
+        """Write a packet as it was captured: see `PacketSink`."""
         self._copier.copy(packet)
 
     def begin(self, client: str, server: str, timestamp_us: int) -> TappedConnection:
-        """See `PacketSink`."""
+        """Begin a connection that is decrypted: see `PacketSink`."""
         if self._writer is None:
             writer = PcapngWriter(self._directory, prefix=OPENED, max_bytes=FILE_BYTES)
             self._writer = self.enter_context(writer)
-        # The same captures give the same bytes, because Spark may run a task twice.
+        # The same captures always result in the same bytes, because Spark may run a task twice.
         digest = sha256(f"{client}>{server} {timestamp_us}".encode()).digest()
         return self._writer.open_connection(
             _end(client),
@@ -235,11 +235,12 @@ def _end(name: str) -> tuple[str, int]:
 
 
 EMBEDDED: Final = "embedded"
-"""Given as a key log: use only the secrets in pcapng files, which are always used."""
+"""If this is given as a key log, only the secrets in pcapng files are used. These are always used.
+"""
 
 
 def read_key_logs(paths: Sequence[str]) -> KeyLog:
-    """Return the secrets of key logs; raise `CaptureError` for a file that is not a key log."""
+    """Return the secrets in key logs; raise `CaptureError` for a file that is not a key log."""
     keys = KeyLog()
     for path in paths:
         if path != EMBEDDED:

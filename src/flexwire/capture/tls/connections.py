@@ -1,4 +1,4 @@
-"""The TLS connections between two ends: which of them open, and the result of each.
+"""The TLS connections between two ends: which of them can be decrypted, and their results.
 
 ```
 packets ─▶ held until one says what it is ─▶ not TLS, no secret: copied as they are
@@ -34,7 +34,7 @@ NOT_AT_ONCE: Final = "none of its records could be decrypted for very long"
 UNFINISHED: Final = "its last record is incomplete in the capture"
 MOST_HELD_PACKETS: Final = 4096
 MOST_HELD_BYTES: Final = 2 * 1024 * 1024
-"""At most this many bytes of a connection are held until one of its records opens."""
+"""At most this many bytes of a connection are held until one of its records is decrypted."""
 _UNDECIDED_PACKETS: Final = 64
 _LOST: Final = "lost"
 
@@ -61,7 +61,7 @@ class _UncutFramer(Framer):
 
 
 class PacketSink(Protocol):
-    """The destination of packets: they are copied, or opened connections are written."""
+    """The destination of packets: copied packets, and packets of decrypted connections."""
 
     counts: TlsCounts
 
@@ -69,7 +69,7 @@ class PacketSink(Protocol):
         """Write a packet as it was captured."""
 
     def begin(self, client: str, server: str, timestamp_us: int) -> TappedConnection:
-        """Begin a connection that is opened."""
+        """Begin a connection that is decrypted."""
 
 
 class _TlsState(Enum):
@@ -81,7 +81,7 @@ class _TlsState(Enum):
 
 
 class EndPair:
-    """Takes the packets between two ends, in the order of capture; call `finish` at the end."""
+    """Takes the packets between two ends in the order of the capture. Call `finish` at the end."""
 
     def __init__(self, keys: KeyLog, writer: PacketSink) -> None:
         self._keys, self._writer = keys, writer
@@ -91,22 +91,23 @@ class EndPair:
         self._state = _TlsState.UNDECIDED
         self._held: list[tuple[CapturedPacket, Segment]] = []
         self._held_bytes = 0
-        self._starts: dict[str, int] = {}  # by end, where its stream begins, if a SYN said so
+        # where the stream of each end begins, if a SYN has shown this
+        self._starts: dict[str, int] = {}
         self._client = self._server = self._name = ""
         self._last_us = 0
-        self._ended_us: int | None = None  # when the first FIN or RST was captured
+        self._ended_us: int | None = None  # the time of the first FIN or RST
         self._assembler = FrameAssembler()
         self._tls = TlsConnection(self._keys)
         self._plain: TappedConnection | None = None
 
     def take(self, packet: CapturedPacket, segment: Segment) -> None:
-        """Take in a packet, and the segment in it."""
+        """Process a packet and the segment in it."""
         if segment.flags & SYN:
             start = (segment.sequence + 1) % MODULUS
             is_other = self._starts.get(segment.source, start) != start
             if not segment.flags & ACK and is_other:
-                # Another connection on the same ports. With the same number, the packet was
-                # captured twice.
+                # This is another connection on the same ports. If the number were the same, the
+                # packet would have been captured twice.
                 self.finish()
                 self._begin()
             self._starts[segment.source] = start
@@ -221,7 +222,7 @@ class EndPair:
         self._state = _TlsState.OVER
 
     def _close(self, plain: TappedConnection) -> None:
-        """Write how the connection ended: by the end that closed first, in TLS or in TCP."""
+        """Write the end of the connection, by the end that closed it first, in TLS or in TCP."""
         ended = next(
             (
                 connection
@@ -254,13 +255,17 @@ class EndPair:
 
 @dataclass(slots=True)
 class TlsCounts:
-    """TLS connections by their result. Each one is in exactly one of the three groups.
+    """The numbers of TLS connections by their result.
 
-    ``opened`` were opened from their handshake on. ``partly`` were opened up to some record, by the
-    reason why not further. ``unopened`` were not opened, by the reason, and stay as captured.
-    ``lost_bytes`` of the data in opened connections are not in the capture. ``unread_bytes`` of TLS
-    after the last opened record could not be opened. ``stray_packets`` came after a connection had
-    ended, or belong to none, and are left out.
+    Each connection is in exactly one of three groups.
+
+    ``opened`` connections were decrypted from their handshake on. ``partly`` has the connections
+    that were decrypted up to some record, by the reason for stopping there. ``unopened`` has the
+    connections that were not decrypted and stay as captured, by the reason. ``lost_bytes`` is the
+    number of data bytes of decrypted connections that are missing from the capture.
+    ``unread_bytes`` is the number of TLS bytes after the last decrypted record of a connection.
+    ``stray_packets`` is the number of packets that came after a connection had ended or belong to
+    no connection. They are left out.
     """
 
     opened: int = 0
@@ -272,7 +277,7 @@ class TlsCounts:
     stray_packets: int = 0
     packets: int = 0
     damaged: list[UnreadableBytes] = field(default_factory=list)
-    """Where files are truncated, or have unreadable bytes."""
+    """The places where files are truncated or have unreadable bytes."""
 
     def add(self, other: TlsCounts) -> None:
         """Add the counts of other connections."""
@@ -281,11 +286,11 @@ class TlsCounts:
 
     @property
     def connections(self) -> int:
-        """The number of connections that are TLS."""
+        """The number of TLS connections."""
         return self.opened + self.partly.total() + self.unopened.total()
 
     def lines(self) -> list[str]:
-        """Return lines for a terminal with the results of the connections."""
+        """Return the results for the connections as lines for a terminal."""
         others = f"{self.partly.total():,} in part, {self.unopened.total():,} not"
         sent = f"{self.plain_bytes:,} bytes were sent in them"
         lines = [f"TLS connections: {self.opened:,} opened, {others}; {sent}"]

@@ -1,8 +1,8 @@
-"""A TLS connection whose secrets are known: takes both directions, returns the decrypted data.
+"""Decrypts a TLS connection whose secrets are known: takes both directions, and returns the data.
 
-The handshake tells the version, the suite and the randoms; only the two Hellos of its messages are
-read. In TLS 1.3 the records of the handshake are skipped: the first record that the traffic secret
-opens is the first one after the handshake.
+The handshake contains the version, the suite and the randoms. Only its two Hello messages are read.
+In TLS 1.3 the records of the handshake are skipped: the first record that can be decrypted with the
+traffic secret is the first one after the handshake.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 _KEY_UPDATE: Final = 24
 _HELLO_REQUEST: Final = 0
 _MOST_HELLO: Final = 64 * 1024
-# The descriptions in an alert, after its level (RFC 8446, section 6.1).
+# The names for the second byte of an alert, which describes it (RFC 8446, section 6.1).
 _CLOSE_NOTIFY: Final = b"\x00"
 
-NO_SECRET: Final = "the key logs have no secret for it"  # noqa: S105 - a reason
+NO_SECRET: Final = "the key logs have no secret for it"  # noqa: S105 - this is a reason
 NOT_WHOLE: Final = "its handshake is incomplete in the capture"
 NOTHING: Final = "it ended within its handshake, or the key logs have another connection's secret"
 RENEGOTIATED: Final = "it was renegotiated (TLS 1.2), and is not decrypted from there on"
 
 
 class Plaintext(NamedTuple):
-    """The content of one record of an end, after ``lost`` bytes that the capture lacks."""
+    """The content of one record of an end, and the number of ``lost`` bytes before it."""
 
     end: Direction
     data: bytes
@@ -56,7 +56,7 @@ class Plaintext(NamedTuple):
 
 
 class TlsClosure(NamedTuple):
-    """The alert by which an end stopped sending; ``is_clean``: it was close_notify."""
+    """The alert with which an end stopped sending; ``is_clean`` if it was close_notify."""
 
     end: Direction
     timestamp_us: int
@@ -64,7 +64,7 @@ class TlsClosure(NamedTuple):
 
 
 class _HandshakeMessages:
-    """Handshake messages of one direction, in records. Only the Hellos are kept."""
+    """Handshake messages of one direction, read from records. Only the Hellos are kept."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -89,11 +89,11 @@ class _HandshakeMessages:
 
 
 class TlsConnection:
-    """Opens one connection, given the streams of both ends piece by piece.
+    """Decrypts one connection from the streams of both ends, piece by piece.
 
-    ``reason`` says why it is not opened, or not opened any further; then it returns no more data.
-    ``has_opened``: at least one record was opened. ``ending`` is the earliest alert that was
-    opened.
+    ``reason`` says why the connection is not decrypted, or not any further. From then on no more
+    data is returned. ``has_opened`` is true if at least one record was decrypted. ``ending`` is the
+    first alert that was decrypted.
     """
 
     def __init__(self, keys: KeyLog) -> None:
@@ -109,22 +109,23 @@ class TlsConnection:
         }
         self.ending: TlsClosure | None = None
         self._ended: set[Direction] = set()
-        self._ciphered: set[Direction] = set()  # TLS 1.2: ends that have changed to their keys
+        # the ends that have changed to encryption, in TLS 1.2
+        self._ciphered: set[Direction] = set()
         self._client: Hello | None = None
         self._server: Hello | None = None
 
     @property
     def has_opened(self) -> bool:
-        """True if at least one record was opened."""
+        """True if at least one record was decrypted."""
         return any(end.has_opened for end in self._ends.values())
 
     @property
     def unread(self) -> int:
-        """Bytes of TLS that were captured or lost after the last record that opened."""
+        """The number of TLS bytes, captured or lost, after the last decrypted record."""
         return sum(end.unread for end in self._ends.values() if end.has_opened)
 
     def feed(self, end: Direction, data: bytes, timestamp_us: int) -> list[Plaintext]:
-        """Take in the next bytes of an end; return the data that this opens, of either end."""
+        """Process the next bytes of an end; return the data of either end that is now decrypted."""
         if self.reason is not None or end in self._ended:
             return []
         plaintexts: list[Plaintext] = []
@@ -136,7 +137,7 @@ class TlsConnection:
         return plaintexts
 
     def miss(self, end: Direction, size: int) -> None:
-        """Note how many bytes of an end are missing from the capture."""
+        """Record how many bytes of an end are missing from the capture."""
         if self.reason is not None or end in self._ended:
             return
         if self._hello_of(end) is None:
@@ -145,7 +146,7 @@ class TlsConnection:
         self._ends[end].miss(size)
 
     def why_not(self) -> str:
-        """Return why no record of a connection that has ended was opened."""
+        """Return why no record of a connection that has ended was decrypted."""
         if self.reason is not None:
             return self.reason
         return NOT_WHOLE if self._server is None else NOTHING
@@ -160,7 +161,7 @@ class TlsConnection:
     def _read_all(self, first: Direction, plaintexts: list[Plaintext]) -> None:
         others: list[Direction] = ["response" if first == "request" else "request"]
         self._read(first, plaintexts)
-        # The ServerHello may have the keys for client data that was captured before it.
+        # The ServerHello may be needed to decrypt client data that was captured before it.
         for other in others:
             self._read(other, plaintexts)
 
@@ -178,7 +179,7 @@ class TlsConnection:
             if opened is None:
                 return
             if self._version == TLS_1_2:
-                # The record that changed to these keys may be lost.
+                # The record that announces these keys may be lost.
                 self._ciphered.add(end)
             self._take_opened(end, opened, plaintexts)
 
@@ -214,12 +215,13 @@ class TlsConnection:
             hello = parse_server_hello(body)
             if hello is None:
                 raise BrokenError("its ServerHello cannot be read")
-            # Even if it requests another ClientHello, version and suite are final.
+            # The version and the suite are final, even if this message asks for another
+            # ClientHello.
             self._server = hello
             self._begin(hello)
 
     def _begin(self, server: Hello) -> None:
-        """Derive the keys."""
+        """Derive the keys of both ends."""
         client = self._client
         if client is None:
             raise BrokenError(NOT_WHOLE)
@@ -246,7 +248,7 @@ class TlsConnection:
         far.opener = RecordKeys13(suite, secrets[SERVER])
 
     def _take_alert(self, end: Direction, opened: OpenedRecord) -> None:
-        """Take in an alert: the end closes, or something failed, and nothing more follows."""
+        """Process an alert: the end closes or has failed, and sends nothing more."""
         self._ended.add(end)
         ending = TlsClosure(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
         if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:

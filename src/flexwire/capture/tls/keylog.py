@@ -1,6 +1,6 @@
-"""Key logs: the secrets of TLS connections, in NSS format, as clients and brokers log them.
+"""Key logs: secrets of TLS connections, in the NSS format that clients and brokers write.
 
-Secrets are looked up by the random of a connection's ClientHello and never shown.
+Secrets are found by the random in a connection's ClientHello, and are never shown.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ RANDOM_BYTES: Final = 32
 MASTER: Final = "CLIENT_RANDOM"
 CLIENT: Final = "CLIENT_TRAFFIC_SECRET_0"
 SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
-# The possible secret sizes of each label: TLS 1.2's master secret, or a hash.
+# The possible sizes of the secret of each label: that of TLS 1.2's master secret, or that of a
+# hash.
 _SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
-# Other labels that logs contain but that are not needed: records show by themselves which key fits.
+# Other labels in logs, which are not needed: the records themselves show which key is the right
+# one.
 _OTHERS: Final = frozenset(
     {
         "CLIENT_EARLY_TRAFFIC_SECRET",
@@ -32,10 +34,11 @@ _OTHERS: Final = frozenset(
         "SERVER_HANDSHAKE_TRAFFIC_SECRET",
     }
 )
-# The line of Java's agent for TLS 1.2: a master secret by the id of the session.
+# The format of Java's agent for TLS 1.2: a master secret with the id of its session.
 _BY_SESSION: Final = "RSA"
 _SESSION, _KEY = "Session-ID:", "Master-Key:"
-# A decryption secrets block of pcapng: the type "TLS key log", and the size of the log.
+# The start of a decryption secrets block in pcapng: the type "TLS key log", and the size of the
+# log.
 _SECRETS_BLOCK_HEAD: Final = 8
 _TLS_KEY_LOG: Final = 0x544C534B
 _PARTS: Final = 3
@@ -43,10 +46,10 @@ _PARTS: Final = 3
 
 @dataclass(slots=True)
 class KeyLog:
-    """The secrets of connections, by the random of their ClientHello, or by their session's id.
+    """The secrets of connections, found by the random of the ClientHello, or by the session id.
 
-    ``connections`` is the number of connections with secrets. ``strange_lines`` counts lines that
-    do not belong in a key log.
+    ``connections`` is the number of connections with secrets. ``strange_lines`` is the number of
+    lines that do not belong in a key log.
     """
 
     strange_lines: int = 0
@@ -59,7 +62,7 @@ class KeyLog:
         return len(self._secrets) + len(self._masters)
 
     def may_open(self, random: bytes) -> bool:
-        """Return whether there are secrets of a connection, or of its possible sessions."""
+        """Return whether there are secrets for a connection, or for a session that it may use."""
         return bool(self._masters) or random in self._secrets
 
     def master(self, random: bytes, session: bytes) -> bytes | None:
@@ -68,11 +71,11 @@ class KeyLog:
         return self._masters.get(session) if own is None else own
 
     def secrets_of(self, random: bytes) -> dict[str, bytes]:
-        """Return the secrets of a connection by their label; none if the logs have none."""
+        """Return the secrets of a connection by their labels; empty if the logs have none."""
         return self._secrets.get(random, {})
 
     def add_file(self, path: Path) -> None:
-        """Add a key log; `CaptureError` for one that cannot be read, or holds no secret."""
+        """Add a key log; raise `CaptureError` if it cannot be read or has no secrets."""
         before, added = self.strange_lines, 0
         try:
             with path.open("rb") as file:
@@ -88,12 +91,12 @@ class KeyLog:
             )
 
     def add(self, text: bytes) -> None:
-        """Take in the text of a key log."""
+        """Add the secrets in the text of a key log."""
         for line in text.splitlines():
             self._add_line(line)
 
     def add_block(self, body: bytes, order: str) -> None:
-        """Take in the body of a pcapng's decryption secrets block; other kinds are ignored."""
+        """Add the secrets in the body of a decryption secrets block; other kinds are ignored."""
         if len(body) < _SECRETS_BLOCK_HEAD:
             return
         kind, size = struct.unpack_from(f"{order}II", body)
@@ -101,7 +104,7 @@ class KeyLog:
             self.add(body[_SECRETS_BLOCK_HEAD : _SECRETS_BLOCK_HEAD + size])
 
     def _add_line(self, line: bytes) -> bool:
-        """Add a line; return whether it belongs to a key log and is not a comment."""
+        """Add a line; return whether it is a line of a key log and not a comment."""
         words = line.split()
         if not words or words[0].startswith(b"#"):
             return False
@@ -109,7 +112,7 @@ class KeyLog:
         if label in _OTHERS:
             return True
         if label == _BY_SESSION:
-            # NSS's lines by an encrypted secret are not used.
+            # The lines in NSS's format that are found by an encrypted secret are not used.
             is_ours = words[1:] and words[1].startswith(_SESSION.encode())
             return self._add_session(words) if is_ours else True
         try:

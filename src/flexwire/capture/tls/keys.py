@@ -1,4 +1,4 @@
-"""From a handshake and its secrets to the keys that open records.
+"""Computes the keys of records from a handshake and its secrets.
 
 RFC 5246 (6.3, 6.2.3.3), RFC 7905, RFC 8446 (5.2, 5.3, 7.1 to 7.3). The package cryptography
 provides the ciphers.
@@ -26,7 +26,7 @@ _RANDOM_AT: Final = _KIND_AT + MESSAGE_HEAD + 2
 
 
 class Hello(NamedTuple):
-    """A random and, of a ServerHello, the version, cipher suite and session that were chosen."""
+    """The random of a Hello; for a ServerHello, also its version, cipher suite and session."""
 
     random: bytes
     version: int
@@ -36,24 +36,24 @@ class Hello(NamedTuple):
 
 
 def begins_client_hello(data: bytes) -> bool:
-    """Return whether a stream begins with a ClientHello record, as far as its bytes show."""
+    """Return whether a stream begins with a ClientHello record, as far as its bytes show this."""
     kind = data[_KIND_AT : _KIND_AT + 1]
     return data[:2] == b"\x16\x03"[: len(data)] and kind in {b"", bytes([CLIENT_HELLO])}
 
 
 def read_random(data: bytes) -> bytes | None:
-    """Return the random of a ClientHello record; None if it is truncated."""
+    """Return the random of a ClientHello record, or None if the record is truncated."""
     random = data[_RANDOM_AT : _RANDOM_AT + RANDOM_BYTES]
     return random if len(random) == RANDOM_BYTES else None
 
 
 def looks_encrypted(data: bytes) -> bool:
-    """Return whether there is a TLS record here."""
-    return 20 <= data[0] <= 23 and data[1:2] == b"\x03" if data else False  # noqa: PLR2004 - types
+    """Return whether the bytes begin with a TLS record."""
+    return 20 <= data[0] <= 23 and data[1:2] == b"\x03" if data else False  # noqa: PLR2004 - these are the types of records
 
 
 def parse_client_hello(body: bytes) -> Hello | None:
-    """Return the content of a ClientHello; None if it is not one."""
+    """Return the content of a ClientHello, or None if the bytes are something else."""
     try:
         version, random, at = _begin(body)
         at += 2 + struct.unpack_from(">H", body, at)[0]
@@ -64,7 +64,7 @@ def parse_client_hello(body: bytes) -> Hello | None:
 
 
 def parse_server_hello(body: bytes) -> Hello | None:
-    """Return the content of a ServerHello; None if it is not one."""
+    """Return the content of a ServerHello, or None if the bytes are something else."""
     try:
         version, random, at = _begin(body)
         (suite,) = struct.unpack_from(">H", body, at)
@@ -101,9 +101,10 @@ VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1"}
 
 
 class Suite(NamedTuple):
-    """A cipher suite: its cipher, the bytes of its key, and the hash of its keys.
+    """A cipher suite: its cipher, the number of bytes of its key, and the hash for deriving keys.
 
-    In TLS 1.2 ``implicit_bytes`` of the nonce come from the keys; the rest is in each record.
+    In TLS 1.2, ``implicit_bytes`` of the nonce come from the keys, and the rest of it is in each
+    record.
     """
 
     is_gcm: bool
@@ -116,8 +117,8 @@ _GCM_128 = Suite(is_gcm=True, key_bytes=16, hash_name="sha256", implicit_bytes=4
 _GCM_256 = Suite(is_gcm=True, key_bytes=32, hash_name="sha384", implicit_bytes=4)
 _CHACHA = Suite(is_gcm=False, key_bytes=32, hash_name="sha256", implicit_bytes=12)
 
-# From IANA's registry; with RSA, DHE and ECDHE, and RSA, DSS and ECDSA, which do not affect the
-# keys.
+# From IANA's registry. Suites with RSA, DHE and ECDHE and with RSA, DSS and ECDSA are listed
+# together, because these do not affect the keys.
 _OF_TLS_1_2: Final = (
     dict.fromkeys((0x009C, 0x009E, 0x00A2, 0xC02B, 0xC02D, 0xC02F, 0xC031), _GCM_128)
     | dict.fromkeys((0x009D, 0x009F, 0x00A3, 0xC02C, 0xC02E, 0xC030, 0xC032), _GCM_256)
@@ -125,7 +126,7 @@ _OF_TLS_1_2: Final = (
 )
 _OF_TLS_1_3: Final = {0x1301: _GCM_128, 0x1302: _GCM_256, 0x1303: _CHACHA}
 SUITES: Final = {TLS_1_2: _OF_TLS_1_2, TLS_1_3: _OF_TLS_1_3}
-"""By version and number."""
+"""The cipher suites, by TLS version and number."""
 
 HEADER_BYTES: Final = 5
 TAG_BYTES: Final = 16
@@ -143,7 +144,7 @@ class _Primitives(NamedTuple):
 
 
 def load_primitives() -> _Primitives:
-    """Return the functions that open records; raises `TlsError` if the package is missing."""
+    """Return the functions that decrypt records; raises `TlsError` if the package is missing."""
     with needed_by("a key log", "tls"):
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - optional
         from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - optional
@@ -159,18 +160,18 @@ def load_primitives() -> _Primitives:
 class RecordKeys(Protocol):
     """The keys of one direction.
 
-    ``overhead`` is the number of bytes of a record without its content. ``finished`` is the number
-    of records that end the handshake with these keys.
+    ``overhead`` is the number of bytes that a record has in addition to its content. ``finished``
+    is the number of records at the end of the handshake that use these keys.
     """
 
     overhead: int
     finished: int
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """Return the content's type and the content; None if the key and number do not fit."""
+        """Return the type and content of a record, or None if the key or the number is wrong."""
 
     def next(self) -> RecordKeys | None:
-        """Return the keys after a KeyUpdate; None if the version has none."""
+        """Return the keys after a KeyUpdate, or None if the version has no KeyUpdate."""
 
 
 class _Cipher:
@@ -192,7 +193,7 @@ class _Cipher:
 
 
 class RecordKeys13:
-    """The keys of one direction of TLS 1.3, from its traffic secret."""
+    """The keys of one direction in TLS 1.3, derived from its traffic secret."""
 
     overhead = HEADER_BYTES + 1 + TAG_BYTES
     finished = 0
@@ -204,24 +205,24 @@ class RecordKeys13:
         self._cipher = _Cipher(suite, key, iv)
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """See `RecordKeys`."""
+        """Decrypt a record: see `RecordKeys`."""
         if header[0] != APPLICATION or len(fragment) <= TAG_BYTES:
             return None
         inner = self._cipher.open(self._cipher.nonce(sequence), fragment, header)
         if inner is None:
             return None
-        # Zeros pad the content, and its type comes before them.
+        # The content is padded with zeros, and its type comes before them.
         inner = inner.rstrip(b"\x00")
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 
     def next(self) -> RecordKeys13:
-        """See `RecordKeys`."""
+        """Return the keys after a KeyUpdate: see `RecordKeys`."""
         name, size = self._suite.hash_name, len(self._secret)
         return RecordKeys13(self._suite, expand_label(name, self._secret, b"traffic upd", size))
 
 
 class RecordKeys12:
-    """The keys of one direction of TLS 1.2."""
+    """The keys of one direction in TLS 1.2."""
 
     finished = 1
 
@@ -233,7 +234,7 @@ class RecordKeys12:
         self._cipher = _Cipher(suite, key, iv)
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """See `RecordKeys`."""
+        """Decrypt a record: see `RecordKeys`."""
         size = len(fragment) - self._explicit - TAG_BYTES
         if size < 0:
             return None
@@ -245,13 +246,13 @@ class RecordKeys12:
         return None if content is None else (header[0], content)
 
     def next(self) -> None:
-        """See `RecordKeys`: keys change only by a new handshake."""
+        """Return None, because keys change only with a new handshake: see `RecordKeys`."""
 
 
 def derive_keys_12(
     suite: Suite, master: bytes, client: bytes, server: bytes
 ) -> tuple[RecordKeys, RecordKeys]:
-    """Return the client's and the server's keys, from the master secret and both randoms."""
+    """Return the keys of the client and the server, from the master secret and both randoms."""
     sizes = (suite.key_bytes, suite.key_bytes, suite.implicit_bytes, suite.implicit_bytes)
     block = _prf(suite.hash_name, master, b"key expansion" + server + client, sum(sizes))
     parts, start = [], 0
@@ -272,7 +273,7 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
 
 
 def _prf(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
-    """Compute TLS 1.2's P_hash (RFC 5246, 5); ``seed`` begins with the label."""
+    """Compute P_hash of TLS 1.2 (RFC 5246, 5); ``seed`` begins with the label."""
     output, last = b"", seed
     while len(output) < size:
         last = hmac.digest(secret, last, hash_name)

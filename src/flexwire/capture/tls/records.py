@@ -1,8 +1,8 @@
-"""One direction of a TLS connection: takes bytes, returns records, even after lost bytes.
+"""One direction of a TLS connection: takes bytes and returns records, even after lost bytes.
 
-Records are numbered, but do not contain their numbers. After a gap, the next record is found by
-trying possible places with possible numbers. A record is authenticated, so a record that opens is
-correct. Its number shows how many records were lost, and so how much of their content.
+Records are numbered, but the numbers are not sent. After a gap, the next record is found by trying
+possible places and possible numbers. A record is authenticated, so a record that can be decrypted
+is correct. Its number shows how many records were lost, and thereby how much content was lost.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 CHANGE_CIPHER: Final = 20
 ALERT: Final = 21
 _TYPES: Final = (CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION)
-MOST_FRAGMENT: Final = 16384 + 2048  # for TLS 1.2, which has the larger limit
+MOST_FRAGMENT: Final = 16384 + 2048  # the limit of TLS 1.2, which is the larger one
 MOST_HELD: Final = 4 * 1024 * 1024
-"""At most this many bytes wait for the keys that the other direction decides."""
+"""At most this many bytes wait until the other direction shows which keys to use."""
 MOST_TRIES: Final = 20_000
-"""At most this many tries to find a record after a gap."""
-_MOST_NUMBERS: Final = 1024  # for one place where a record may begin
+"""At most this many combinations are tried to find a record after a gap."""
+_MOST_NUMBERS: Final = 1024  # for each place at which a record may begin
 _MOST_OTHERS: Final = 64
-"""At most this many handshake records are skipped before the first one that opens."""
+"""At most this many handshake records are skipped before the first record that can be decrypted."""
 
 DOES_NOT_FIT: Final = "the secret in the key logs decrypts none of its records"
 
@@ -35,7 +35,7 @@ class BrokenError(Exception):
 
 
 class TlsRecord(NamedTuple):
-    """A record on the wire, and when its last byte was captured."""
+    """A record as it was sent, and the time at which its last byte was captured."""
 
     header: bytes
     fragment: bytes
@@ -48,7 +48,7 @@ class TlsRecord(NamedTuple):
 
 
 class OpenedRecord(NamedTuple):
-    """The content of a record; ``lost`` bytes of content are missing before it."""
+    """The content of a record, and the number of ``lost`` bytes of content before it."""
 
     kind: int
     content: bytes
@@ -57,21 +57,21 @@ class OpenedRecord(NamedTuple):
 
 
 class RecordStream:
-    """The records of one end: `feed` and `miss` bytes, then `plain` or `open` the next record."""
+    """The records of one end: `feed` and `miss` add bytes, `plain` and `open` return records."""
 
     def __init__(self) -> None:
         self.opener: RecordKeys | None = None
-        self.is_seeking = False  # after a gap
+        self.is_seeking = False  # true after a gap
         self.has_opened = False
-        self.unread = 0  # bytes after the last record that opened
+        self.unread = 0  # the number of bytes after the last decrypted record
         self._held = bytearray()
-        self._times: deque[tuple[int, int]] = deque()  # up to which byte, and when
-        self._position = 0  # of the first held byte
+        self._times: deque[tuple[int, int]] = deque()  # up to which byte, and at what time
+        self._position = 0  # the position of the first held byte
         self._sequence = 0
         self._tries = self._others = 0
 
     def feed(self, data: bytes, timestamp_us: int) -> None:
-        """Take in the bytes that come next."""
+        """Add the bytes that come next."""
         self._held += data
         self.unread += len(data)
         self._times.append((self._position + len(self._held), timestamp_us))
@@ -79,7 +79,7 @@ class RecordStream:
             raise BrokenError("what opens it is not in the capture")
 
     def miss(self, size: int) -> None:
-        """Note how many bytes are missing here."""
+        """Record how many bytes are missing here."""
         self.is_seeking = True
         self.unread += size
         # The held bytes are the beginning of a record whose end is lost.
@@ -87,7 +87,7 @@ class RecordStream:
         self._position += size
 
     def plain(self) -> TlsRecord | None:
-        """Return the next record, not opened; None if it is incomplete."""
+        """Return the next record without decrypting it, or None if it is incomplete."""
         record = self._peek(0)
         if record is not None:
             self._drop(record.size)
@@ -95,13 +95,13 @@ class RecordStream:
         return record
 
     def next_kind(self) -> int | None:
-        """Return the type of the record that begins here, if one does."""
+        """Return the type of the record that begins here, or None if no record does."""
         return self._held[0] if self._held else None
 
     def open(self, *, skips: bool) -> OpenedRecord | None:
-        """Return the next record, opened; None if it is incomplete.
+        """Return the next record, decrypted, or None if it is incomplete.
 
-        ``skips``: before the first one there may be records for other keys.
+        With ``skips``, records for other keys may come before the first one.
         """
         while True:
             opened = self._seek() if self.is_seeking else self._open_next(skips=skips)
@@ -109,13 +109,13 @@ class RecordStream:
                 return opened
 
     def change_keys(self) -> None:
-        """Use the next keys from here on."""
-        assert self.opener is not None  # noqa: S101 - the data that says so was decrypted
+        """Use the next keys for all records from here on."""
+        assert self.opener is not None  # noqa: S101 - the data that led to this was decrypted
         self.opener = self.opener.next()
         self._sequence = 0
 
     def _open_next(self, *, skips: bool) -> OpenedRecord | None:
-        assert self.opener is not None  # noqa: S101 - nothing is opened before
+        assert self.opener is not None  # noqa: S101 - nothing is decrypted before
         record = self._peek(0)
         if record is None:
             return None
@@ -134,7 +134,7 @@ class RecordStream:
         return None
 
     def _seek(self) -> OpenedRecord | None:
-        """Return the next record after a gap, wherever it begins."""
+        """Return the first record after a gap, wherever it begins."""
         place = 0
         while place + HEADER_BYTES <= len(self._held):
             kind, major, minor = self._held[place], self._held[place + 1], self._held[place + 2]
@@ -157,21 +157,21 @@ class RecordStream:
         return None
 
     def _guess(self, record: TlsRecord, place: int) -> OpenedRecord | None:
-        """Return the record if one of its possible numbers opens it."""
-        assert self.opener is not None  # noqa: S101 - nothing is opened before
+        """Return the record if it can be decrypted with one of its possible numbers."""
+        assert self.opener is not None  # noqa: S101 - nothing is decrypted before
         gone = self.unread - len(self._held) + place
         after = self.opener.next()
         before = self._sequence
         for opener, first in ((self.opener, before), (after, 0)):
             if opener is None:
                 continue
-            # An empty record is the shortest one.
+            # The shortest record is an empty one.
             most = min(gone // opener.overhead + 1, _MOST_NUMBERS)
             for sequence in range(first, first + most):
                 self._try()
                 opened = opener.open(sequence, record.header, record.fragment)
                 if opened is not None:
-                    # The number of records with other keys is unknown.
+                    # The number of records that use other keys is unknown.
                     count = sequence - before if opener is self.opener else sequence + 1
                     none = 0 if self.has_opened else opener.finished
                     lost = max(gone - count * opener.overhead, 0) if count > none else 0

@@ -244,7 +244,7 @@ class End(asyncio.Protocol):
         return not self._over_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Handle asyncio's event: it has closed, because of ``exc`` if that is given."""
+        """Handle asyncio's event that the connection is closed; ``exc`` is the reason, if any."""
         try:
             if exc is None:
                 self._end()

@@ -62,37 +62,48 @@ def _takes_options(
         ]
         declared = inspect.signature(config).parameters.values()
         options = [parameter for parameter in declared if parameter.kind is parameter.KEYWORD_ONLY]
-        init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # A proxy in front of one cluster: ``async with Tap(listen, upstream, out) as tap: …``.
+        init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # functions may have one, and their type does not say so
         return init
 
     return decorate
 
 
 class Tap:
-    """A proxy before one cluster: ``async with Tap(listen, upstream, out) as tap: …``.
+    """A proxy in front of one cluster: ``async with Tap(listen, upstream, out) as tap: …``.
+
+    Clients bootstrap at `listen_address`. In responses, each broker's address is replaced by that
+    of a listener of the tap. A listener is opened when its broker's address is first seen, and
+    stays open while the tap runs. Its port comes after the first port, or is any free port if that
+    one is taken. Every connection to any broker of the cluster therefore passes through the tap.
 
     The capture has the bytes that the client and the broker really sent, before rewriting, between
     the client's address and the broker's address. It therefore looks like a capture from the
-    broker's machine, and has the cluster's own addresses. So every connection to any broker of the
-    cluster passes through.
+    broker's machine, and has the cluster's own addresses.
 
     With ``security`` the tap listens with TLS on every listener, and connects with TLS to every
-    broker, checking the name that the broker advertises. So a capture looks as if it was taken on
-    the broker's machine, and the addresses in it are the cluster's own.
+    broker, checking the name that the broker advertises. The capture is then plain text, by default
+    without credentials. Without it, TLS is passed on and captured, but not decrypted: see
+    `TapStatistics.tls`.
 
     The tap's listeners are advertised with ``advertised_host``, or with the name that the client
     requested by TLS (SNI), or with the address in ``listen``. If each broker has its own tap with
-    the broker's name and port, use ``keep_addresses`` to leave addresses unchanged. Without it, TLS
-    is passed on and captured but not read: see `TapStatistics.tls`.
+    the broker's name and port, use ``keep_addresses`` to leave addresses unchanged.
 
     At most ``most_held`` bytes of incomplete frames are held, for all connections together. Beyond
     this limit, frames pass and the capture has only their beginning. These frames and their missing
     bytes are counted (`TapStatistics.shortened_frames`).
 
     With port 0 in ``listen``, any free port is used. ``out`` is a directory. ``max_bytes`` is the
-    size of one capture file, and ``keep`` limits the files of this run in it.
-
-    Accept the fields of `flexwire.tap.config.TapConfig` as options, by name.
+    size of one capture file, and ``keep`` limits the files of this run in it. With ``ports``, the
+    listeners for brokers are in that range. A file in ``out`` makes them use the same ports in the
+    next run. ``sample`` is the share of connections to capture, each of them completely, and
+    ``only`` selects some of their frames. Each file says this. ``stamping`` adds tags to the
+    headers of requests that are sent on. Comments in the capture have these tags, next to the
+    client's own bytes. ``rehearsal`` names a release whose versions clients get in place of the
+    brokers' versions. ``faults`` break requests on purpose. With an empty `FaultPlan`, faults may
+    be added while the tap runs (`add_fault`). With several ``processes``, each process carries some
+    of the clients and writes its own capture files. A script that starts such a tap must be
+    importable by `multiprocessing`.
     """
 
     @_takes_options(TapConfig)
@@ -103,12 +114,12 @@ class Tap:
         out: Path,
         **options: Any,
     ) -> None:
-        """The configured faults, with the number of times each was applied; None without faults."""
+        """Accept the fields of `flexwire.tap.config.TapConfig` as options, by name."""
         config = TapConfig(HostPort(*listen), HostPort(*upstream), Path(out), **options)
         self._config = config
         self._listeners = Listeners(self._accepted)
         self.faults = None if config.faults is None else Faults(config.faults)
-        """Begin to listen for clients."""
+        """The configured faults, with the number of times each was applied; None without faults."""
         self._carrier: ConnectionRunner
         if config.processes > 1:
             self._carrier = ProcessRunner(config, self._listeners.port_for)
@@ -118,9 +129,10 @@ class Tap:
         self._ending: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        """Begin to listen.
+        """Begin to listen for clients.
 
-        Rehearse a release with all new connections, while the tap is running.
+        Raises `TapError` if it cannot listen, `TlsError` for certificates and keys, and
+        `CaptureError` for the directory.
         """
         config = self._config
         config.security.check()
@@ -143,13 +155,16 @@ class Tap:
             _LOG.warning("breaking requests on purpose, with seed %d: %s", self.faults.seed, texts)
 
     async def rehearse(self, plan: RehearsalPlan) -> None:
-        """A rehearsal that is already running ends.
+        """Rehearse a release with all new connections, while the tap is running.
 
-        this raises an error for wrong combinations
+        A rehearsal that is already running ends. The capture continues in the next file, which
+        records the rehearsal. Raises `ArgumentError` if the tap has several processes or adds
+        header tags. Raises `TapError` if the brokers do not report the versions that they read, and
+        `CaptureError` if that file fails.
         """
         if self._config.processes > 1:
             raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
-        # End every connection and close the capture. A second call has no effect.
+        # this raises an error for wrong combinations
         dataclasses.replace(self._config, rehearsal=plan)
         if self.faults is not None and self.faults.active:
             raise ArgumentError("expected either faults or a rehearsal, got both")
@@ -168,32 +183,32 @@ class Tap:
             )
 
     async def close(self) -> None:
-        """Connections end first, because a running connection may open another listener."""
+        """End every connection and close the capture. A second call has no effect."""
         self._end_after(None)
-        # At this point its processes have reported the refused clients.
+        # Connections end first, because a running connection may open another listener.
         await self._carrier.close()
-        # By now its processes have reported the failed clients.
+        # At this point its processes have reported the refused clients.
         self.end_rehearsal("the tap has stopped")
         await self._listeners.close()
 
     def rotate(self) -> None:
-        """The rehearsal, which may be running or over; None if there was none."""
+        """Continue in the next capture file, so that the earlier ones are finished."""
         self._carrier.rotate()
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """Let all requests pass from now on. Connections stay open."""
+        """The rehearsal, which may be running or over; None if there was none."""
         return self._carrier.rehearsal
 
     def end_rehearsal(self, reason: str = "it was asked to end") -> None:
-        """Add one fault for all connections; `parse_fault` reads a text."""
+        """Let all requests pass from now on. Connections stay open."""
         self._carrier.end_rehearsal(reason)
 
     def add_fault(self, fault: Fault | str) -> None:
-        """Add one fault, on all connections; a text is read by `parse_fault`.
+        """Add one fault for all connections; `parse_fault` reads a text.
 
-        Raises `ArgumentError` if the text is not a fault, if there are too many faults, if the tap
-        was started without ``faults`` or adds header tags, and during a rehearsal.
+        Raises `ArgumentError` for a text that is not a fault, for too many faults, for a tap that
+        was started without ``faults`` or that adds header tags, and during a rehearsal.
         """
         if self.faults is None:
             raise ArgumentError(
@@ -212,7 +227,8 @@ class Tap:
     def _learn(self, plan: RehearsalPlan) -> RehearsalPlan:
         """Return a plan with the versions of ApiVersions that the brokers read.
 
-        The counts, which change while the tap runs.
+        They are requested on a separate connection, because a connection with SASL would refuse a
+        second ApiVersions request. Raises `TapError` if the brokers do not answer.
         """
         theirs = self._config.security.upstream
         context = TapContexts(self._config.security).upstream
@@ -235,15 +251,15 @@ class Tap:
 
     @property
     def stats(self) -> TapStatistics:
-        """Return the current `stats`, including the counts of capture files."""
+        """The counts, which change while the tap runs."""
         return self._carrier.stats
 
     def counts(self) -> TapStatistics:
-        """Return `counts` and some current numbers as text for a monitoring system."""
+        """Return the current `stats`, including the counts of capture files."""
         return self._carrier.counts()
 
     def openmetrics(self) -> bytes:
-        """The address at which clients bootstrap, with the actual port."""
+        """Return `counts` and some current numbers as text for a monitoring system."""
         gauges = {
             "clients": self._carrier.clients,
             "listeners": len(self.listeners),
@@ -253,17 +269,17 @@ class Tap:
 
     @property
     def listen_address(self) -> HostPort:
-        """The address at which clients bootstrap, with the port that was taken."""
+        """The address at which clients bootstrap, with the actual port."""
         return self.listeners[self._config.upstream]
 
     @property
     def listeners(self) -> dict[HostPort, HostPort]:
-        """The capture files so far, except those that were removed to make room."""
+        """The tap's listener for each broker's advertised address."""
         return self._listeners.addresses
 
     @property
     def capture_paths(self) -> list[Path]:
-        """Run a tap until SIGINT or SIGTERM; then close the capture, and return the counts."""
+        """The capture files so far, except those that were removed to make room."""
         return self._carrier.capture_paths
 
     async def __aenter__(self) -> Self:
@@ -302,9 +318,13 @@ async def run_tap(
     ready: Callable[[Tap], None] | None = None,
     **options: Any,
 ) -> TapStatistics:
-    """SIGHUP makes the tap continue in the next capture file, or stop if the terminal was closed.
+    """Run a tap until SIGINT or SIGTERM; then close the capture, and return the counts.
 
-    After a terminal is closed, it sends nothing more, not even Ctrl-C.
+    SIGHUP makes the tap continue in the next capture file, or stop if the terminal was closed.
+    SIGUSR1 ends a rehearsal and all faults. Addresses may include their security protocol, as in
+    ``ssl://127.0.0.1:19093``. ``ready`` is called once clients can connect. ``metrics`` is started
+    and closed together with the tap, and serves its counts. Raises the errors of `Tap.start` and
+    `MetricsPort.start`.
     """
     listen, upstream, security = resolve_security(listen, upstream, security)
     if security.lays_credentials_open:
@@ -314,8 +334,7 @@ async def run_tap(
     tap = Tap(listen, upstream, out, security=security, **options)
 
     def hung_up() -> None:
-        # Without signal handlers (on Windows, or in a thread), canceling the task stops the tap
-        # just as cleanly.
+        # After a terminal is closed, it sends nothing more, not even Ctrl-C.
         if at_terminal and not os.isatty(_INPUT):
             stop.set()
         else:
@@ -348,7 +367,8 @@ def _handled(handlers: dict[str, Callable[[], None]]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     handled = []
     for name, handler in handlers.items():
-        # One process of a tap: carries the clients that are passed to it, and reports its counts.
+        # Without signal handlers (on Windows, or in a thread), canceling the task stops the tap
+        # just as cleanly.
         with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
             number = getattr(signal, name)
             loop.add_signal_handler(number, handler)

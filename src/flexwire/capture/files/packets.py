@@ -17,11 +17,12 @@ try:
 except ImportError:  # the extras install this package; without it, checksums take longer
     np = None  # type: ignore[assignment]  # the only place that knows it may be missing
 
-# The format of an IP header and of the TCP header after it.
+# The handshake announces the widest possible window, 65,535 << 14 (RFC 7323). A frame of 100 MiB
+# fits into this window, so a reader has no reason to report that the window is full.
 _WINDOW = 65535
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65495, 1, 3, 3, 14)
 
-# By measurement, numpy is faster from about this many bytes on: 10 times at 32 KiB.
+# The format of an IP header and of the TCP header after it.
 _OVER_IPV4 = struct.Struct(">BBHHHBBH4s4s HHIIBBHHH")
 _OVER_IPV6 = struct.Struct(">IHBB16s16s HHIIBBHHH")
 _TCP_BYTES = 20
@@ -30,7 +31,7 @@ _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
 _HIGHEST_PORT = 65535
-# Measured: from about this many bytes on, numpy is faster, by 10 times at 32 KiB.
+# By measurement, numpy is faster from about this many bytes on: 10 times at 32 KiB.
 _LONG = 1024
 _FOLD_BITS = 8192
 
@@ -47,7 +48,9 @@ def endpoints(
 ) -> tuple[SocketAddress, SocketAddress]:
     """Return both ends of a connection in one address family, as one IP packet needs them.
 
-    Return the sum of the big-endian 16-bit words modulo 65535; an odd last byte is a high byte.
+    Hosts are IP addresses. Raises `ValueError` for a name, or for a port outside 0-65535. If the
+    families differ, the IPv4 address is written as IPv4-mapped (RFC 4291, section 2.5.5.2). This
+    happens with a proxy that uses IPv4 on one side and IPv6 on the other.
 
     >>> [end.address.hex() for end in endpoints(("127.0.0.1", 50000), ("127.0.0.2", 9092))]
     ['7f000001', '7f000002']
@@ -68,15 +71,15 @@ def _mapped(host: IPv4Address | IPv6Address) -> IPv6Address:
 
 
 def word_sum(data: bytes | bytearray | memoryview) -> int:
-    """The checksum of IP and TCP is the ones' complement of this sum (RFC 1071).
+    """Return the sum of the big-endian 16-bit words modulo 65535; an odd last byte is a high byte.
 
-    2**16 is 1 modulo 65535. Words may therefore be added in groups of any size, and swapping the
-    two bytes is a multiplication by 256.
+    The checksum of IP and TCP is the ones' complement of this sum (RFC 1071).
 
     >>> hex(word_sum(bytes.fromhex("0001f203f4f5f6f7")))
     '0xddf2'
     """
-    # Up to some size, adding one half to the other is faster than dividing the whole.
+    # 2**16 is 1 modulo 65535. Words may therefore be added in groups of any size, and swapping the
+    # two bytes is a multiplication by 256.
     if np is not None and len(data) >= _LONG:
         whole = len(data) & -4
         words = np.frombuffer(data, "<u4", whole // 4)
@@ -85,7 +88,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
         return total * 256 % 0xFFFF
     total = int.from_bytes(data, "little")
     bits = len(data) * 8
-    # The headers before the payload of every TCP segment from one end to the other.
+    # Up to some size, adding one half to the other is faster than dividing the whole.
     while bits > _FOLD_BITS:
         half = (bits + 31) // 32 * 16
         total = (total >> half) + (total & ((1 << half) - 1))
@@ -94,9 +97,10 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
 
 
 class SegmentHeaders:
-    """The headers before the payload of each TCP segment from one end to the other.
+    """The headers before the payload of every TCP segment from one end to the other.
 
-    the number of bytes of an IPv4 address
+    Both checksums are correct. A checksum is a sum, so the part that all segments have in common is
+    added up once.
     """
 
     __slots__ = ("_ip_sum", "_is_ipv4", "_source", "_target", "_tcp_sum")
@@ -104,7 +108,7 @@ class SegmentHeaders:
     def __init__(self, source: SocketAddress, destination: SocketAddress) -> None:
         self._source = source
         self._target = destination
-        self._is_ipv4 = len(source.address) == 4  # noqa: PLR2004 - bytes of an IPv4 address
+        self._is_ipv4 = len(source.address) == 4  # noqa: PLR2004 - the number of bytes of an IPv4 address
         addresses = word_sum(source.address + destination.address)
         self._tcp_sum = addresses + _PROTOCOL_TCP + source.port + destination.port + _WINDOW
         self._ip_sum = addresses + 0x4500 + _DONT_FRAGMENT + (_TTL << 8 | _PROTOCOL_TCP)
@@ -120,7 +124,9 @@ class SegmentHeaders:
     ) -> bytes:
         """Return the IPv4 or IPv6 header and the TCP header of one segment.
 
-        2**16 is 1 modulo 65535, so the two halves of a number can be added as one number.
+        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``missing`` is the number of
+        unknown bytes after the payload. The checksum counts them as zeros. Payload and missing
+        bytes together are at most 65,495, the most that the 16-bit length of an IPv4 packet allows.
         """
         sequence %= MODULUS
         acknowledgment %= MODULUS
@@ -128,7 +134,7 @@ class SegmentHeaders:
         size = _TCP_BYTES + len(options) + len(payload) + missing
         offset = (_TCP_BYTES + len(options)) << 2
         total = self._tcp_sum + size + (offset << 8 | flags)
-        # 2**16 is 1 modulo 65535, so the two halves of a number can be summed as one.
+        # 2**16 is 1 modulo 65535, so the two halves of a number can be added as one number.
         total += sequence + acknowledgment + word_sum(payload)
         if options:
             total += word_sum(options)
@@ -165,7 +171,7 @@ def tcp_packet(
     payload: bytes = b"",
     identification: int = 0,
 ) -> bytes:
-    """What a comment on a packet can say about the packet's payload."""
+    """Return an IPv4 or IPv6 packet with one TCP segment: `SegmentHeaders` and the payload."""
     headers = SegmentHeaders(source, destination)
     return headers.make(sequence, acknowledgment, flags, payload, identification) + payload
 
@@ -176,22 +182,22 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
     b"flexwire: a request begins here": "request",
     b"flexwire: a response begins here": "response",
 }
-"""The comment is on the packet and not on the file. It therefore stays true when files are cut,
-filtered or merged, and Wireshark's tools copy it.
+"""What a comment on a packet can say about the packet's payload.
 
-An `UnreadableBytes` or a frame with an error has at most this many of the faulty bytes.
+The comment is on the packet and not on the file. It therefore stays true when files are cut,
+filtered or merged, and Wireshark's tools copy it.
 """
 
 SAMPLE_BYTES = 1024
-"""A packet in a file; ``offset`` is its place in the file."""
+"""An `UnreadableBytes` or a frame with an error has at most this many of the faulty bytes."""
 
 
 class CapturedPacket(NamedTuple):
-    """A packet in a file; ``offset`` is its place there.
+    """A packet in a file; ``offset`` is its place in the file.
 
-    ``original_length`` is its length on the network. ``data`` may be shorter (the snaplen).
-    ``begins`` is the direction if the file says that a frame begins with the packet's payload.
-    ``comments`` are all comments on the packet.
+    ``original_length`` is its length on the network. ``data`` may be shorter, because of the
+    snaplen. ``begins`` is the direction of the frame that begins with the packet's payload, if the
+    file says that one begins. ``comments`` are all comments on the packet.
     """
 
     timestamp_us: int
@@ -204,9 +210,12 @@ class CapturedPacket(NamedTuple):
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
-    """``source`` and ``destination`` have the form "10.0.0.1:9092" or "[::1]:9092".
+    """A TCP segment.
 
-    Bytes of a capture file that should be a segment but cannot be read as one.
+    ``source`` and ``destination`` have the form "10.0.0.1:9092" or "[::1]:9092". ``missing`` is the
+    number of bytes at the end of the payload that were not captured. ``begins`` is the direction of
+    the frame that begins with the payload, if the capture says so. flexwire's own captures say so
+    for the first payload of each stream in each file.
     """
 
     timestamp_us: int
@@ -221,9 +230,10 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
 
 class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
-    """``offset`` is counted from the start of the uncompressed file.
+    """Bytes of a capture file that should be a segment but cannot be read as one.
 
-    The numbers of a file's packets by their outcome; ``skipped`` has a number for each reason.
+    ``offset`` is counted from the start of the uncompressed file. ``size`` is the number of
+    affected bytes in the file, if it is known, and ``data`` has the first of them.
     """
 
     source: str
@@ -236,9 +246,9 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """Counts of the packets of a file by their outcome; ``skipped`` is by reason.
+    """The numbers of a file's packets by their outcome; ``skipped`` has a number for each reason.
 
-    Once a file is read to its end, ``packets == segments + unreadable_packets +
+    When a file has been read to its end, ``packets == segments + unreadable_packets +
     sum(skipped.values())``.
     """
 

@@ -517,7 +517,7 @@ class Framer:
         self._lost += piece.lost
 
     def _decide(self, *, final: bool) -> None:
-        """Continue with the first candidate that begins a frame; ``final``: no bytes follow."""
+        """Continue with the first candidate that begins a frame; ``final`` if no bytes follow."""
         while self._candidates.pieces:
             verdict = self._begins(self._candidates)
             if verdict:

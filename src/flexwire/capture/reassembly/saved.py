@@ -273,7 +273,7 @@ def _take(kind: type[T], of: object, **given: Any) -> T:
     state = _state(of)
     values = {
         name: given[name] if name in given else state.get(name, state.get(f"_{name}"))
-        for name in kind.__struct_fields__  # type: ignore[attr-defined]  # Copy the fields of a record to an object, except the fields in ``others``.
+        for name in kind.__struct_fields__  # type: ignore[attr-defined]  # of every record
     }
     return kind(**values)
 
@@ -290,7 +290,7 @@ def _state(of: object) -> dict[str, Any]:
 
 
 def _put(record: SavedRecord, into: T, *others: str) -> T:
-    """Open a connection of an assembler from its record."""
+    """Copy the fields of a record to an object, except the fields in ``others``."""
     state = vars(into)
     for name, value in msgspec.structs.asdict(record).items():
         if name not in others:
@@ -343,7 +343,7 @@ def _connection(opened: object, low: str, high: str) -> ConnectionRecord:
 def _open(
     record: ConnectionRecord, of: AssemblerRecord, assembler: FrameAssembler, limit: int
 ) -> None:
-    """The connection decides whether it is known where frames begin."""
+    """Open a connection of an assembler from its record."""
     ends = (of.low, of.high)
     opened = assembler.open_again(assembler.key, record.ordinal)
     state = vars(opened)
@@ -379,7 +379,7 @@ def _open(
         half.count = direction.count
         _put_stream(direction.stream, half.stream)
         if direction.framer is not None:
-            # Whether the beginnings of frames are known is decided by the connection.
+            # The connection decides whether it is known where frames begin.
             half.framer = opened.new_framer(way)
             _put_framer(direction.framer, half.framer, limit)
 
@@ -439,7 +439,7 @@ def evidence_of(record: EvidenceRecord) -> KafkaEvidence:
 
 
 def record_of_evidence(evidence: KafkaEvidence) -> EvidenceRecord:
-    """Reads capture files and returns their TCP segments in columns, chunk by chunk."""
+    """Return the record of the evidence for Kafka."""
     state = vars(evidence)
     known = {name: state[f"_{name}"] for name in ("decoded", "cut")}
     return EvidenceRecord(

@@ -1,27 +1,27 @@
-"""Messages as Python objects: classes, generated codecs, JSON form, explanations.
+"""Messages as Python objects: classes, generated codecs, the JSON form, and explanations.
 
 A message has one class for all its versions. The version is an argument of every method that reads
-or writes. `source`, `decoder_source` and `encoder_source` write Python source for a version when
-the version is first used often enough, from the schema that `flexwire.schema` resolves. Generated
-source handles ordinary input only. If generated source or a kernel refuses bytes, `flexwire.wire`
-reads them again and raises the error. `message` has the public class, `structs` builds the classes,
-and `definition` holds a message's codecs by version: on `flexwire.kernels` if there are any. Frames
-and headers are left to `flexwire.protocol`.
+or writes. `source`, `decoder_source` and `encoder_source` generate Python source for a version when
+that version is used often enough. They generate it from the schema that `flexwire.schema` resolves.
+Generated source handles ordinary input only. If generated source or a kernel refuses bytes,
+`flexwire.wire` reads them again and raises the error. `message` has the public class, `structs`
+builds the classes, and `definition` holds a message's codecs by version, which use
+`flexwire.kernels` if possible. `flexwire.protocol` handles frames and headers.
 
-Laws of this room:
+Laws of this package:
 
-- Generated source has no error texts. Add a new check to `flexwire.wire`; generated source must
-  only refuse the same input or more. `ExecutorsDisagreeError` means that it refused more. Reason:
-  there is one set of errors. Test: `tests/codec/test_executors.py`.
-- Generated source is formatted as by ruff, and each name in it has only one meaning. A new
-  helper is listed in `runtime.__all__`, a new local in `source.py`. Reason: a debugger steps
+- - Generated source has no error texts. Add a new check to `flexwire.wire`. Generated source may
+  refuse more input than `flexwire.wire`, but never less. `ExecutorsDisagreeError` means that it has
+  refused valid input. Reason: there is one set of errors. Test: `tests/codec/test_executors.py`.
+- Generated source is formatted as ruff would format it, and each name in it has only one meaning.
+  List a new helper in `runtime.__all__`, and a new local in `source.py`. Reason: a debugger steps
   through this source. Tests: `tests/codec/test_golden.py`, `tests/codec/test_generated_source.py`.
-- Nothing follows a value deeper than its type goes. Reason: a list may contain itself. Test:
+- No code follows a value deeper than its type. Reason: a list may contain itself. Test:
   `tests/codec/test_values_without_end.py`.
 - `unknown_tagged_fields` has keys above 2**31-1 only after lenient reading, and nothing writes such
   keys. Reason: Kafka's Java reads them as negative tags. Test: `tests/codec/test_lenient_java.py`.
-- `messages.pyi` is written from the catalog. Reason: editors must know the fields of every release.
-  Test: `tests/stubs/test_stub.py`.
+- - `messages.pyi` is written from the catalog. Reason: editors must know the fields of every
+  release. Test: `tests/stubs/test_stub.py`.
 """
 
 from flexwire.codec.explanation import Annotation, Explanation, explain

@@ -1,10 +1,10 @@
 """Writes the decoder of one message version as Python source.
 
-Fields of fixed width become one `struct` call, together with the length that follows them, and an
-array of structures that have only such fields becomes one call too. A slice is not checked first if
-the next read would fail anyway: a slice is never longer than the data, but its computed end may be.
-The source refuses input that it cannot read. The reference executor then words the error, so there
-is one set of errors.
+Adjacent fields of fixed width are read by one `struct` call, together with the length after them.
+An array of structures with only such fields is also read by one call. A slice is not checked if the
+next read would fail anyway. A slice is never longer than the data, but its computed end may be
+beyond the data. The source refuses input that it cannot read. The reference executor then raises
+the error, so that there is only one set of errors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     _Sized = String | Bytes | ArrayType
     _Value = tuple[Type, str]
-    # Its code, its local, and its type if that has more to say.
+    # The code, the local, and the type if the code does not say everything.
     _Fixed = tuple[str, str, Type | None]
 
 
@@ -48,7 +48,7 @@ def emit_decoder(
 ) -> Callable[[bytes, int, int], tuple[Any, int]]:
     """Compile ``decode(data, position, limit) -> (message, end position)``.
 
-    Raises, when called, `Refusal`, `struct.error`, `IndexError` or `ValueError`.
+    Calling it may raise `Refusal`, `struct.error`, `IndexError` or `ValueError`.
     """
     emitter = _DecoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))
@@ -65,7 +65,7 @@ class _DecoderEmitter(Emitter):
     verb = "decode"
 
     def takes_many(self, element: Schema) -> bool:
-        # Structures that are read as rows have a function too, for those with tagged fields.
+        # Structures that are read as rows also have a function, for structures with tagged fields.
         return element.flexible or not is_row(element)
 
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -91,10 +91,10 @@ class _DecoderEmitter(Emitter):
         if tags_follow:
             self._tagged_fields(schema)
 
-    # The returned values.
+    # The values to return.
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
-        """Make the object and return it, ``separately`` if both do not fit in a line."""
+        """Write the creation of the object and the return, ``separately`` for two lines."""
         local_names = {
             field.attribute: self.names.local(field.attribute)
             for field in schema.fields
@@ -111,7 +111,7 @@ class _DecoderEmitter(Emitter):
             self.line(separately)
 
     def _arguments(self, schema: Schema, local_names: Mapping[str, str]) -> list[str]:
-        """Return the arguments of a class's call, without trailing defaults."""
+        """Return the arguments for calling a class, without trailing defaults."""
         attributes = self.classes[schema.name].__struct_fields__[:-1]
         last = max((at for at, name in enumerate(attributes, 1) if name in local_names), default=0)
         return self._every_argument(schema, local_names)[:last]
@@ -121,7 +121,8 @@ class _DecoderEmitter(Emitter):
         return [local_names.get(name) or self._absent(schema.name, name) for name in attributes]
 
     def _absent(self, struct_name: str, attribute: str) -> str:
-        # A field that only another revision of the spec has gets its default from a new object.
+        # A field that exists only in another revision of the spec gets its default from a new
+        # object.
         value = getattr(self.classes[struct_name](), attribute)
         if isinstance(value, list):
             return "[]"
@@ -132,11 +133,11 @@ class _DecoderEmitter(Emitter):
     # Values.
 
     def _fields(self, values: list[_Value], limit: str, *, tags: bool = False) -> None:
-        """Read values one after the other into their locals, and with ``tags`` the byte after them.
+        """Read values one after another into their locals; with ``tags``, also the byte after them.
 
-        The lengths, markers and that byte are read together with the preceding values of fixed
-        width, at the local that ``_at`` names: "end" right after a string, bytes or numbers, else
-        "position".
+        The lengths, the markers and that byte are read together with the preceding values of fixed
+        width. ``_at`` names the local with their position: "end" right after a string, bytes or
+        numbers, and otherwise "position".
         """
         self._at = "position"
         pending: list[_Fixed] = []
@@ -155,7 +156,7 @@ class _DecoderEmitter(Emitter):
                 self._read([*pending, ("B", "marker", None)], limit)
                 self._nullable_struct(kind, name, limit)
             else:
-                assert isinstance(kind, String | Bytes | ArrayType)  # noqa: S101 - no other types
+                assert isinstance(kind, String | Bytes | ArrayType)  # noqa: S101 - no other types exist
                 self._read([*pending, (length_code(kind), _length_of(kind), None)], limit)
                 self._sized(kind, name, limit)
             pending = []
@@ -166,7 +167,8 @@ class _DecoderEmitter(Emitter):
         at, self._at = self._at, "position"
         if not fixed:
             if at == "end":
-                # The slice ends here or earlier, and no later read would notice.
+                # The slice ends here or earlier, and no later read would notice that it is too
+                # short.
                 with self.block(f"if end > {limit}:"):
                     self.refuse()
                 self.line("position = end")
@@ -200,7 +202,7 @@ class _DecoderEmitter(Emitter):
             self.refuse()
 
     def _sized(self, kind: _Sized, name: str, limit: str) -> None:
-        """Read a string, bytes, records or array, whose length or length + 1 has been read."""
+        """Read a string, bytes, records or array whose length (or length + 1) was already read."""
         length = _length_of(kind)
         if not kind.nullable:
             self._whole_length(kind, length)
@@ -226,7 +228,7 @@ class _DecoderEmitter(Emitter):
             self.line("end = position")
 
     def _whole_length(self, kind: _Sized, length: str) -> None:
-        """Refuse null or negative values that are not allowed, and read a length of many bytes."""
+        """Refuse null or negative lengths where they are not allowed, and read a long length."""
         if not kind.compact:
             with self.block(f"if {length} < 0:"):
                 self.refuse()
@@ -240,14 +242,14 @@ class _DecoderEmitter(Emitter):
                 self.line(f"{length}, position = {read}(data, position - 1)")
 
     def _length_of_two(self, length: str) -> None:
-        """Read a length of two bytes inline: most bytes have one, and a call takes longer."""
+        """Read a length of two bytes without a call, which would be slower for short lengths."""
         self.line("high = data[position]")
         with self.block(f"if 0 < high <= {LONG} < {length}:"):
             self.line(f"{length} += (high << {GROUP_BITS}) - {LONG + 1}")
             self.line("position += 1")
 
     def _content(self, kind: _Sized, name: str, limit: str) -> None:
-        # A compact length is one more than the count.
+        # A compact length is one more than the number of elements.
         less = int(kind.compact)
         if isinstance(kind, ArrayType):
             self._elements(kind.element, less, name, limit)
@@ -276,7 +278,7 @@ class _DecoderEmitter(Emitter):
         self.line(f"end = position + {size}{f' - {width}' * less}")
 
     def _one_by_one(self, element: Type, name: str, limit: str) -> None:
-        # Each element takes at least a byte.
+        # Each element takes at least one byte.
         with self.block(f"if count > {limit} - position:"):
             self.refuse()
         self._loop(element, name, limit)
@@ -298,7 +300,7 @@ class _DecoderEmitter(Emitter):
     # Structures of fixed width.
 
     def _rows(self, row: Schema, name: str, limit: str) -> None:
-        """Read structures of fixed width all at once, unless one has tagged fields."""
+        """Read structures of fixed width with one call, unless one of them has tagged fields."""
         inner = struct.calcsize(">" + row_codes(row))
         width = inner + row.flexible
         self.line(f"end = position + count * {width}")
@@ -398,7 +400,7 @@ class _DecoderEmitter(Emitter):
 
 
 def _length_of(kind: _Sized) -> str:
-    """Return the local that holds a length."""
+    """Return the local that has a length."""
     return "count" if isinstance(kind, ArrayType) else "size"
 
 

@@ -1,9 +1,9 @@
-"""Everything that is compiled for one message: its classes, and its codec for each version.
+"""Everything that is compiled for one message: its classes, and a codec for each version.
 
-Generating code costs one to five milliseconds for each direction, and the reference takes some ten
-times as long as that code. So code is generated once the reference has taken about as long as
-generating takes. Then the total is at most twice the best possible, and a process that decodes one
-message does not wait.
+Generating code takes one to five milliseconds for each direction, and the reference takes about ten
+times as long as the generated code. Code is therefore generated when the reference has taken about
+as long as generating would take. The total time is then at most twice the best possible time, and a
+process that decodes a single message does not wait.
 """
 
 from __future__ import annotations
@@ -33,26 +33,28 @@ if TYPE_CHECKING:
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
 
 PAYS = 2_000
-"""The work, in bytes, above which generating a version's code costs less than going without."""
+"""Above this amount of work (in bytes), generating code for a version costs less than not
+generating it."""
 
-# The cost of a message in addition to its bytes, or of a structure as an object.
+# The cost of a message in addition to its bytes, and the cost of a structure that becomes an
+# object.
 _EACH = 100
 
 
 class FirstUseWork:
-    """The work that each version of a message has done without generated code."""
+    """The work that was done for each version of a message without generated code."""
 
     def __init__(self) -> None:
         self._done: dict[Key, int] = {}
 
     def take(self, key: Key, work: int) -> bool:
-        """Add work; return whether the reference should still do it, not generated code."""
+        """Add work; return whether the reference and not generated code should still be used."""
         done = self._done[key] = self._done.get(key, 0) + work + _EACH
         return done < PAYS
 
 
 def weight_of(message: object) -> int:
-    """Return the work of encoding an object, up to a number above `PAYS`.
+    """Return the work of encoding an object, counted up to a number above `PAYS`.
 
     >>> from flexwire.messages import MetadataRequest
     >>> Topic = MetadataRequest.MetadataRequestTopic
@@ -62,7 +64,7 @@ def weight_of(message: object) -> int:
     True
     """
     weight, waiting = 0, [message]
-    # This also ends recursion.
+    # This also ends the recursion.
     while waiting and weight <= PAYS:
         value: Any = waiting.pop()
         if isinstance(value, MessageStruct):
@@ -77,11 +79,11 @@ def weight_of(message: object) -> int:
 
 
 def functions_of(definition: Definition, version: int) -> Functions:
-    """Return the functions that decode and encode a version: on kernels, if there are any.
+    """Return the functions that decode and encode a version, which use kernels if possible.
 
-    They do the same as the class's methods, with the same errors. They are made once for each
-    version and kept as long as the process. Raises `UnknownMessageError` for a version that no
-    release has.
+    They do the same as the methods of the class, with the same errors. They are made once for each
+    version, and kept as long as the process runs. Raises `UnknownMessageError` for a version that
+    is in no release.
     """
     functions = definition.functions.get(version)
     if functions is None:
@@ -93,7 +95,7 @@ def functions_of(definition: Definition, version: int) -> Functions:
 
 
 def python_functions(definition: Definition, version: int) -> Functions:
-    """Return functions that use no kernel, and decide about input that the kernels refuse."""
+    """Return functions without kernels, which are also used for input that kernels refuse."""
     definition.schema(version)
 
     def decode(data: Any) -> Any:
@@ -106,10 +108,10 @@ def python_functions(definition: Definition, version: int) -> Functions:
 
 
 def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Functions | None:
-    """Return functions on kernels; None without kernels, and for a class that they do not accept.
+    """Return functions on kernels; None without kernels, or for a class that these do not accept.
 
-    The class's own ``decode`` becomes one too, because looking up the version in Python takes
-    longer than decoding a small message.
+    The class's own ``decode`` is also replaced by such a function, because finding the version in
+    Python takes longer than decoding a small message.
     """
     objects, read = load_kernel("objects"), load_kernel("objects_read")
     write = load_kernel("objects_write")
@@ -127,7 +129,7 @@ def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Fu
     return read.decoder(program, fallback[0]), write.encoder(program, fallback[1])
 
 
-# The errors that generated code may raise on unusual bytes or values.
+# The errors that generated code may raise for unusual bytes or values.
 _OUT_OF_THE_ORDINARY = (
     Refusal,
     struct.error,
@@ -141,11 +143,11 @@ _KAFKA = Encoding.KAFKA
 
 
 class ExecutorsDisagreeError(FlexwireError):
-    """Generated code refused bytes that the reference executor accepts: a fault in flexwire."""
+    """Generated code refused bytes that the reference executor accepts: a bug in flexwire."""
 
 
 class Definition:
-    """The classes of one message, and its codec by version."""
+    """The classes of one message, and its codecs by version."""
 
     def __init__(
         self,
@@ -163,12 +165,12 @@ class Definition:
         for cls in self.classes.values():
             cls.definition = self
         self.shown: dict[str, frozenset[str]] = {}
-        # The functions that `functions_of` made for a version.
+        # The functions that `functions_of` has made for each version.
         self.functions: dict[int, Functions] = {}
         self.method: Any = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
-        # The work of decoding and of encoding before code is generated.
+        # The amounts of decoding and encoding that were done before code is generated.
         self._decoded, self._encoded = FirstUseWork(), FirstUseWork()
 
     @property
@@ -177,7 +179,7 @@ class Definition:
         return self.served.fields
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
-        """Return a function and arguments that find this message's classes in another process."""
+        """Return a function and arguments with which another process finds these classes."""
         return self._restore
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
@@ -189,7 +191,7 @@ class Definition:
         words += [encoding.value if encoding is not Encoding.KAFKA else None, what]
         return f"<flexwire {' '.join(word for word in words if word)}>"
 
-    # The generated executor.
+    # The generated executor follows.
 
     def decode_exactly(
         self,
@@ -199,9 +201,10 @@ class Definition:
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> Any:
-        """Decode the one message in ``data``; only the lenient reader leaves bytes after it."""
+        """Decode the only message in ``data``; only the lenient reader accepts bytes after it."""
         if data.__class__ is bytes and encoding is _KAFKA and not lenient:
-            # The usual case comes first, because the calls below take as long as a small message.
+            # The usual case comes first, because the calls below take as long as decoding a small
+            # message.
             decoder = self._decoders.get(version)
             if decoder is not None:
                 try:
@@ -273,7 +276,8 @@ class Definition:
             encoder(out, message)
             return bytes(out)
         except _OUT_OF_THE_ORDINARY:
-            # Tuples for lists, mappings for structures: rare but valid; the reference accepts them.
+            # Tuples in place of lists, or mappings in place of structures, are rare but valid. The
+            # reference accepts them.
             return self.encode_reference(message, version, encoding)
 
     def encode_generated(
@@ -297,12 +301,12 @@ class Definition:
                 self._encoders[key] = emit_encoder(schema, self.classes, name)
         return self._encoders[key]
 
-    # The reference executor.
+    # The reference executor follows.
 
     def read_mapping(
         self, reader: Reader, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> dict[str, Any]:
-        """Read with the wire types, into a mapping."""
+        """Read a message with the wire types, as a mapping."""
         try:
             return self.schema(version, encoding).read(reader)
         except DecodeError as error:
@@ -317,7 +321,7 @@ class Definition:
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[MessageStruct, int]:
-        """Decode with the wire types; the reference for `decode`."""
+        """Decode with the wire types; this is the reference for `decode`."""
         reader = Reader(data, offset, lenient=lenient)
         plain = self.read_mapping(reader, version, encoding)
         return from_plain(plain, self.schema(version, encoding), self.classes), reader.position
@@ -325,7 +329,7 @@ class Definition:
     def encode_reference(
         self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> bytes:
-        """Encode with the wire types; the reference for `encode`."""
+        """Encode with the wire types; this is the reference for `encode`."""
         writer = Writer()
         try:
             schema = self.schema(version, encoding)

@@ -1,7 +1,7 @@
 """Writes the encoder of one message version as Python source.
 
-Fields of fixed width are packed by one call, together with the length that follows them. The source
-refuses values that it cannot write. The reference executor then words the error.
+Adjacent fields of fixed width are packed by one call, together with the length after them. The
+source refuses values that it cannot write. The reference executor then raises the error.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from flexwire.codec.structs import MessageStruct
 
     _Sized = String | Bytes | ArrayType
-    # A code and the value that is packed with it.
+    # A code, and the value that is packed with it.
     _Fixed = tuple[str, str]
 
-# Truth alone is not enough: the reference must judge an empty value that is not a dict, because no
-# structure with one equals its default.
+# It is not enough that a value is empty. The reference must judge an empty value that is not a
+# dict, because no structure with such a value equals its default.
 _ANY_UNKNOWN = "unknown or unknown.__class__ is not dict"
 
 
@@ -46,7 +46,7 @@ def emit_encoder(
 ) -> Callable[[bytearray, Any], None]:
     """Compile ``encode(out, message)``, which appends the message to ``out``.
 
-    Raises, when called, `Refusal` and any error that a value of a wrong type raises by itself.
+    Calling it may raise `Refusal`, and any error that a value of a wrong type causes.
     """
     emitter = _EncoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))
@@ -63,7 +63,7 @@ class _EncoderEmitter(Emitter):
     verb = "encode"
 
     def takes_many(self, element: Schema) -> bool:
-        # Structures that are written inline have a function too, for unusual ones.
+        # Structures that are written inline also have a function, for unusual structures.
         return not self._unlike_rows(element)
 
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -103,15 +103,15 @@ class _EncoderEmitter(Emitter):
         self.line(f"{local} = {value}")
         return local
 
-    # Defaults.
+    # Defaults of fields follow.
 
     def _where_it_differs(self, field: Field, value: str) -> AbstractContextManager[None]:
-        """Indent the code for a tagged or absent field that is not at its default."""
+        """Indent the code for a tagged or absent field, whose value differs from its default."""
         options = self._differences(field, value)
         return self.source.condition("if", options) if options else nullcontext()
 
     def _differences(self, field: Field, value: str) -> list[str]:
-        """Return the conditions for a field to differ from its default; none if it always does."""
+        """Return the conditions for a field to differ from its default; empty if it always does."""
         if field.default is None:
             return [f"{value} is not None"]
         if isinstance(field.type, ArrayType):
@@ -121,7 +121,8 @@ class _EncoderEmitter(Emitter):
             unlike = "is not" if isinstance(field.type, Boolean) else "!="
             return [f"{value} {unlike} {self.default(field)}"]
         if not field.is_default(to_plain(self.classes[inner.name](), inner)):
-            # NaN differs from itself, and a structure with NaN as default differs from its default.
+            # NaN differs from itself, and so a structure with NaN as a default differs from its
+            # default.
             return []
         name = self.names.shared("default", f"default_{inner.name}")
         return [f"{value} != {self.source.constant(name, self.default(field))}"]
@@ -129,7 +130,7 @@ class _EncoderEmitter(Emitter):
     # Values.
 
     def _refuse_unless(self, value: str, cls: str, word: str = "if") -> None:
-        """Refuse a value that is not exactly of a class."""
+        """Refuse a value unless it is exactly of a class."""
         with self.block(f"{word} {value}.__class__ is not {cls}:"):
             self.refuse()
 
@@ -158,7 +159,7 @@ class _EncoderEmitter(Emitter):
             self._refuse_unless(value, cls)
 
     def _class_name(self, kind: Type) -> str:
-        """Return the class that a value must have, if `struct` would accept others."""
+        """Return the class that a value must have, if `struct` would accept other classes."""
         if isinstance(kind, Boolean):
             return "bool"
         return self.source.use("UUID") if isinstance(kind, Uuid) else ""
@@ -181,9 +182,9 @@ class _EncoderEmitter(Emitter):
     def _value(
         self, kind: Type, value: str, out: str, fixed: list[_Fixed], *, null: bool = True
     ) -> None:
-        """Write the preceding values of fixed width, and one value of any type.
+        """Write the preceding values of fixed width, and then one value of any type.
 
-        ``null`` says whether it may be None.
+        ``null`` says whether the value may be None.
         """
         if fixed_code(kind) is not None:
             self._check(kind, value)
@@ -231,7 +232,8 @@ class _EncoderEmitter(Emitter):
             with self.block(f"if {length} < {LONG}:"):
                 self._write(out, [*fixed, ("B", f"{length} + 1")])
             if isinstance(kind, Bytes):
-                # Inline, because a call would double the time for a record batch of 1 kB.
+                # This is written inline, because a call would double the time for a record batch of
+                # 1 kB.
                 with self.block(f"elif {length} < {LONG_OF_TWO}:"):
                     low, high = (
                         f"({length} + 1) & {LONG} | {LONG + 1}",
@@ -248,7 +250,7 @@ class _EncoderEmitter(Emitter):
             self.line(f"{out} += {value}")
 
     def _long(self, kind: _Sized, length: str, out: str, fixed: list[_Fixed]) -> None:
-        """Write a compact length of more than a byte."""
+        """Write a compact length that has several bytes."""
         self._write(out, fixed)
         write = "write_string_length" if isinstance(kind, String) else "write_length"
         self.line(f"{out} += {self.source.use(write)}({length})")
@@ -281,7 +283,7 @@ class _EncoderEmitter(Emitter):
                 self._value(element, "item", out, [])
                 return
             with self.source.condition("if", unless):
-                # It refuses invalid values, and writes tagged fields.
+                # This function refuses invalid values, and writes tagged fields.
                 self.source.call(self.function(element.name), out, "item")
             with self.block("else:"):
                 row = [
@@ -290,7 +292,7 @@ class _EncoderEmitter(Emitter):
                 self._write(out, [*row, ("B", "0")] if element.flexible else row)
 
     def _unlike_rows(self, element: Schema) -> list[str]:
-        """Return the conditions against writing an element inline; none if it never can be."""
+        """Return the conditions for not writing an element inline; empty if it never is inline."""
         if not is_row(element) or element.tagged:
             return []
         options = [f"item.__class__ is not {self.class_of(element.name)}"]
@@ -308,7 +310,7 @@ class _EncoderEmitter(Emitter):
     # Tagged fields.
 
     def _tagged_fields(self, schema: Schema, fixed: list[_Fixed]) -> None:
-        """Write the preceding values of fixed width, and the tagged fields."""
+        """Write the preceding values of fixed width, and then the tagged fields."""
         if schema.tagged:
             self.line("known = {}")
         for tag, field in schema.tagged.items():
@@ -321,7 +323,7 @@ class _EncoderEmitter(Emitter):
             self._write("out", fixed)
             self.source.call(self.source.use(f"write_{self.form}tags"), *arguments)
         with self.block("else:"):
-            # An empty tag section is one zero byte in every form.
+            # In every form, an empty tag section is one zero byte.
             self._write("out", [*fixed, ("B", "0")])
 
     def _tagged_field(self, tag: int, field: Field) -> None:

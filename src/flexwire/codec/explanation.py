@@ -1,4 +1,4 @@
-"""Explains each byte of a message, by a reference executor that records its reads."""
+"""Explains each byte of a message, with a reference executor that records what it reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """``length`` bytes at ``offset``, the field they belong to, their wire type and value."""
+    """A range of ``length`` bytes at ``offset``, with their field, wire type and value."""
 
     offset: int
     length: int
@@ -30,7 +30,7 @@ class Annotation:
 
 
 class ExplainingReader(Reader):
-    """Records each value that is read."""
+    """A reader that records each value."""
 
     __slots__ = ("annotations",)
 
@@ -46,9 +46,9 @@ class ExplainingReader(Reader):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The annotations in the order of the bytes, and the error that stopped the reading, if any.
+    """The annotations in the order of the bytes, and the error that ended the reading, if any.
 
-    ``rest`` is the offset of the first byte that no annotation covers.
+    ``rest`` is the offset of the first byte without an annotation.
     """
 
     annotations: tuple[Annotation, ...]
@@ -64,9 +64,9 @@ def explain(
     lenient: bool = False,
     encoding: Encoding = Encoding.KAFKA,
 ) -> Explanation:
-    """Explain ``data`` as far as it decodes; an error is part of the result, not raised.
+    """Explain ``data`` as far as it decodes. An error becomes part of the result.
 
-    Raises `UnknownMessageError` for a version that no release has.
+    Raises `UnknownMessageError` for a version that is in no release.
     """
     data, version = to_bytes(data), to_version(version)
     lenient, encoding = to_flag(lenient, "lenient"), to_kind(encoding, "encoding", Encoding)
@@ -86,7 +86,7 @@ def explain(
 
 
 def explained(reader: ExplainingReader, error: DecodeError | None) -> Explanation:
-    """Return the explanation of a reader's values, with the batches within fields of records."""
+    """Return the explanation of a reader's values, with the batches in fields of records."""
     covered = max(
         (annotation.offset + annotation.length for annotation in reader.annotations), default=0
     )
@@ -95,7 +95,7 @@ def explained(reader: ExplainingReader, error: DecodeError | None) -> Explanatio
 
 
 def _parts(annotation: Annotation) -> Iterator[Annotation]:
-    """Yield a field's annotation, or those of the batches in a field of records."""
+    """Yield a field's annotation, or the annotations of the batches in a field of records."""
     meanings = (
         explain_records(annotation.value, annotation.path) if _holds_records(annotation) else None
     )

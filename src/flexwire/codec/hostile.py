@@ -1,10 +1,10 @@
-"""Bytes that are nearly a message: a valid message with one damaged place.
+"""Bytes that are almost a message: a valid message that is damaged in one place.
 
-A decoder has to expect each of these damages from a stranger: truncation, a false length, a null
-where none is allowed, a varint that is longer than necessary, text that is not UTF-8, repeated
-tagged fields, a flipped bit, and a message of another version. Some of the results are still valid,
-for example a null in a nullable field. `HostileBytes.error` is the result of flexwire's strict
-decoder.
+A decoder must expect each of these kinds of damage from an unknown sender: truncation, a wrong
+length, a null where none is allowed, a varint that is longer than necessary, text that is not
+UTF-8, repeated tagged fields, a flipped bit, and a message of another version. Some of the results
+are still valid, for example a null in a nullable field. `HostileBytes.error` is the result of
+flexwire's strict decoder.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class HostileBytes(NamedTuple):
     """Damaged bytes of a message.
 
-    ``damage`` describes the damage and its place. ``error`` is the error of the strict decoder,
-    None if it accepts the bytes.
+    ``damage`` describes the damage and where it is. ``error`` is the error of the strict decoder,
+    or None if it accepts the bytes.
     """
 
     data: bytes
@@ -42,15 +42,16 @@ class HostileBytes(NamedTuple):
 
 
 def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileBytes:
-    """Return the bytes of a random message with one place damaged. The same seed, the same bytes.
+    """Return the bytes of a random message with damage in one place.
 
-    Raises `UnknownMessageError` for a version that no release has.
+    The same seed always results in the same bytes. Raises `UnknownMessageError` for a version that
+    is in no release.
 
     >>> from flexwire.codec import message
     >>> hostile_bytes(message("HeartbeatRequest"), 0, 3).error
     'the message ends here but 1 bytes follow'
     """
-    source = random.Random(seed)  # noqa: S311 - no secret
+    source = random.Random(seed)  # noqa: S311 - this needs no secret randomness
     seed_of_message = source.getrandbits(32)
     valid = _encoded(message, version, seed_of_message)
     places = [place for place in explain(message, valid, version).annotations if place.length]
@@ -72,14 +73,14 @@ def hostile_kinds(message: type[Message], version: int, seed: int) -> dict[str, 
     """Return the bytes of a random message with each possible kind of damage.
 
     The keys are ``cut``, ``appended``, ``length``, ``varint``, ``value``, ``tags``, ``flipped`` and
-    ``version``, in that order. The same seed gives the same bytes. Raises the errors of
+    ``version``, in that order. The same seed always results in the same bytes. Raises the errors of
     `hostile_bytes`.
 
     >>> from flexwire.codec import message
     >>> list(hostile_kinds(message("HeartbeatRequest"), 0, 3))
     ['cut', 'appended', 'length', 'value', 'flipped', 'version']
     """
-    source = random.Random(seed)  # noqa: S311 - no secret
+    source = random.Random(seed)  # noqa: S311 - this needs no secret randomness
     valid = _encoded(message, version, source.getrandbits(32))
     places = [place for place in explain(message, valid, version).annotations if place.length]
     source.shuffle(places)
@@ -107,7 +108,7 @@ def _encoded(message: type[Message], version: int, seed: int) -> bytes:
 _COMPACT: Final = "COMPACT"
 _SIZED: Final = ("STRING", "BYTES", "RECORDS", "ARRAY")
 OVERLONG_VARINT: Final = b"\x80\x80\x80\x80\x80\x01"
-"""Six bytes, although a varint of 32 bits has at most five."""
+"""These are six bytes, although a varint of 32 bits has at most five."""
 
 
 def _cut(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
@@ -122,7 +123,7 @@ def _append(data: bytes, annotations: list[Annotation], source: random.Random) -
 
 
 def _length(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
-    """Yield bytes in which a length has another value."""
+    """Yield bytes in which a length has been changed."""
     for annotation in annotations:
         width = prefix_width(annotation)
         if width is None:
@@ -134,7 +135,7 @@ def _length(data: bytes, annotations: list[Annotation], source: random.Random) -
             written = write_unsigned_varint(number)
             words = "null" if not number else f"{number - 1}"
         else:
-            most = INT16_MAX if width == 2 else INT32_MAX  # noqa: PLR2004 - an int16
+            most = INT16_MAX if width == 2 else INT32_MAX  # noqa: PLR2004 - this is the size of an int16
             number = source.choice([-1, -2, most, min(most, len(data) - start)])
             written = number.to_bytes(width, "big", signed=True)
             words = "null" if number == -1 else f"{number}"
@@ -152,7 +153,7 @@ def _varint(data: bytes, annotations: list[Annotation], source: random.Random) -
             continue
         start = annotation.offset
         stop = start + _varint_width(data, start)
-        if source.random() < 0.5:  # noqa: PLR2004 - a chance
+        if source.random() < 0.5:  # noqa: PLR2004 - this is a probability
             yield (
                 data[:start] + OVERLONG_VARINT + data[stop:],
                 f"a varint of 6 bytes at {annotation.path}",
@@ -177,7 +178,7 @@ def _value(data: bytes, annotations: list[Annotation], source: random.Random) ->
 
 
 def _tags(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
-    """Yield bytes in which tagged fields repeat, are out of order, or do not end."""
+    """Yield bytes in which tagged fields are repeated, out of order, or without an end."""
     for annotation in annotations:
         if annotation.type != TAG_COUNT or annotation.value:
             continue
@@ -210,7 +211,7 @@ def _version(
 
 
 TAG_COUNT: Final = "tagged field count"
-"""The type of the annotation of a tag section's first byte."""
+"""The type of the annotation for the first byte of a tag section."""
 _VARINTS: Final = frozenset({TAG_COUNT, "tag", "tagged field size"})
 _TAG: Final = write_unsigned_varint(20_000)
 _HIGHER_TAG: Final = write_unsigned_varint(20_001)
@@ -218,13 +219,13 @@ UNREADABLE_TAG_SECTIONS: Final = (
     (b"\x01" + _TAG + write_unsigned_varint(INT32_MAX), "a tagged field that does not end"),
     (write_unsigned_varint(INT32_MAX), "more tagged fields than bytes"),
 )
-"""Tag sections that no reader accepts, with a description of each."""
+"""Tag sections that no reader accepts, each with a description."""
 
 LENIENT_TAG_SECTIONS: Final = (
     (b"\x02" + _TAG + b"\0" + _TAG + b"\0", "the same tag twice"),
     (b"\x02" + _HIGHER_TAG + b"\0" + _TAG + b"\0", "tags out of order"),
 )
-"""Tag sections that Apache Kafka reads and a strict decoder refuses, with a description of each."""
+"""Tag sections that Apache Kafka reads but a strict decoder refuses, each with a description."""
 _DAMAGES: Final[dict[str, Damage]] = {
     "cut": _cut,
     "appended": _append,
@@ -241,7 +242,7 @@ def _damages(message: type[Message], version: int) -> dict[str, Damage]:
 
 
 def prefix_width(annotation: Annotation) -> int | None:
-    """Return the bytes of a length that is not a varint; None if there is no length."""
+    """Return the number of bytes of a length that is not a varint, or None without a length."""
     kind = annotation.type.removesuffix(" length")
     if not kind.endswith(_SIZED):
         return None

@@ -1,8 +1,8 @@
-"""The JSON form of a message: the form of Kafka's own converters, without loss.
+"""The JSON form of a message, which is that of Kafka's own converters but without loss.
 
-Names begin in lower case; a UUID is base64url without padding, bytes are base64. Records are base64
-too, and unknown tagged fields are ``"_unknownTaggedFields": [{"tag": 9, "data": "…"}]``: Kafka's
-converters lose both.
+Names begin with a lower-case letter. A UUID is base64url without padding, and bytes are base64.
+Records are base64 too, and unknown tagged fields are ``"_unknownTaggedFields": [{"tag": 9, "data":
+"…"}]``. Kafka's converters lose both.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Return the JSON form of a structure that `Schema.write` accepts, leniently.
+    """Return the JSON form of a structure that `Schema.write` accepts, without strict checks.
 
-    It contains tagged fields only if they are not at their defaults. No value is checked here,
-    because the wire types word every error.
+    It contains tagged fields only if their values differ from the defaults. No value is checked
+    here, because the wire types raise all errors.
     """
     values: dict[str, Any] = {}
     for field in schema.fields:
@@ -70,34 +70,35 @@ def _write_scalar(value: Any, kind: Type) -> Any:
         return double_form(float(value))
     if isinstance(kind, Boolean):
         return bool(value)
-    # As for the wire types: True is 1, and another library's integers are accepted.
+    # As in the wire types, True is 1, and integers of another library are accepted.
     return operator.index(value) if isinstance(kind, Integer) else str(value)
 
 
 def double_form(number: float) -> float | str:
-    """Return the JSON form of a double; NaN and the infinities are strings."""
+    """Return the JSON form of a double, in which NaN and the infinities are strings."""
     if math.isfinite(number):
         return number
     return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))
 
 
-# Field names of other releases: by structure, the name there and the name here.
+# The field names of other releases, by structure: each name there with the name here.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
 _STRUCTS = (Schema, NullableStruct)
-# At most this many missing fields are named.
+# At most this many missing fields are named in an error.
 _MOST_TOLD = 10
 
 
 def read_json(
     obj: Any, schema: Schema, names: Names = _NO_NAMES, *, defaults: bool = False
 ) -> dict[str, Any]:
-    """Read the JSON form into the mapping that the wire types write.
+    """Read the JSON form as the mapping that the wire types write.
 
-    A field may have the name that another release gives it, by ``names``. A field of another
-    version is accepted, as in Kafka; writing then checks it. A name that no version has is an
-    error, unlike in Kafka, because a typing mistake would lose data. Missing fields have their
-    defaults if ``defaults`` is true; otherwise one error names all of them. Raises `JsonFormError`.
+    With ``names``, a field may have the name that it has in another release. A field of another
+    version is accepted, as in Kafka. It is checked when the message is written. Unlike in Kafka, a
+    name that is in no version is an error, because a typing mistake would lose data. If
+    ``defaults`` is true, missing fields get their defaults. Otherwise one error names all missing
+    fields. Raises `JsonFormError`.
     """
     form = _FormReader(names, defaults)
     plain = form.read_struct(obj, schema, [])
@@ -108,12 +109,12 @@ def read_json(
 
 @dataclass(slots=True)
 class _FormReader:
-    """The reading of a form: the names of fields, and the fields that were missing so far."""
+    """Reads a form: has the names of fields, and the fields that were missing so far."""
 
     names: Names
     defaults: bool
     count: int = 0
-    # Only the first ones, because a form may have any number of structures.
+    # Only the first ones are kept, because a form may have any number of structures.
     missing: list[str] = dataclasses.field(default_factory=list)
 
     def read_struct(self, obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
@@ -138,7 +139,7 @@ class _FormReader:
         return plain
 
     def missing_text(self) -> str:
-        """Return the text about missing fields; the first of them is the error's path."""
+        """Return a text about the missing fields. The first of them is the error's path."""
         reason = "missing, and mandatory in this version"
         if self.count == 1:
             return reason

@@ -1,4 +1,4 @@
-"""Converts message objects to and from the plain mappings of the reference executor."""
+"""Converts message objects to and from the simple mappings of the reference executor."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def to_plain(value: Any, kind: Type) -> Any:
-    """Turn message structs into mappings wherever the type has a structure.
+    """Convert message structs to mappings wherever the type has a structure.
 
-    Other values stay unchanged, and nothing deeper than the type is visited: a list may contain
-    itself, or share its elements so often that visiting them all would take forever.
+    Other values stay unchanged, and values are not followed deeper than the type. A list may
+    contain itself, or share its elements so often that visiting all of them would never end.
     """
     if isinstance(kind, NullableStruct):
         kind = kind.schema
@@ -36,7 +36,7 @@ def to_plain(value: Any, kind: Type) -> Any:
 
 
 def _within(place: str, value: Any, kind: Type) -> Any:
-    """Convert the value in a field or at an index; an error gets its path from there."""
+    """Convert the value of a field or at an index; the path of an error begins there."""
     try:
         return to_plain(value, kind)
     except EncodeError as error:
@@ -55,7 +55,7 @@ def _attribute(value: MessageStruct, name: str, field: Field | None) -> Any:
 def from_plain(
     plain: Mapping[str, Any], schema: Schema, classes: Mapping[str, type[MessageStruct]]
 ) -> MessageStruct:
-    """Build the object of ``schema`` from the result of `Schema.read`, with defaults."""
+    """Build the object for ``schema`` from the result of `Schema.read`, with defaults."""
     values = {
         field.attribute: _build(plain[field.attribute], field.type, classes)
         for field in schema.fields

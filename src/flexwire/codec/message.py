@@ -1,4 +1,4 @@
-"""Message classes: one for each message, for all its versions."""
+"""Message classes: one class for each message, for all its versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KAFKA = Encoding.KAFKA
 
 
 class Message(MessageStruct, gc=False):
-    """A Kafka message as an object; the methods that read and write it take the version.
+    """A Kafka message as an object. The methods that read and write it take the version.
 
     >>> header = message("RequestHeader").decode(bytes.fromhex("001200030000000700016100"), 2)
     >>> header.client_id, header.encode(version=1).hex()
@@ -37,7 +37,8 @@ class Message(MessageStruct, gc=False):
     definition: ClassVar[Definition]
     entry: ClassVar[SpecSource]
     if TYPE_CHECKING:
-        # A class found by its name takes any fields; those of `flexwire.messages` are typed.
+        # A class that is found by its name accepts any fields. The classes of `flexwire.messages`
+        # have types.
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     @classmethod
@@ -49,14 +50,14 @@ class Message(MessageStruct, gc=False):
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> Self:
-        """Decode exactly one message.
+        """Decode a message that fills ``data`` exactly.
 
-        ``encoding`` is for bytes in another encoding than Kafka's. Raises `DecodeError` for bytes
-        that are not one message, also for bytes left over (the lenient reader ignores them), and
-        `UnknownMessageError` for a version that no release has.
+        ``encoding`` is used for bytes in an encoding that is not Kafka's. Raises `DecodeError` for
+        bytes that are not one message, including additional bytes after it (which the lenient
+        reader ignores). Raises `UnknownMessageError` for a version that is in no release.
         """
-        # As keys of a dict, True and 2.0 equal 1 and 2. This takes 9 ns; if nothing is wrong, no
-        # other check runs.
+        # As keys of a dict, True and 2.0 would equal 1 and 2. This check takes 9 ns. If the version
+        # is valid, no other check is made.
         if version.__class__ is not int:
             version = to_version(version)
         definition = cls.definition
@@ -85,7 +86,7 @@ class Message(MessageStruct, gc=False):
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Self, int]:
-        """Decode the message at ``offset``, whatever follows; return it and the offset after it."""
+        """Decode the message at ``offset``, whatever follows; return it and the next offset."""
         raw, version = to_bytes(data), to_version(version)
         offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
@@ -104,9 +105,9 @@ class Message(MessageStruct, gc=False):
         return decoded
 
     def encode(self, version: int, *, encoding: Encoding = Encoding.KAFKA) -> bytes:
-        """Encode as ``version``; raises `EncodeError` for a value that the version cannot hold.
+        """Encode as ``version``; raise `EncodeError` for a value that this version cannot have.
 
-        Another ``encoding`` gives other bytes for the same object, and may carry less.
+        With another ``encoding``, the same object has different bytes, which may contain less.
         """
         if version.__class__ is not int:
             version = to_version(version)
@@ -118,7 +119,7 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
-        """Return the fastest function that decodes many messages of one version.
+        """Return the fastest function for decoding many messages of one version.
 
         It does the same as ``decode``, with the same errors.
         """
@@ -126,23 +127,23 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
-        """Return the fastest function that encodes many messages of one version.
+        """Return the fastest function for encoding many messages of one version.
 
-        It does the same as ``encode``, with the same errors; see ``decoder``.
+        It does the same as ``encode``, with the same errors. See also ``decoder``.
         """
         return functions_of(cls.definition, to_version(version))[1]
 
     def to_json(self, version: int) -> dict[str, Any]:
-        """Return the JSON form: that of Kafka's converters, with records and unknown tagged fields.
+        """Return Kafka's JSON form, with records and unknown tagged fields added.
 
-        Raises `EncodeError` for values that the version cannot hold. A message that only the
-        lenient reader accepts is an exception: it has a JSON form, although it cannot be encoded.
+        Raises `EncodeError` for values that the version cannot have. A message that only the
+        lenient reader accepts has a JSON form too, although it cannot be encoded.
         """
         version = to_version(version)
         schema = self.definition.schema(version)
         try:
             plain = to_plain(self, schema)
-            # A message that cannot be encoded has no JSON form either; the wire types decide.
+            # A message that cannot be encoded has no JSON form. The wire types decide this.
             schema.write(Writer(lenient=True), plain)
             return write_json(plain, schema)
         except CodecError as error:
@@ -150,11 +151,11 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def from_json(cls, obj: Any, version: int, *, defaults: bool = False) -> Self:
-        """Read the JSON form, with any release's names of the version's fields.
+        """Read the JSON form, in which the version's fields may have the names of any release.
 
-        A field that the version has and that is not tagged must be present, unless ``defaults``
-        gives missing fields the default of their spec. Raises `JsonFormError` with the path of a
-        value that does not fit, and `MissingFieldsError` for missing fields.
+        Every field of the version that is not tagged must be present. With ``defaults``, missing
+        fields get the default of their spec. Raises `JsonFormError` with the path of an invalid
+        value, and `MissingFieldsError` for missing fields.
         """
         version = to_version(version)
         defaults = to_flag(defaults, "defaults")
@@ -163,7 +164,7 @@ class Message(MessageStruct, gc=False):
             try:
                 plain = read_json(obj, schema, defaults=defaults)
             except JsonFormError:
-                # Most forms have this release's names, so the other names are looked up only here.
+                # Most forms have the names of this release, so other names are searched only here.
                 names = cls.definition.served.former_names(version)
                 if not names:
                     raise
@@ -173,15 +174,15 @@ class Message(MessageStruct, gc=False):
                 error.add_note("with defaults=True they have the defaults of the spec")
             raise error.within(cls.entry.name, version) from None
         decoded = from_plain(plain, schema, cls.definition.classes)
-        assert isinstance(decoded, cls)  # noqa: S101 - the definition is this class's
+        assert isinstance(decoded, cls)  # noqa: S101 - the definition belongs to this class
         return decoded
 
 
 def message(name: str, release: str | None = None) -> type[Message]:
     """Return the class of a bundled message, or of the message in one release of Kafka.
 
-    It is the same class each time. ``release`` is a name that `Catalog.release` accepts: "4.0" is
-    the newest 4.0. Raises `UnknownMessageError`, with the nearest names.
+    Every call returns the same class. ``release`` is a name that `Catalog.release` accepts, such as
+    "4.0" for the newest 4.0. Raises `UnknownMessageError`, which suggests the most similar names.
     """
     name = to_text(name, "name")
     if release is not None:
@@ -196,9 +197,9 @@ def message(name: str, release: str | None = None) -> type[Message]:
 
 
 def message_of(spec: MessageSpec) -> type[Message]:
-    """Return the class for your own message spec, the same for an equal spec.
+    """Return the class for your own message spec. Equal specs have the same class.
 
-    Raises `SpecError`.
+    Raises `SpecError` for a spec without a possible class.
     """
     spec = to_kind(spec, "spec", MessageSpec)
     with _DEFINING:
@@ -207,7 +208,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
         return _OWN[spec]
 
 
-# Two classes for one spec would have objects that are not equal and cannot be pickled.
+# If a spec had two classes, their objects would not be equal, and could not be pickled.
 _DEFINING = lock_over_forks()
 _DEFINED: dict[tuple[str, str | None], type[Message]] = {}
 _OWN: dict[MessageSpec, type[Message]] = {}
@@ -223,7 +224,7 @@ def _define(
 ) -> type[Message]:
     definition = Definition(served, Message, module=module, restore=restore)
     root = definition.root
-    assert issubclass(root, Message)  # noqa: S101 - Message was the base given
+    assert issubclass(root, Message)  # noqa: S101 - Message is the base class here
     root.entry = served.entry
     return root
 

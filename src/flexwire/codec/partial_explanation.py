@@ -1,7 +1,7 @@
-"""Explains the first part of a message whose last bytes are missing: each byte, and its values.
+"""Explains the first part of a message whose last bytes are missing: each byte and each value.
 
-The reader knows where the whole message would end. So it distinguishes a truncated field from a
-length that does not fit into the message.
+The reader knows where the whole message would end. It can therefore distinguish a truncated field
+from a length that is too large for the message.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
     from flexwire.codec.message import Message
 
-# If the end of the message is unknown, every length that the formats allow fits.
+# If the end of the message is unknown, every length that the formats allow is accepted.
 _ANYWHERE: Final = 4 * LONGEST
 _STEP: Final = re.compile(r"[^.\[\]]+|\[\d+\]")
 _TAGS: Final = "_taggedFields"
 
 
 class FirstPart(NamedTuple):
-    """The part of a message that was read before its bytes ended.
+    """The part of a message that was read before the bytes ended.
 
-    ``form`` is the JSON form of the fields that were read whole, with an array's whole elements.
-    ``is_cut``: the bytes end within a field, and everything before it is valid.
-    ``explanation.error`` says which field this is, or what is wrong; it is None for a whole
-    message.
+    ``form`` is the JSON form of the fields that were read completely, and of the complete elements
+    of arrays. If ``is_cut``, the bytes end within a field, and everything before this field is
+    valid. ``explanation.error`` says which field this is, or what is wrong. It is None for a
+    complete message.
     """
 
     explanation: Explanation
@@ -47,11 +47,11 @@ class FirstPart(NamedTuple):
 def explain_cut(
     message: type[Message], data: bytes, version: int, missing: int | None, *, follows: bool = False
 ) -> FirstPart:
-    """Explain the first part of a message, with ``missing`` bytes after ``data``.
+    """Explain the first part of a message, of which ``missing`` bytes after ``data`` are missing.
 
-    ``missing`` is None if their number is unknown. With ``follows`` other bytes may follow the
-    message in ``data``; ``explanation.rest`` says where they begin. Raises `UnknownMessageError`
-    for a version that no release has.
+    ``missing`` is None if their number is unknown. With ``follows``, other bytes may come after the
+    message in ``data``, and ``explanation.rest`` is the place where they begin. Raises
+    `UnknownMessageError` for a version that is in no release.
     """
     reader = _CutReader(data, missing)
     error: DecodeError | None = None
@@ -73,7 +73,7 @@ class _CutOffError(DecodeError):
 
 
 class _CutReader(ExplainingReader):
-    """Reads the first part of a message; ``end`` is where the whole message would end."""
+    """Reads the first part of a message; ``end`` is the end of the complete message."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class _CutReader(ExplainingReader):
         return super().read_unsigned_varint()
 
     def _need(self, count: int) -> None:
-        # A value that does not fit into the message is wrong, wherever the data ends.
+        # If a value is too large for the message, it is wrong, wherever the data ends.
         if len(self.data) - self.position < count <= self.remaining:
             raise self._cut_off()
 
@@ -142,7 +142,7 @@ def _put(place: Any, step: str, value: Any) -> None:
     elif int(step[1:-1]) == len(place):
         place.append(value)
     else:
-        # The marker before an element, which may be null.
+        # The marker before an element that may be null.
         place[-1] = value
 
 

@@ -1,7 +1,8 @@
-"""Explains each byte of a field's records: batches and message sets, in the words of the format.
+"""Explains each byte in a field of records: batches and message sets, in the terms of the format.
 
-The bytes were already read as batches, with their crcs, so this module only says where each value
-is. Compressed records have no bytes of their own: they are counted, and `records dump` shows them.
+The bytes were already read as batches and their crcs were checked, so this module only describes
+where each value is. Compressed records have no bytes of their own here. They are only counted, and
+`records dump` shows them.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
 
     from flexwire.records import Record, RecordBatch
 
-# The types of `struct` codes, in the words of Kafka's specs.
+# The types of `struct` codes, as Kafka's specs name them.
 _TYPES: Final = {"q": "INT64", "i": "INT32", "h": "INT16", "B": "INT8", "I": "UINT32"}
 _MESSAGE_FIELDS: Final = ("offset", "message_size", "crc", "magic", "attributes", "timestamp")
 _LENGTH: Final = struct.Struct(">i")
 
 
 MOST_RECORDS: Final = 1000
-"""At most this many records of a field are explained byte by byte: each is ten lines."""
+"""At most this many records of a field are explained byte by byte. Each record takes ten lines."""
 MOST_COUNTED: Final = MAX_INFLATED
-"""Compressed records of a field are read and counted if they take at most this many bytes."""
+"""Compressed records of a field are read and counted only if they have at most this many bytes."""
 
 
 class Meaning(NamedTuple):
-    """``size`` bytes at ``start``, with their meaning and their value."""
+    """A range of ``size`` bytes at ``start``, with their meaning and their value."""
 
     start: int
     size: int
@@ -44,11 +45,12 @@ class Meaning(NamedTuple):
 
 
 def explain_records(data: bytes, path: str) -> list[Meaning] | None:
-    """Return the meaning of the bytes in a field of records; None if they are not batches.
+    """Return the meaning of the bytes in a field of records, or None if they are not batches.
 
-    Starts count from the first byte of ``data``. A batch that a fetch cut off is not explained.
-    Above `MOST_RECORDS`, the last records of each batch are only counted. Once compressed records
-    took more than `MOST_COUNTED` bytes, other compressed batches are not read.
+    ``start`` is counted from the first byte of ``data``. A batch that a fetch cut off is not
+    explained. Beyond `MOST_RECORDS`, the last records of each batch are only counted. When
+    compressed records have taken more than `MOST_COUNTED` bytes, no other compressed batches are
+    read.
     """
     meanings: list[Meaning] = []
     left, room = MOST_RECORDS, MOST_COUNTED
@@ -69,7 +71,7 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
 def _batch(
     batch: RecordBatch, records: list[Record] | None, path: str, most: int
 ) -> Iterator[Meaning]:
-    """Yield the meanings of a batch's bytes; its ``records`` are None if they were not read."""
+    """Yield the meanings of a batch's bytes; ``records`` is None if they were not read."""
     if batch.magic == RECORD_BATCH:
         yield from _fields(HEADER_FIELDS, batch, path)
         body = HEADER_SIZE
@@ -111,7 +113,7 @@ def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[M
 
 
 def _attributes(batch: RecordBatch) -> str:
-    """Return the words for a batch's attributes, which follow their type."""
+    """Return the text about a batch's attributes, which comes after their type."""
     words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
     if batch.magic:
         words.append(str(batch.timestamp_type))
@@ -139,7 +141,7 @@ def _message(batch: RecordBatch, at: int, path: str) -> Iterator[Meaning]:
 
 
 class _RecordWalk:
-    """Reads one record of an uncompressed batch, and records the meanings."""
+    """Reads one record of an uncompressed batch, and records the meaning of its bytes."""
 
     def __init__(self, batch: RecordBatch, at: int, path: str) -> None:
         self.at = at
@@ -189,7 +191,7 @@ class _RecordWalk:
 
 
 def _content(start: int, path: str, content: bytes) -> Meaning:
-    """Return the bytes of a key or a value, shown as text if they are text."""
+    """Return the bytes of a key or value, which are shown as text if they are text."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

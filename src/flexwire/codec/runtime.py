@@ -1,4 +1,4 @@
-"""The functions that generated source calls in rare cases: long lengths, and tagged fields.
+"""The functions that generated source calls in rare cases: for long lengths and tagged fields.
 
 These functions read and write as `flexwire.wire` does. If `flexwire.wire` would raise an error,
 they refuse, and the reference executor then raises the error.
@@ -48,19 +48,19 @@ __all__ = [
 
 _NO_TAGS: frozenset[int] = frozenset()
 _INT16 = Struct(">h")
-# More numbers than most arrays have.
+# This is more than the number of elements in most arrays.
 _MOST_KEPT = 128
 _new = object.__new__
 _from_bytes = int.from_bytes
-# UUID's attributes are read-only; it sets them itself in this way.
+# The attributes of a UUID are read-only. The class UUID itself sets them in this way.
 _set_int: Callable[[UUID, int], None] = vars(UUID)["int"].__set__
 _set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
-# A byte of a varint below this value is the last.
+# A byte of a varint below this value is the last byte.
 _MORE = 1 << GROUP_BITS
 
 
-class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference raises the error
-    """Generated source met unusual input, which the reference executor must handle."""
+class Refusal(Exception):  # noqa: N818 - it never leaves the codec, because the reference raises the error
+    """Generated source found unusual input, which the reference executor must handle."""
 
 
 # Lengths.
@@ -69,13 +69,13 @@ class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference 
 def read_count(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned varint; return it and the position after it."""
     low = data[position]
-    # Nearly all have one or two bytes, and a call takes longer than all of this.
+    # Nearly all of these have one or two bytes, and a call would take longer than all of this.
     if low < _MORE:
         return low, position + 1
     high = data[position + 1]
     if 0 < high < _MORE:
         return high << GROUP_BITS | low - _MORE, position + 2
-    # The length of a record batch.
+    # This is the length of a record batch.
     if high and 0 < (top := data[position + 2]) < _MORE:
         low += (high - _MORE << GROUP_BITS) - _MORE
         return top << 2 * GROUP_BITS | low, position + 3
@@ -86,7 +86,7 @@ def read_count(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of bytes or of an array that is not null; return the length + 1."""
+    """Read the compact length of bytes or an array, which is not null; return the length + 1."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST + 1:
         raise Refusal
@@ -94,7 +94,7 @@ def read_length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_string_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of a string that is not null; return the length + 1."""
+    """Read the compact length of a string, which is not null; return the length + 1."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST_STRING + 1:
         raise Refusal
@@ -128,7 +128,7 @@ def _write_count(count: int) -> bytes:
 
 
 def to_uuid(raw: bytes) -> UUID:
-    """Return ``UUID(bytes=raw)`` for 16 bytes, without the checks of its other forms."""
+    """Return ``UUID(bytes=raw)`` for 16 bytes, without checking for other forms of arguments."""
     uuid = _new(UUID)
     _set_int(uuid, _from_bytes(raw))
     _set_safe(uuid, SafeUUID.unknown)
@@ -136,10 +136,10 @@ def to_uuid(raw: bytes) -> UUID:
 
 
 class _NumberFunctions(dict[int, "Callable[..., Any]"]):
-    """Functions that read or write a number of values of one kind with one call, by that number.
+    """Functions that read or write several values of the same kind in one call, by their number.
 
-    They are made on first use. Those for many values are not kept, because making them costs little
-    compared with the values.
+    They are made when they are first used. Functions for many values are not kept, because making
+    one takes little time compared with the values.
     """
 
     def __init__(self, method: str, before: str, code: str, less: int) -> None:
@@ -159,9 +159,9 @@ class _NumberFunctions(dict[int, "Callable[..., Any]"]):
 
 @cache
 def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
-    """Return the functions that read numbers of a `struct` code.
+    """Return the functions that read values with a `struct` code.
 
-    They are stored by the length on the wire, which is ``less`` more than their count.
+    They are found by the length on the wire, which is ``less`` more than the number of values.
 
     >>> unpackers_of_many("h", 1)[3](bytes(4), 0)
     (0, 0)
@@ -171,15 +171,15 @@ def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
 
 @cache
 def packers_of_many(before: str, code: str) -> _NumberFunctions:
-    """Return the functions that write values of fixed width, and then a given count of numbers."""
+    """Return the functions that write values of fixed width, and then a given number of numbers."""
     return _NumberFunctions("pack", before, code, 0)
 
 
-# The header of one tagged field: returns its tag, and where its value begins and ends.
+# The header of one tagged field. Each function returns the tag, and the start and end of the value.
 
 
 def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int, int, int]:
-    """Read a tag and a length that follow the field with the tag ``previous``, -1 for the first."""
+    """Read a tag and a length; ``previous`` is the tag of the field before, or -1 for the first."""
     tag, size = data[position], data[position + 1]
     if tag < _MORE and size < _MORE:
         position += 2
@@ -194,7 +194,7 @@ def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int
 def read_interleaved_tag(
     data: bytes, position: int, limit: int, previous: int
 ) -> tuple[int, int, int]:
-    """Read a tag and a length that share one varlong."""
+    """Read a tag and a length that are stored in one varlong."""
     try:
         header, position = read_unsigned_varlong(data, position, len(data))
     except DecodeError:
@@ -206,7 +206,7 @@ def read_interleaved_tag(
 def read_buffered_tag(
     data: bytes, position: int, limit: int, previous: int
 ) -> tuple[int, int, int]:
-    """Read a length and a tag in the form of an optional field buffer."""
+    """Read a length and a tag as they are in an optional field buffer."""
     size, position = read_count(data, position)
     # The lowest bit of a zig-zag number is its sign.
     if size & 1:
@@ -221,7 +221,7 @@ def _checked(tag: int, position: int, size: int, limit: int, previous: int) -> t
     return tag, position, position + size
 
 
-# All tagged fields of a structure without known ones.
+# These read all tagged fields of a structure that has no known ones.
 
 
 def _read_unknown_tags(
@@ -246,7 +246,7 @@ read_unknown_interleaved_tags = partial(_read_unknown_tags, read_interleaved_tag
 def read_unknown_buffered_tags(
     data: bytes, position: int, limit: int, refused: Collection[int] = _NO_TAGS
 ) -> tuple[dict[int, bytes], int]:
-    """Read an optional field buffer, with its end."""
+    """Read an optional field buffer, including its end."""
     unknown: dict[int, bytes] = {}
     tag = -1
     while data[position]:

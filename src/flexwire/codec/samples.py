@@ -1,7 +1,7 @@
-"""Synthetic messages for a schema: random ones, one with every field set, and boundary values.
+"""Synthetic messages for a schema: random ones, one with all fields set, and boundary values.
 
-All are valid: they can be written in their version, and are read back unchanged.
-`flexwire.codec.hostile` damages their bytes.
+All of them are valid: they can be written in their version, and reading them returns equal
+messages. `flexwire.codec.hostile` damages their bytes.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ def random_message(
     batches: bool = False,
     nan: bool = False,
 ) -> M:
-    """Return a message whose fields have random values, unknown tagged fields among them.
+    """Return a message whose fields have random values, with unknown tagged fields.
 
-    The same seed gives the same message. Without ``tagged``, a field that is or could be tagged has
-    its default. With ``batches``, a field of records holds a record batch, and otherwise any bytes.
-    With ``nan``, a double may be NaN, so the message may differ from itself.
+    The same seed always results in the same message. Without ``tagged``, fields that are tagged or
+    could be tagged have their defaults. With ``batches``, a field of records has a record batch,
+    and otherwise any bytes. With ``nan``, a double may be NaN, so that the message may not equal
+    itself.
     """
     schema = message.definition.schema(version, encoding)
     floats = (*_FLOATS, math.nan) if nan else _FLOATS
-    source = random.Random(seed)  # noqa: S311 - no secret
+    source = random.Random(seed)  # noqa: S311 - this needs no secret randomness
     values = _RandomValues(message, source, tagged=tagged, batches=batches, floats=floats)
     sample: M = values.struct(schema)
     return sample
@@ -73,12 +74,12 @@ def filled_message(
     *,
     unknown_tags: bool = False,
 ) -> M:
-    """Return a message in which every field of the version has a value other than its default.
+    """Return a message in which each field of the version has a value that is not its default.
 
-    Arrays have one element. A text is the name of its field, and a number depends on that name
-    alone, so a field has the same value in every version. With ``unknown_tags``, each flexible
-    structure also has two tagged fields that no spec has. One tag is empty; the other is the
-    highest that Kafka's Java writes, one below the maximum.
+    Arrays have one element. A text is the name of its field, and a number depends only on that
+    name, so that a field has the same value in every version. With ``unknown_tags``, each flexible
+    structure also has two tagged fields that are in no spec. One of them is empty. The other one
+    has the highest tag that Kafka's Java writes, which is one below the maximum.
 
     >>> from flexwire.codec import message
     >>> filled_message(message("HeartbeatRequest"), 4).to_json(4)["groupInstanceId"]
@@ -90,22 +91,24 @@ def filled_message(
 
 
 class Boundary(StrEnum):
-    """Which end of their ranges the values of a message have."""
+    """The ends of ranges that the values of a message may have."""
 
     NULL = "null"
     """Every nullable field is null."""
     EMPTY = "empty"
-    """Texts, bytes and arrays are empty, numbers are 0, and nothing is null."""
+    """Texts, bytes and arrays are empty, numbers are 0, and no value is null."""
     LOWEST = "lowest"
-    """Numbers are the lowest. Texts and bytes have the most bytes whose length takes one byte."""
+    """Numbers have the lowest values. Texts and bytes are the longest ones whose length takes one
+    byte."""
     HIGHEST = "highest"
-    """Numbers are the highest. Lengths of texts and bytes, and of arrays of numbers, take two."""
+    """Numbers have the highest values. The lengths of texts, bytes, and arrays of numbers take two
+    bytes."""
 
 
 def boundary_message(
     message: type[M], version: int, boundary: Boundary, encoding: Encoding = Encoding.KAFKA
 ) -> M:
-    """Return a message whose values are at the ends of their ranges.
+    """Return a message whose values are at one end of their ranges.
 
     >>> from flexwire.codec import message
     >>> boundary_message(message("HeartbeatRequest"), 4, Boundary.NULL).group_instance_id is None
@@ -117,7 +120,7 @@ def boundary_message(
 
 
 class _RandomValues:
-    """Random values of the types of one message."""
+    """Random values for the types of one message."""
 
     def __init__(
         self,
@@ -137,13 +140,13 @@ class _RandomValues:
     def struct(self, schema: Schema) -> Any:
         values = {
             field.attribute: None
-            if field.nullable and self._random.random() < 0.25  # noqa: PLR2004 - a chance
+            if field.nullable and self._random.random() < 0.25  # noqa: PLR2004 - this is a probability
             else self._value(field.type)
             for field in schema.fields
             if field.presence is Presence.INLINE
             or (field.presence is Presence.TAGGED and self._random.random() < self._tagged)
         }
-        if self._tagged and schema.flexible and self._random.random() < 0.3:  # noqa: PLR2004 - a chance
+        if self._tagged and schema.flexible and self._random.random() < 0.3:  # noqa: PLR2004 - this is a probability
             highest = HIGHEST_TAG_IN_BUFFER if schema.form is TagForm.BUFFER else HIGHEST_TAG
             values[UNKNOWN_TAGGED_FIELDS] = {
                 self._random.choice([500, 20_000, highest]): self._random.randbytes(5)
@@ -161,7 +164,7 @@ class _RandomValues:
 
     def _scalar(self, kind: Type) -> Any:
         if isinstance(kind, Boolean):
-            return self._random.random() < 0.5  # noqa: PLR2004 - a chance
+            return self._random.random() < 0.5  # noqa: PLR2004 - this is a probability
         if isinstance(kind, Integer):
             return self._integer(kind)
         if isinstance(kind, Uuid):
@@ -203,7 +206,7 @@ class _RandomValues:
 
 
 class _FilledValues:
-    """A value for each field that differs from its default."""
+    """A value for each field that is not the field's default."""
 
     def __init__(self, message: type[Message], *, unknown_tags: bool = False) -> None:
         self._message = message
@@ -231,7 +234,8 @@ class _FilledValues:
             return encode_batch([Record(0, 0, b"key", b"value")])
         if isinstance(kind, String | Bytes):
             return field.json_name if isinstance(kind, String) else field.json_name.encode()
-        # It fits an int8, and adding or removing a field does not change another field's number.
+        # The value fits an int8. Adding or removing a field does not change the number of another
+        # field.
         number = 1 + zlib.crc32(field.json_name.encode()) % 126
         number += field.default == number
         if isinstance(kind, Uuid):
@@ -240,7 +244,7 @@ class _FilledValues:
 
 
 class _BoundaryValues(_FilledValues):
-    """A value at an end of its range for each field."""
+    """A value for each field that is at one end of its range."""
 
     def __init__(self, message: type[Message], boundary: Boundary) -> None:
         super().__init__(message)
@@ -280,7 +284,7 @@ class _BoundaryValues(_FilledValues):
         return (False, True) if isinstance(kind, Boolean) else (_LOWEST_UUID, _HIGHEST_UUID)
 
 
-# A compact length is one more than the length, so 127 is the first that takes two bytes.
+# A compact length is one more than the length, so 127 is the first length that takes two bytes.
 _TWO_BYTES: Final = 127
 _EDGES: Final = {
     Boundary.EMPTY: "",
@@ -292,5 +296,5 @@ _HIGHEST_UUID: Final = uuid.UUID(int=2**128 - 1)
 
 
 def is_records(kind: Type) -> bool:
-    """Return whether a field of the type holds record batches or message sets."""
+    """Return whether a field of this type has record batches or message sets."""
     return isinstance(kind, Bytes) and kind.kind == RECORDS.kind

@@ -1,14 +1,15 @@
-"""Generated Python source: lines, imports, constants and names.
+"""Generated Python source: its lines, imports, constants and names.
 
-A statement longer than a line is broken where it is written, mostly one item to a line. The other
-rules of the formatter are few: quotes, numbers, and blank lines between functions.
+A statement that is longer than a line is divided where it is generated, usually with one item per
+line. Apart from this, the formatter has few rules: for quotes, numbers, and blank lines between
+functions.
 
-A field may be called ``size``, a structure ``UUID``. Names are assigned in this order: the names
-that the source itself needs, locals, names of the module. A later name gets a "_" for each earlier
-one that is the same.
+A field may be called ``size``, and a structure may be called ``UUID``. Names are therefore assigned
+in this order: the names that the source itself needs, locals, and names of the module. If a name is
+already taken, the later name gets a "_".
 
-A structure has a function for one of it, or for all in an array, or both: a call for each element
-would take as long as reading or writing a small one.
+A structure has a function for a single structure, for all structures in an array, or both. Calling
+a function for each element would take as long as reading or writing a small structure.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ HOMES = {
     "starmap": "itertools",
     **dict.fromkeys(runtime.__all__, runtime.__name__),
 }
-"""The imports of generated source."""
+"""The imports of generated source, by name."""
 _BUILTINS = ("bool", "bytearray", "bytes", "dict", "float", "len", "list", "range", "str")
 _DECODING = (
     *("count", "data", "end", "high", "item", "items", "limit", "marker", "position", "rows"),
@@ -51,11 +52,11 @@ _DECODING = (
 )
 _ENCODING = ("known", "message", "out", "payload", "raw")
 OWN = frozenset({*HOMES, *_BUILTINS, *_DECODING, *_ENCODING, "unknown", "_"})
-"""Names that a field's local or a module's constant may not have."""
+"""Names that must not be used for a field's local or a module's constant."""
 
 
 class SourceNames:
-    """The names of one module, made from the attributes that its structures have.
+    """The names in one module, made from the attributes of its structures.
 
     >>> names = SourceNames(["topic_id", "size", "size_"])
     >>> names.local("topic_id"), names.local("size"), names.local("size_")
@@ -73,11 +74,11 @@ class SourceNames:
             self._locals[name] = self._free(name) if name in OWN else name
 
     def local(self, attribute: str) -> str:
-        """Return the local that holds a field."""
+        """Return the local for a field."""
         return self._locals[attribute]
 
     def shared(self, kind: str, wanted: str) -> str:
-        """Return the module's name for a thing of one kind, the same each time."""
+        """Return the module's name for an object of some kind, which is the same for each call."""
         key = (kind, wanted)
         if key not in self._shared:
             self._shared[key] = self._free(wanted)
@@ -95,7 +96,7 @@ _INDENT = "    "
 
 
 class GeneratedModule:
-    """The text of a generated module, and the objects that it gets in addition."""
+    """The text of a generated module, and the additional objects in its namespace."""
 
     def __init__(self, filename: str, about: str) -> None:
         self.filename = filename
@@ -109,12 +110,12 @@ class GeneratedModule:
     # Statements.
 
     def line(self, text: str) -> None:
-        """Add a line at the current depth."""
+        """Add a line at the current indentation."""
         self._lines.append(_INDENT * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add ``head`` and indent the lines after it."""
+        """Add the line ``head``, and indent the lines after it."""
         self.line(head)
         self._depth += 1
         yield
@@ -129,7 +130,7 @@ class GeneratedModule:
 
     @contextmanager
     def condition(self, word: str, options: Sequence[str]) -> Iterator[None]:
-        """Add ``if one or other:`` and indent the lines after it."""
+        """Add ``if one or other:``, and indent the lines after it."""
         head = f"{word} {' or '.join(options)}:"
         if not self.fits(head):
             with self.block(f"{word} ("):
@@ -140,7 +141,7 @@ class GeneratedModule:
             yield
 
     def call(self, function: str, *arguments: str, before: str = "") -> None:
-        """Add a call; ``before`` is the target of its result."""
+        """Add a call; ``before`` is the text for the target of its result."""
         joined = ", ".join(arguments)
         if self.fits(f"{before}{function}({joined})"):
             self.line(f"{before}{function}({joined})")
@@ -152,7 +153,7 @@ class GeneratedModule:
             self._one_to_a_line(f"{before}{function}(", arguments, ")")
 
     def listing(self, name: str, item: str) -> None:
-        """Add ``name = [item]``."""
+        """Add a statement ``name = [item]``."""
         flat = f"{name} = [{item}]"
         if self.fits(flat):
             self.line(flat)
@@ -162,7 +163,7 @@ class GeneratedModule:
     def comprehension(
         self, name: str, call: tuple[str, Sequence[str]], targets: Sequence[str], values: str
     ) -> None:
-        """Add ``name = [call for targets in values]``; the call is a function and its arguments."""
+        """Add ``name = [call for targets in values]``, with a function call and its arguments."""
         line, arguments = call
         joined = f"({', '.join(targets)}{',' * (len(targets) == 1)})"
         loop = f"for {joined} in {values}"
@@ -182,7 +183,7 @@ class GeneratedModule:
         self.line("]")
 
     def unpack(self, names: Sequence[str], value: str) -> None:
-        """Add ``names = value``, for a value that is a tuple."""
+        """Add ``names = value`` for a value that is a tuple."""
         joined = f"({names[0]},)" if len(names) == 1 else ", ".join(names)
         if self.fits(f"{joined} = {value}"):
             self.line(f"{joined} = {value}")
@@ -194,23 +195,23 @@ class GeneratedModule:
             self.line(text)
 
     def fits(self, text: str) -> bool:
-        """Return whether a text is short enough for a line at the current depth."""
+        """Return whether a text fits in a line at the current indentation."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
     # Names in statements.
 
     def use(self, name: str) -> str:
-        """Import a name that generated source needs, and return it."""
+        """Import a name that generated source needs, and return the name."""
         self._used.add(name)
         return name
 
     def constant(self, name: str, expression: str) -> str:
-        """Set a constant at the beginning of the module, and return its name."""
+        """Define a constant at the beginning of the module, and return its name."""
         self._constants[name] = [f"{name} = {expression}"]
         return name
 
     def numbers(self, name: str, numbers: Collection[int]) -> str:
-        """Set a constant to a set of numbers, and return its name."""
+        """Define a constant for a set of numbers, and return its name."""
         items = list(map(str, sorted(numbers)))
         flat = f"{name} = {{{', '.join(items)}}}"
         exploded = _one_to_a_line(f"{name} = {{", items, "}")
@@ -218,11 +219,11 @@ class GeneratedModule:
         return name
 
     def bind(self, name: str, value: Any) -> str:
-        """Put an object without a text form into the namespace, and return its name."""
+        """Put an object that has no source form into the namespace, and return its name."""
         self.namespace[name] = value
         return name
 
-    # The whole module.
+    # The whole module follows.
 
     def text(self) -> str:
         """Return the whole source."""
@@ -234,7 +235,7 @@ class GeneratedModule:
         return "\n".join([head, *self._lines, ""])
 
     def compile(self, function: str) -> Callable[..., Any]:
-        """Compile, register with `linecache` so that tracebacks show it, and return a function."""
+        """Compile the module, register it with `linecache` for tracebacks; return a function."""
         text = self.text()
         linecache.cache[self.filename] = (
             len(text),
@@ -242,7 +243,7 @@ class GeneratedModule:
             text.splitlines(keepends=True),
             self.filename,
         )
-        exec(compile(text, self.filename, "exec"), self.namespace)  # noqa: S102 - our own source
+        exec(compile(text, self.filename, "exec"), self.namespace)  # noqa: S102 - this is our own source
         compiled: Callable[..., Any] = self.namespace[function]
         return compiled
 
@@ -262,7 +263,7 @@ def _one_to_a_line(head: str, items: Sequence[str], tail: str) -> list[str]:
 
 
 def literal(value: str | bytes | float | None) -> str:
-    r"""Return a value's literal, with the quotes and digits that ruff would choose.
+    r"""Return a value as source, with the quotes and digits that ruff would choose.
 
     >>> print(literal("it's"), literal('"'), literal(b"\xff"), literal(1e300), literal(-1))
     "it's" '"' b"\xff" 1e300 -1
@@ -278,7 +279,7 @@ def literal(value: str | bytes | float | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a literal in double quotes, unless these need more backslashes than single ones."""
+    """Return a string in double quotes, unless these need more backslashes than single quotes."""
     quote = text[-1]
     prefix, inner = text[: text.index(quote)], text[text.index(quote) + 1 : -1]
     plain = inner.replace("\\'", "'")
@@ -288,13 +289,13 @@ def _quoted(text: str) -> str:
     return f'{prefix}"{escaped}"'
 
 
-# A compact length below this is a single byte, which holds the length + 1.
+# A compact length below this is a single byte, with the value length + 1.
 LONG = 2**GROUP_BITS - 1
-# Below this, it has two bytes.
+# A compact length below this has two bytes.
 LONG_OF_TWO = 2 ** (2 * GROUP_BITS) - 1
-# A default of at most this length fits in a line beside a name.
+# A default of at most this length fits in a line together with a name.
 _LONGEST_LITERAL = 24
-# At most this many field names, and a format for them, are readable in a line.
+# At most this many field names, and a format for them, are readable in one line.
 LONGEST_RUN = 24
 _FORMS = {TagForm.SECTION: "", TagForm.INTERLEAVED: "interleaved_", TagForm.BUFFER: "buffered_"}
 
@@ -343,30 +344,30 @@ class Emitter(ABC):
 
     @abstractmethod
     def takes_many(self, element: Schema) -> bool:
-        """Return whether an array of structures uses the function for many of them."""
+        """Return whether arrays of a structure use the function for many structures."""
 
     @abstractmethod
     def emit_function(self, schema: Schema, *, many: bool) -> None:
-        """Write the function of one structure, or of ``many`` in an array."""
+        """Write the function for one structure, or for ``many`` structures in an array."""
 
     # Names.
 
     def function(self, name: str, *, many: bool = False) -> str:
-        """Return the name of a structure's function."""
+        """Return the name of the function for a structure."""
         return self.names.shared("function", f"{self.verb}_{'many_' * many}{name}")
 
     def class_of(self, name: str) -> str:
-        """Return the name of a structure's class, which the source gets."""
+        """Return the name of a structure's class, which is in the source's namespace."""
         return self.source.bind(self.names.shared("class", name), self.classes[name])
 
     def struct_function(self, method: str, code: str) -> str:
-        """Return the name of a function that packs or unpacks one format: ``unpack_iqi``."""
+        """Return the name of a function that packs or unpacks a format, such as ``unpack_iqi``."""
         letters = code.replace("?", "o")
         name = self.names.shared("format", f"{method.removesuffix('_from')}_{letters}")
         return self.source.constant(name, f'{self.source.use("Struct")}(">{code}").{method}')
 
     def tags(self, word: str, schema: Schema, tags: frozenset[int]) -> str:
-        """Return the name of a set of a structure's tags."""
+        """Return the name of a set with some of a structure's tags."""
         return self.source.numbers(self.names.shared("tags", f"{word}_{schema.name}"), tags)
 
     def refuse(self) -> None:
@@ -376,7 +377,7 @@ class Emitter(ABC):
     # Values.
 
     def literal(self, value: Any) -> str:
-        """Return an expression for a default: a literal, or the name of a constant."""
+        """Return an expression for a default, which is a literal or the name of a constant."""
         if isinstance(value, UUID):
             name = self.names.shared("uuid", f"uuid_{value.int:x}")
             return self.source.constant(name, f'{self.source.use("UUID")}("{value}")')
@@ -396,13 +397,13 @@ class Emitter(ABC):
 
 
 def inner_schemas(schema: Schema) -> list[Schema]:
-    """Return the structures in a structure's present fields, without nested ones."""
+    """Return the structures in the present fields of a structure, but not those inside them."""
     present = (field.type for field in schema.fields if field.presence is not Presence.ABSENT)
     return [inner for inner in map(struct_of, present) if inner is not None]
 
 
 def fixed_code(kind: Type) -> str | None:
-    """Return the `struct` code of a fixed-width type, None for others.
+    """Return the `struct` code of a type with a fixed width, or None for other types.
 
     >>> from flexwire.wire import types
     >>> fixed_code(types.INT32), fixed_code(types.UUID), fixed_code(types.STRING)
@@ -416,24 +417,24 @@ def fixed_code(kind: Type) -> str | None:
 
 
 def is_number(kind: Type) -> bool:
-    """Return whether `struct` reads and writes values of a type unchanged."""
+    """Return whether `struct` can read and write the values of a type directly."""
     return fixed_code(kind) is not None and not isinstance(kind, Boolean | Uuid)
 
 
 def width_of(kind: Type) -> int:
-    """Return the number of bytes of a fixed-width type."""
+    """Return the number of bytes of a type with a fixed width."""
     return calcsize(f">{fixed_code(kind)}")
 
 
 def length_code(kind: String | Bytes | ArrayType) -> str:
-    """Return the `struct` code of a length; for a compact one, that of a length of one byte."""
+    """Return the `struct` code of a length; for a compact length, the code of a single byte."""
     if kind.compact:
         return "B"
     return "h" if isinstance(kind, String) else "i"
 
 
 def is_row(schema: Schema) -> bool:
-    """Return whether a structure without tagged fields has a fixed width, so one call reads it.
+    """Return whether a structure without tagged fields has a fixed width, and one call can read it.
 
     >>> from flexwire.wire import COMPACT_STRING, INT16
     >>> is_row(Schema(Field("a", INT16))), is_row(Schema(Field("a", COMPACT_STRING)))
@@ -444,7 +445,7 @@ def is_row(schema: Schema) -> bool:
 
 
 def row_code(kind: Type) -> str:
-    """Return the `struct` code of a field of a row, where any byte except 0 is a true boolean."""
+    """Return the `struct` code of a field in a row. Any byte except 0 means true for a boolean."""
     return "?" if isinstance(kind, Boolean) else str(fixed_code(kind))
 
 

@@ -1,4 +1,4 @@
-"""Classes for your own message specs, beside those of the bundled specs."""
+"""Classes for your own message specs, in addition to those of the bundled specs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class SpecSet:
-    """Messages by name, each with one spec. The set and its messages' objects can be pickled."""
+    """Messages by name, each with one spec.
+
+    The set can be pickled, and so can the objects of its messages.
+    """
 
     def __init__(self, specs: Mapping[str, MessageSpec]) -> None:
         if not isinstance(specs, Mapping):
@@ -31,11 +34,11 @@ class SpecSet:
         self._classes: dict[str, type[Message]] = {}
 
     def names(self) -> tuple[str, ...]:
-        """Every message's name, in alphabetical order."""
+        """The names of all messages, in alphabetical order."""
         return tuple(self._specs)
 
     def spec(self, name: str) -> MessageSpec:
-        """Return a message's spec; raises `UnknownMessageError`, with the nearest names."""
+        """Return the spec of a message; raise `UnknownMessageError` with the most similar names."""
         if to_text(name, "name") not in self._specs:
             near = get_close_matches(name, self._specs, n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"
@@ -43,9 +46,10 @@ class SpecSet:
         return self._specs[name]
 
     def message(self, name: str) -> type[Message]:
-        """Return a message's class, the same each time.
+        """Return the class of a message, which is the same for each call.
 
-        Raises `UnknownMessageError`, and `SpecError` for a spec without a possible class.
+        Raises `UnknownMessageError` for an unknown name, and `SpecError` for a spec without a
+        possible class.
         """
         if to_text(name, "name") not in self._classes:
             self._classes[name] = message_of(self.spec(name))
@@ -62,19 +66,19 @@ class SpecSet:
         return f"<SpecSet of {self._some(3)}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Classes are created again in the process that receives them.
+        # The receiving process creates the classes again.
         return (SpecSet, (self._specs,))
 
 
 def load_specs(paths: Paths, *, mode: Mode = "strict") -> SpecSet:
-    """Read your own message specs: files, directories of ``*.json`` files, or several of them.
+    """Read your own message specs from files, directories of ``*.json`` files, or several.
 
-    ``mode`` says what counts as a spec, as in `flexwire.schema.parse.parse_spec`: "strict" is the
-    input of Kafka's generator, "legacy" also that of older releases, "kip" follows KIP-482 where
-    the two differ, and "draft" is the grammar of its first draft.
+    ``mode`` says what a valid spec is, as in `flexwire.schema.parse.parse_spec`: "strict" is the
+    input of Kafka's generator, "legacy" also includes that of older releases, "kip" follows KIP-482
+    where it differs, and "draft" is the grammar of the first draft of KIP-482.
 
-    Raises `SpecError`, with file, line and column: for a text that is not a spec, for a name that
-    two files have, for a version that cannot be laid out.
+    Raises `SpecError`, with file, line and column, for a text that is not a spec, for a name that
+    is in two files, and for a version that has no layout.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

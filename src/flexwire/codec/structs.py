@@ -1,6 +1,6 @@
-"""The Python classes of a message: one for the message and one for each of its structures.
+"""The Python classes of a message: one for the message, and one for each of its structures.
 
-A class has the fields of every version. A field that a version lacks keeps its default.
+A class has the fields of every version. A field that a version does not have keeps its default.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec, FieldType
 
 
-# An inner structure is created with the one that contains it, and specs may double it each level.
+# An inner structure is created together with the structure around it, and specs may double their
+# number at each level.
 _MOST_BY_DEFAULT = 10_000
 
 
 class Origin(Protocol):
-    """The definition that a class was made from; it finds the class again in another process."""
+    """The definition that a class belongs to, with which another process finds the class."""
 
     classes: dict[str, type[MessageStruct]]
-    # By structure, the fields that `repr` never leaves out, filled at the first `repr`.
+    # For each structure, the fields that `repr` never leaves out. It is filled by the first call of
+    # `repr`.
     shown: dict[str, frozenset[str]]
 
     @property
@@ -42,34 +44,38 @@ class Origin(Protocol):
         """The specs' description of each field, by structure and attribute."""
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
-        """Return a function and its first arguments; a structure's name and values follow."""
+        """Return a function and its first arguments.
+
+        The name and values of a structure come after them.
+        """
 
 
 class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
-    """A structure of a message: its fields as attributes, equal when their values are.
+    """A structure of a message. Its fields are attributes, and equal values make it equal.
 
-    ``unknown_tagged_fields`` maps the tags that its spec does not know to their bytes; after
-    lenient reading a key may be above 2**31 - 1, see `flexwire.wire.tags`. Objects can be pickled,
-    also those of a release's layout and of your own specs. Evaluating the output of `repr` makes an
-    equal object. It leaves out defaults, except for fields that every version has and whose spec
-    gives no default: partition 0 is one partition of many.
+    ``unknown_tagged_fields`` maps tags that are not in its spec to their bytes. After lenient
+    reading, a key may be above 2**31 - 1: see `flexwire.wire.tags`. Objects can be pickled, even
+    those of a release's layout or of your own specs. Evaluating the result of `repr` creates an
+    equal object. `repr` leaves out defaults, except for fields that are in every version and have
+    no default in their spec, because partition 0 is just one of many partitions.
     """
 
     definition: ClassVar[Origin]
     if TYPE_CHECKING:
-        # Every class has this field, as its last.
+        # Every class has this field as its last one.
         unknown_tagged_fields: dict[int, bytes] = msgspec.field(default_factory=dict)
 
-        # A class found by its name takes any fields; those of `flexwire.messages` are typed.
+        # A class that is found by its name accepts any fields. The classes of `flexwire.messages`
+        # have types.
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     @classmethod
     def of(cls, /, **fields: Any) -> Self:
-        """Make an object from plain values: structures are mappings, or objects, at every depth.
+        """Make an object from simple values: at any depth, structures may be mappings or objects.
 
-        Names are those of Python's attributes. The class itself accepts mappings too, and writes
-        them, but keeps them as they are, so it does not equal the decoded object. Raises
-        `ArgumentError` with the path of a name that is not a field, and the nearest one.
+        The names are those of Python attributes. The class itself accepts mappings too, and writes
+        them, but keeps them as mappings, so that the object does not equal the decoded one. Raises
+        `ArgumentError` with the path of a name that is not a field, and the most similar name.
 
         >>> from flexwire.codec import message
         >>> message("MetadataRequest").of(topics=[{"name": "orders"}]).topics[0].name
@@ -79,9 +85,9 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         return message
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with other values in the named fields.
+        """Return a copy in which the named fields have other values.
 
-        Values that are not replaced are shared with the original, as in `copy.copy`;
+        Values that are not replaced are shared with the original, as with `copy.copy`.
         `copy.deepcopy` shares nothing. Raises `TypeError` for a name that is not a field.
 
         >>> from flexwire.codec import message
@@ -95,7 +101,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     def __repr__(self) -> str:
         cls = type(self)
         plain, always = cls(), _always_shown(cls)
-        # A field whose attribute was deleted has no value to show.
+        # If the attribute of a field was deleted, there is no value to show.
         fields = (name for name in self.__struct_fields__ if hasattr(self, name))
         values = ((name, getattr(self, name)) for name in fields)
         shown = (
@@ -112,9 +118,9 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
 
 def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the structures at a path of attributes from ``struct``, each after those around it.
+    """Yield the structures at a path of attributes, each together with the structures around it.
 
-    A path through null structures or arrays yields nothing.
+    If a structure or array on the path is null, nothing is yielded.
     """
     if not path:
         yield (struct,)
@@ -127,7 +133,7 @@ def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
-    """Make an object of a class, and objects from the mappings in it; ``path`` is its place."""
+    """Make an object of a class from mappings at any depth; ``path`` is for errors."""
     attributes = cls.definition.fields[cls.__name__]
     values = {}
     for name, value in fields.items():
@@ -146,7 +152,7 @@ def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -
 
 
 def _field_value(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
-    """Make a field's value; one that is neither a mapping nor a list of them stays unchanged."""
+    """Make the value of a field. Only mappings and lists of mappings are changed."""
     if not kind.is_array:
         return _structure(cls, kind, value, path)
     if not isinstance(value, list | tuple):
@@ -161,7 +167,7 @@ def _structure(cls: type[MessageStruct], kind: FieldType, value: Any, path: str)
 
 
 def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
-    """Return the fields that `repr` shows whatever their value."""
+    """Return the fields that `repr` always shows, whatever their values are."""
     shown = cls.definition.shown
     if cls.__name__ not in shown:
         shown[cls.__name__] = identifying(cls.definition.fields[cls.__name__])
@@ -169,9 +175,9 @@ def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
 
 
 class ClassBuilder:
-    """Builds the classes of one message, with the fields of all its versions.
+    """Builds the classes of one message, which have the fields of all versions.
 
-    The defaults and field order of the newest spec win.
+    The defaults and the field order of the newest spec are used.
     """
 
     def __init__(self, served: MessageSchemas, module: str) -> None:
@@ -180,11 +186,11 @@ class ClassBuilder:
         self.source = served.specs[0][0].source or served.name
         self.fields = served.fields
         self.classes: dict[str, type[MessageStruct]] = {}
-        # How many objects a structure's default object consists of.
+        # The number of objects of which a structure's default object consists.
         self.sizes: dict[str, int] = {}
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:
-        """Return the classes by structure name; the message's own derives from ``base``."""
+        """Return the classes by the names of structures; the message's class extends ``base``."""
         root = self._class(self.message_name, base, ())
         for name in self.fields:
             self._class(name, MessageStruct, ())

@@ -1,21 +1,22 @@
 """Record batches (magic 2) and message sets (magic 0 and 1), in every compression.
 
-A batch is untrusted: its lengths and counts may be false, and its content may inflate to any size.
-So headers and crcs are read first, records only on request, and nothing is inflated beyond a limit.
-`decode` walks over batches, `batch` is one of them, `body` and `message_set` read the records
-inside it, `inflate` stays below a limit, and `search` finds the next valid batch after damage. The
-files named for writing do the reverse. `flexwire.wire.batch_layout` decides where each field of a
-header is. `kip82` reads KIP-82's own format, `conventions` the values of record headers.
-`flexwire.protocol` knows the meaning of records, and `flexwire.columnar` makes tables.
+A batch is untrusted: its lengths and counts may be wrong, and its content may inflate to any size.
+Headers and crcs are therefore read first, and records only on request. Nothing is inflated beyond a
+limit. `decode` reads one batch after another, `batch` is one of them, `body` and `message_set` read
+the records in it, `inflate` applies the limit, and `search` finds the next valid batch after
+damage. The modules whose names mention writing do the reverse. `flexwire.wire.batch_layout` defines
+where each field of a header is. `kip82` reads the format of KIP-82 itself, and `conventions` reads
+the values of record headers. `flexwire.protocol` interprets records, and `flexwire.columnar` makes
+tables of them.
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- Magic 2 means KIP-82's own message only inside `kip82`; everywhere else it is a record batch
+- Only in `kip82` does magic 2 mean KIP-82's own message. Everywhere else it is a record batch
   (`records/test_kip82.py`).
 - A convention of record headers never guesses: a value that its software would drop is an error
   (`records/test_conventions.py`).
-- The fast gzip library accepts exactly what zlib accepts. Otherwise damage would pass
-  (`records/test_gzip_library.py`, `records/test_gzip_rules.py`).
+- The fast gzip library accepts exactly the input that zlib accepts. Otherwise damage would go
+  unnoticed (`records/test_gzip_library.py`, `records/test_gzip_rules.py`).
 
 >>> [batch] = decode_batches(bytes.fromhex(
 ...     "00000000000000000000004cffffffff02563872ea0000000000000000018bcfe568000000018bcfe56800"
@@ -57,5 +58,5 @@ __all__ = [
     "typed_headers",
 ]
 
-# Batches import their readers and writers, which are above them.
+# Batches import the functions that read and write them, although those modules depend on batches.
 use_functions(kernel_functions())

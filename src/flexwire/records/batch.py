@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MAX_INFLATED = 128 * 1024 * 1024
-# One record or record header is allowed for this many bytes of the limit, because as an object it
-# takes far more memory than its two to seven bytes of input.
+# For each such number of bytes of the limit, one record or record header is allowed. As an object
+# it takes far more memory than the two to seven bytes of its input.
 OBJECT_COST = 32
 
 
 class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     """A record batch (magic 2), or one top-level message of a message set (magic 0, 1).
 
-    A wrapper message is one batch of many records; any other message is a batch of one. A field
-    that the magic lacks, or that is known only after a wrapper is inflated, is -1.
+    A wrapper message is one batch with many records. Any other message is a batch with one record.
+    A field is -1 if the magic does not have it, or if it is known only after a wrapper is inflated.
 
     Attributes:
         position: where the batch starts in the data.
@@ -69,7 +69,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def size(self) -> int:
-        """The bytes of the whole batch, with its base offset and batch length."""
+        """The number of bytes of the whole batch, including its base offset and batch length."""
         return len(self.data)
 
     @property
@@ -79,7 +79,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """The origin of the timestamps."""
+        """Where the timestamps come from."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         if self.attributes & TIMESTAMP_TYPE_MASK:
@@ -93,7 +93,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def is_control(self) -> bool:
-        """True if the records are control records, which the broker writes and no consumer sees."""
+        """True if the records are control records, which a broker writes and no consumer gets."""
         return self.magic > 1 and bool(self.attributes & CONTROL_MASK)
 
     @property
@@ -103,23 +103,23 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def records(self) -> list[Record]:
-        """The records, inflated and read at the first call and kept.
+        """The records, which are inflated and read at the first access and then kept.
 
-        Raises `RecordError` with an offset in the data that the batch was read from. If the faulty
-        bytes are compressed, it is the batch's offset, and the reason gives the place in the
+        Raises `RecordError` with an offset in the data from which the batch was read. If the damage
+        is in compressed bytes, this is the batch's offset, and the reason has the place in the
         inflated bytes.
         """
         return read_and_keep(self)
 
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
-        """Write the batch again: its fields, with ``records`` or otherwise its own records.
+        """Write the batch again: its fields with its own records, or with ``records`` if given.
 
-        Its own records are written as on the wire; under ``LogAppendTime`` their timestamps are
-        those of the producer. So an uncompressed batch in Kafka's own form is written as the same
-        bytes again. ``level`` is that of `encode_batch`.
+        Its own records are written as they were read. With ``LogAppendTime``, their timestamps are
+        those of the producer. An uncompressed batch in Kafka's own form is therefore written as the
+        same bytes. ``level`` is the same as in `encode_batch`.
 
-        Raises `EncodeError` for records that do not fit the batch, and `RecordError` as `records`
-        does.
+        Raises `EncodeError` for records that are not valid in this batch, and the `RecordError` of
+        `records`.
         """
         given = (
             self._read(None)
@@ -146,8 +146,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def _read_records(self, append_time: int | None) -> list[Record]:
         data, start = self.data, HEADER_SIZE
         try:
-            # A batch that compaction emptied has no compressed data at all, not compressed empty
-            # data.
+            # A batch that compaction emptied has no compressed data at all, and not compressed
+            # empty data.
             if self.compression is not Compression.NONE and self.size > HEADER_SIZE:
                 data, start = self._inflate(data[start:]), 0
             return read_records(
@@ -187,24 +187,24 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
 
 def read_and_keep(batch: RecordBatch) -> list[Record]:
-    """Return the records of a batch, and keep them in it."""
-    kept = batch._records  # noqa: SLF001 - of the batch itself, in the same room
+    """Return the records of a batch, and keep them in the batch."""
+    kept = batch._records  # noqa: SLF001 - the attribute of a batch, used in the same package
     if kept is None:
         is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
-        kept = batch._read(batch.max_timestamp if is_append_time else None)  # noqa: SLF001 - of the batch itself
-        batch._records = kept  # noqa: SLF001 - of the batch itself
+        kept = batch._read(batch.max_timestamp if is_append_time else None)  # noqa: SLF001 - the attribute of a batch
+        batch._records = kept  # noqa: SLF001 - the attribute of a batch
     return kept
 
 
 def property_of(read: Callable[[RecordBatch], list[Record]]) -> property:
-    """Make another function, which may be one of C, the getter of `RecordBatch.records`."""
+    """Make another function, which may be written in C, the getter of `RecordBatch.records`."""
     return property(read, doc=_RECORDS.__doc__)
 
 
-# The getter as the class defines it.
+# The getter that the class defines.
 _RECORDS = RecordBatch.records
 
 
 def object_budget(max_inflated: int) -> int:
-    """Return the most records and record headers that a compressed batch may have."""
+    """Return how many records and record headers a compressed batch may have."""
     return max_inflated // OBJECT_COST

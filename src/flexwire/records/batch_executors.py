@@ -1,6 +1,6 @@
-"""The functions for records and batches that a process uses: kernels, or Python's.
+"""The functions for records and batches that a process uses: those of kernels, or Python's.
 
-This module is above batches, their iterator and their writing. They reach it through
+This module depends on batches, their iterator and their writer. They use it indirectly, through
 `flexwire.records.executors.ACTIVE`.
 """
 
@@ -21,11 +21,11 @@ PYTHON = RecordFunctions(
     batch.read_and_keep,
     encode.write_plain_batch,
 )
-"""Python's own functions; they read all batches one at a time."""
+"""Python's own functions, which read batches one at a time."""
 
 
 def kernel_functions() -> RecordFunctions:
-    """Return the kernel functions; Python's without kernels, or if they refuse the classes."""
+    """Return the kernel functions, or Python's without kernels or if kernels refuse the classes."""
     objects: Any = load_kernel("record_objects")
     if objects is None:
         return PYTHON
@@ -48,7 +48,7 @@ def kernel_functions() -> RecordFunctions:
 
 def use_functions(functions: RecordFunctions) -> None:
     """Use these functions for reading and writing from now on."""
-    # With a property of Python, fetching stored records would take longer than reading them.
+    # With a property written in Python, getting stored records would take longer than reading them.
     kind: Any = batch.RecordBatch
     kind.records = batch.property_of(functions.read_records)
     ACTIVE.functions = functions

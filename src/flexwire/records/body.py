@@ -1,17 +1,18 @@
-"""The records inside a magic 2 record batch, read and written in Python.
+"""The records in a magic 2 record batch, read and written in Python.
 
-This is the hot loop of the room, so varints of one byte (and of two, if they are common) are read
-inline: a call for each would take longer than all other work for a record. Longer ones are read by
-`flexwire.wire.varint`. A length is compared with the record's end before anything is sliced.
-Varints that run past that end are noticed when the record turns out to have another size.
+This is the hot loop of the package. Varints of one byte (and of two, if they are common) are
+therefore read inline: a call for each would take longer than all other work for a record. Longer
+ones are read by `flexwire.wire.varint`. A length is compared with the end of the record before
+bytes are sliced. If a varint continues beyond that end, this is noticed because the record then has
+a different size.
 
 Without kernels, this module is the fast path. It reads ordinary records, and refuses all others
-without a reason. `flexwire.records.body` and `flexwire.records.body_writing` then read or write all
-of it again, and word the errors. So this module skips checks that the final size covers: a length
-that is too long moves beyond the record's end.
+without a reason. `flexwire.records.body` and `flexwire.records.body_writing` then read or write
+everything again, and raise the errors. This module can therefore skip checks that the final size
+makes unnecessary: a length that is too long leads beyond the end of the record.
 """
 
-# ruff: noqa: PLR2004 - 128 is the continuation bit of a varint, and it is used everywhere here
+# ruff: noqa: PLR2004 - 128 is the continuation bit of a varint, which is used everywhere here
 from __future__ import annotations
 
 from operator import attrgetter
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# A delta of 32 bits cannot leave the range of 64 bits from here.
+# Adding a delta of 32 bits to such a number cannot exceed 64 bits.
 _NEAREST, _FARTHEST = INT64_MIN + (1 << 31), INT64_MAX - (1 << 31)
 _ATTRIBUTES = b"\x00"
 _NULL = write_varint(-1)
-# Most lengths, deltas and counts are small, and a lookup is faster than encoding.
+# Most lengths, deltas and counts are small, and a table is faster than encoding them.
 _SMALL = tuple(write_varint(number) for number in range(512))
 _FEW = len(_SMALL)
 
 
-class Unusual(Exception):  # noqa: N818 - never leaves the room: other code raises the error, if there is one
-    """A record is out of the ordinary."""
+class Unusual(Exception):  # noqa: N818 - it never leaves the package; other code raises the error, if there is one
+    """A record is out of the ordinary, so that other code must handle it."""
 
 
 def read_ordinary(
@@ -52,7 +53,7 @@ def read_ordinary(
 ) -> list[Record]:
     """Read ``count`` records, which must fill ``data`` from ``start`` to its end.
 
-    ``budget`` is the most record headers to make. Raises `Unusual` or `IndexError`.
+    ``budget`` is the maximum number of record headers. Raises `Unusual` or `IndexError`.
     """
     if not (_NEAREST <= base_offset <= _FARTHEST and _NEAREST <= base_timestamp <= _FARTHEST):
         raise Unusual
@@ -62,7 +63,7 @@ def read_ordinary(
     return records
 
 
-def _read_ordinary(  # noqa: C901, PLR0912 - one loop, in place, as there
+def _read_ordinary(  # noqa: C901, PLR0912 - one loop without calls, as in the other module
     data: bytes, p: int, count: int, base_offset: int, base_timestamp: int, budget: int
 ) -> tuple[list[Record], int]:
     records: list[Record] = []
@@ -75,10 +76,10 @@ def _read_ordinary(  # noqa: C901, PLR0912 - one loop, in place, as there
             p += 2
         else:
             n, p = _read_wide_varint(data, p)
-        # An odd value is negative, as for all lengths.
+        # An odd number stands for a negative one, as for all lengths.
         odd = n
         stop = p + (n >> 1)
-        # The record's attributes are skipped.
+        # This skips the attributes of the record.
         timestamp = data[p := p + 1]
         timestamp, p = (timestamp, p + 1) if timestamp < 128 else _read_wide_varint(data, p)
         offset = data[p]
@@ -123,7 +124,7 @@ def _read_ordinary(  # noqa: C901, PLR0912 - one loop, in place, as there
 
 def _read_ordinary_headers(data: bytes, p: int, headers: list[RecordHeader]) -> int:
     append = headers.append
-    # A count or length has one byte and is not negative if none of these bits is set.
+    # If none of these bits is set, a count or length has one byte and is not negative.
     count = data[p]
     if count & 129:
         raise Unusual
@@ -156,7 +157,7 @@ def _read_length(data: bytes, p: int) -> tuple[int, int]:
 
 
 def _read_wide_varint(data: bytes, p: int) -> tuple[int, int]:
-    """Read a varint of 32 bits and more than one byte; still in zig-zag form."""
+    """Read a varint of 32 bits that has several bytes; it stays in zig-zag form."""
     n = data[p]
     if 0 < (m := data[p + 1]) < 128 <= n:
         return n + (m << 7) - 128, p + 2
@@ -170,7 +171,7 @@ def _read_wide_varint(data: bytes, p: int) -> tuple[int, int]:
 def write_ordinary(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Write records, each with its length in front; return the newest timestamp too.
+    """Write records, each after its length; also return the newest timestamp.
 
     Raises `Unusual`, `AttributeError` or `ValueError`.
     """
@@ -245,7 +246,7 @@ def _ordinary_delta(delta: int) -> bytes:
     return write_varint(delta)
 
 
-def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no other
+def read_records(  # noqa: PLR0917 - a kernel may replace this function and has the same arguments
     data: bytes,
     start: int,
     count: int,
@@ -256,9 +257,9 @@ def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no oth
 ) -> list[Record]:
     """Read ``count`` records, which must fill ``data`` from ``start`` to its end.
 
-    ``budget`` is the most records and record headers to make in all, because inflated bytes can
-    hold millions of empty ones. ``append_time`` replaces every timestamp. Raises `RecordError` with
-    an offset within ``data``.
+    ``budget`` is the maximum number of records and record headers, because inflated bytes may
+    contain millions of empty ones. ``append_time`` replaces every timestamp. Raises `RecordError`
+    with an offset in ``data``.
     """
     remaining = len(data) - start
     if not 0 <= count <= remaining // LEAST_RECORD:
@@ -295,12 +296,12 @@ def _read_checked(
 
 
 def over_budget(offset: int) -> RecordError:
-    """Return the error for inflated bytes that hold more records and headers than are allowed."""
+    """Return the error for inflated bytes with more records and headers than are allowed."""
     reason = "the inflated records are too many; if that is meant, raise max_inflated"
     return RecordError(reason, offset=offset)
 
 
-def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop, in place: see the module's docstring
+def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop without calls: see the docstring of the module
     data: bytes, p: int, count: int, base_offset: int, base_timestamp: int, budget: int
 ) -> tuple[list[Record], int]:
     records: list[Record] = []
@@ -317,7 +318,7 @@ def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop, in place: see the mod
         if n & 1 or n >> 1 > end - p:
             raise _wrong_length("record", n, end - p, p)
         stop = p + (n >> 1)
-        # The record's attributes: no bit has a meaning yet, and Kafka ignores them.
+        # The attributes of the record. No bit has a meaning yet, and Kafka ignores all of them.
         p += 1
         timestamp = data[p]
         if timestamp < 128:
@@ -362,7 +363,7 @@ def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop, in place: see the mod
     return records, p
 
 
-def _read_headers(  # noqa: PLR0912 - as above
+def _read_headers(  # noqa: PLR0912 - as above, this is a loop without calls
     data: bytes, p: int, stop: int, headers: list[RecordHeader], budget: int
 ) -> int:
     count = data[p]
@@ -410,7 +411,7 @@ def _read_bytes(data: bytes, p: int, stop: int, what: str) -> tuple[bytes, int]:
 
 
 def _read_wide(data: bytes, p: int, bits: int = VARINT_BITS) -> tuple[int, int]:
-    """Read a varint of more than one byte; still in zig-zag form."""
+    """Read a varint that has several bytes; it stays in zig-zag form."""
     m = data[p + 1]
     if 0 < m < 128:
         return data[p] + (m << 7) - 128, p + 2
@@ -421,7 +422,7 @@ def _read_wide(data: bytes, p: int, bits: int = VARINT_BITS) -> tuple[int, int]:
 
 
 def _wrong_length(what: str, raw: int, remaining: int, offset: int) -> RecordError:
-    """Return the error for ``raw``, a length or count in zig-zag form, odd if it is negative."""
+    """Return the error for ``raw``, a length or count in zig-zag form (odd if it is negative)."""
     declared = (raw >> 1) ^ -(raw & 1)
     unit = "count" if what == "record header" else "length"
     reason = f"{what} {unit} {declared} declared but {max(remaining, 0)} bytes remain"
@@ -434,10 +435,11 @@ _HEADER_PARTS = 2
 def write_records(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Write the records, each with its length in front; return the newest timestamp too.
+    """Write the records, each after its length; also return the newest timestamp.
 
-    Raises `EncodeError` if a field has an impossible value, if the offset is further than 32 bits
-    from the base offset, and if the timestamp is further than 64 bits from the base timestamp.
+    Raises `EncodeError` if a field has an impossible value, if an offset differs from the base
+    offset by more than 32 bits, or if a timestamp differs from the base timestamp by more than 64
+    bits.
     """
     try:
         return write_ordinary(records, base_offset, base_timestamp)

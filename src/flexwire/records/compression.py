@@ -1,16 +1,17 @@
-"""The records of a batch, compressed as Kafka's Java does, and inflated up to a limit.
+"""Compresses the records of a batch like Kafka's Java, and inflates them up to a limit.
 
-Every codec refuses before it allocates. For lz4 and zstd the block headers are read. For snappy,
-the declared size is compared with the format's largest expansion. Gzip is inflated as a stream.
+For every codec, data that is too large is refused before memory is allocated. For lz4 and zstd, the
+headers of the blocks are read. For snappy, the declared size is compared with the largest expansion
+that the format allows. Gzip data is inflated as a stream.
 
-Lz4 and zstd cut their content into blocks of limited size. So the block headers give an upper limit
-of the content's size, before anything is inflated or allocated.
+Lz4 and zstd divide their content into blocks of limited size. The block headers therefore show an
+upper limit for the size of the content, before anything is inflated or allocated.
 
-Python itself has gzip. The others are cramjam's, which not everybody has: without it their records
-raise `MissingExtraError`.
+Python itself includes gzip. The other codecs come from cramjam, which may not be installed. Without
+it, such records raise `MissingExtraError`.
 
-Clients that wrote magic 0 computed the header checksum over the frame's magic number as well
-(KAFKA-3160). A reader of the lz4 format refuses such a frame, so its one wrong byte is corrected.
+Clients that wrote magic 0 included the frame's magic number in the header checksum (KAFKA-3160). A
+reader of the lz4 format refuses such a frame, so its one wrong byte is corrected.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
 
 cramjam: Any = import_optional("compression by snappy, lz4 or zstd", "records", "cramjam")
-# The error text of cramjam, or of Python's zlib, for damaged data.
+# The error texts of cramjam, or of Python's zlib, for damaged data.
 _DAMAGED: tuple[type[Exception], ...] = (
     zlib.error,
     *(() if isinstance(cramjam, MissingModule) else (cramjam.DecompressionError,)),
@@ -71,9 +72,9 @@ _ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
 
 
 def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
-    """Return the size of the frame header at ``start``, with its checksum byte.
+    """Return the size of the frame header at ``start``, including its checksum byte.
 
-    Raises `RecordError` if there is no frame header, or one of another version, or with a
+    Raises `RecordError` if there is no frame header, if it has another version, or if it needs a
     dictionary.
     """
     if data[start : start + 4] != _LZ4_MAGIC or len(data) < start + 7:
@@ -135,9 +136,9 @@ _LONGEST = 15
 
 
 def with_right_checksum(data: bytes) -> bytes:
-    """Return the frame with the header checksum of the lz4 format.
+    """Return the frame with the header checksum that the lz4 format requires.
 
-    Raises `RecordError` if the byte is neither the correct one nor that of old clients.
+    Raises `RecordError` if the byte is neither the correct checksum nor that of old clients.
     """
     last = lz4_header_size(data) - 1
     if len(data) <= last:
@@ -157,12 +158,12 @@ def with_old_checksum(data: bytes) -> bytes:
 
 
 def header_checksum(data: bytes) -> int:
-    """Return the checksum byte of a frame header: of ``data``, from its flags on."""
+    """Return the checksum byte for a frame header; ``data`` begins with its flags."""
     return xxh32_short(data) >> 8 & 0xFF
 
 
 def xxh32_short(data: bytes) -> int:
-    """Return XXH32 with seed 0 of at most 15 bytes, for which its striped part is not needed.
+    """Return XXH32 with seed 0 for at most 15 bytes, which is simpler than for longer data.
 
     >>> hex(xxh32_short(b""))
     '0x2cc5d05'
@@ -190,28 +191,28 @@ def _rotate(value: int, bits: int) -> int:
 with suppress(ImportError):
     import zstandard
 
-# It accepts exactly the input that zlib accepts, unlike any faster library.
+# Unlike every faster library, it accepts exactly the input that zlib accepts.
 try:
     fast_zlib: Any = import_module("zlib_ng.zlib_ng")
 except ImportError:
     fast_zlib = zlib
 
-# The longest element of snappy's format expands 3 bytes to 64.
+# The longest element in snappy's format expands 3 bytes to 64 bytes.
 _SNAPPY_MOST_RATIO = 22
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16
 
 GZIP_WBITS = 31
-# Bytes after a member are copied when it ends, so a million empty members would take forever.
-# Kafka's clients write one member.
+# At the end of each gzip member, the bytes after it are copied, so a million empty members would
+# take forever. Kafka's clients write a single member.
 _GZIP_MOST_MEMBERS = 64
 
 
 def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) -> bytes:
     """Inflate ``data``; the result has at most ``limit`` bytes.
 
-    Raises `RecordError` if the data is damaged, cut off, followed by other bytes, or would inflate
-    beyond the limit.
+    Raises `RecordError` if the data is damaged, cut off, followed by other bytes, or larger than
+    the limit when inflated.
 
     >>> inflate(Compression.SNAPPY, bytes.fromhex("04 0c 666c6578"), magic=2, limit=100)
     b'flex'
@@ -236,11 +237,11 @@ def inflate_into(
 ) -> int:
     """Inflate ``data`` of a record batch into a buffer; return the number of bytes.
 
-    ``bound`` is the limit from `flexwire.records.compression`, if it is known, and below 0 if the
-    data is refused there.
+    ``bound`` is the upper limit from `flexwire.records.compression`, if it is known. It is below 0
+    if that module refuses the data.
 
-    The result is -1 if `inflate` must do it: the buffer is too small, the data is damaged, or it
-    has another codec. The content of the buffer is then undefined.
+    The result is -1 if `inflate` must be used instead, because the buffer is too small, the data is
+    damaged, or it has another codec. In this case the content of the buffer is undefined.
     """
     try:
         if (run := _DECLARED.get(compression)) is not None:
@@ -307,9 +308,9 @@ def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
 
 
 def _inflate_zstd_into(data: memoryview, room: memoryview) -> int:
-    """Inflate one frame with this thread's cached context; -1 if cramjam must do it.
+    """Inflate one frame with this thread's cached context; return -1 if cramjam must be used.
 
-    The limit of all frames is known to fit into the buffer.
+    It is known that the content of all frames fits into the buffer.
     """
     if not _HAS_CONTEXTS:
         return -1
@@ -342,7 +343,7 @@ def _inflate_snappy_into(data: memoryview, room: memoryview) -> int:
     used = 0
     for block in _snappy_blocks(data):
         size = _check_snappy(block, len(room) - used, len(room))
-        # An empty buffer has no address to write to.
+        # An empty buffer has no address to which data could be written.
         if size:
             cramjam.snappy.decompress_raw_into(block, room[used : used + size])
         elif cramjam.snappy.decompress_raw(block):
@@ -358,7 +359,7 @@ def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
         return
     position = 0
     while position < len(data):
-        # A stream may consist of several streams in a row, each with its header.
+        # A stream may consist of several streams, each with a header of its own.
         is_header = data[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC
         if is_header and position + _XERIAL_HEADER_SIZE <= len(data):
             position += _XERIAL_HEADER_SIZE
@@ -372,7 +373,7 @@ def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
-    """Return the size that a block declares; `RecordError` if impossible or too large."""
+    """Return a block's declared size; raise `RecordError` if it is impossible or too large."""
     declared: int = cramjam.snappy.decompress_raw_len(block)
     if declared > len(block) * _SNAPPY_MOST_RATIO:
         raise RecordError(f"{len(block)} bytes of snappy data declare {declared} when inflated")
@@ -381,23 +382,24 @@ def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
     return declared
 
 
-# Making a context costs as much as inflating a batch of 12 kB, and two threads cannot share one.
+# Making a context takes as long as inflating a batch of 12 kB, and two threads cannot share a
+# context.
 _KEPT = local()
-# The largest window of a frame: a context allocates memory because the frame asks for it.
+# The largest window of a frame, because a context allocates as much memory as the frame demands.
 _MOST_WINDOW = 8 << 20
 _HAS_CONTEXTS = "zstandard" in globals()
-# The codecs whose data declares its inflated size.
+# The codecs whose data has its inflated size.
 _DECLARED = {
     Compression.GZIP: _inflate_gzip_into,
     Compression.SNAPPY: _inflate_snappy_into,
 }
-# The codecs whose frames declare an upper limit of their inflated size.
+# The codecs whose frames have an upper limit for their inflated size.
 _BOUNDED = {
     Compression.LZ4: (lz4_bound, "lz4"),
     Compression.ZSTD: (zstd_bound, "zstd"),
 }
 
-# Kafka's own ranges of `compression.gzip.level` and similar settings.
+# The ranges that Kafka has for `compression.gzip.level` and similar settings.
 _LEVELS = {
     Compression.GZIP: range(1, 10),
     Compression.LZ4: range(1, 18),
@@ -409,7 +411,7 @@ _ZSTD_LEVEL = 3
 _XERIAL_VERSIONS = bytes([0, 0, 0, 1, 0, 0, 0, 1])
 _XERIAL_BLOCK = 1 << 15
 
-# Version 1, independent blocks (Kafka's Java accepts no others), each of at most 64 KiB.
+# Version 1 with independent blocks (Kafka's Java accepts no others), each of at most 64 KiB.
 _LZ4_HEADER = LZ4_MAGIC.to_bytes(4, "little") + bytes(
     [LZ4_VERSION | LZ4_INDEPENDENT, LZ4_LEAST_SIZE << LZ4_SIZE_SHIFT]
 )
@@ -418,11 +420,11 @@ _LZ4_END = bytes(4)
 
 
 def deflate(compression: Compression, data: bytes, *, level: int | None, magic: int) -> bytes:
-    """Compress ``data``; without a level, at Kafka's default.
+    """Compress ``data``; without a level, Kafka's default is used.
 
-    Snappy is written in xerial framing, and lz4 in magic 0 with the header checksum of old clients,
-    because their readers require that. Raises `EncodeError` for a level that the compression type
-    does not have.
+    Snappy data is written in xerial framing. Lz4 data in magic 0 has the header checksum of old
+    clients, because their readers require it. Raises `EncodeError` for a level that the compression
+    type does not have.
 
     >>> deflate(Compression.SNAPPY, b"flex", level=None, magic=2).hex(" ", -4)
     '82534e41 50505900 00000001 00000001 00000006 040c666c 6578'
@@ -444,7 +446,7 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
 
 
 def checked_level(compression: Compression, level: int | None) -> int | None:
-    """Return a level that the compression type has, or None; raises `EncodeError`."""
+    """Return a level if the compression type has it, or None; raise `EncodeError` otherwise."""
     if level is None:
         return None
     level = to_int(level, "level")
@@ -482,7 +484,7 @@ def _deflate_lz4(data: bytes) -> bytes:
 
 
 def _deflate_lz4_at(level: int, data: bytes) -> bytes:
-    # The block function has no levels, and the frame function no independent blocks.
+    # The function for blocks has no levels, and the function for frames has no independent blocks.
     frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     frame.compress(data)
     return bytes(frame.finish())

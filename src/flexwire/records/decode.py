@@ -1,4 +1,4 @@
-"""Record batches and message sets in sequence, as in a fetch or a log."""
+"""A sequence of record batches and message sets, as in a fetch or a log."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class PartialBatch(NamedTuple):
-    """The beginning of a batch that the data cuts off, as in a full fetch.
+    """The beginning of a batch whose rest is cut off, as at the end of a full fetch.
 
-    ``size`` bytes of it are present. ``declared_size`` is the whole size, None if the data ends
-    before the size.
+    ``size`` is the number of its bytes that are present. ``declared_size`` is the size of the whole
+    batch, or None if the data ends before it.
     """
 
     position: int
@@ -60,22 +60,22 @@ class BatchIterator(Iterator[RecordBatch]):
 
     @property
     def position(self) -> int:
-        """The start of the next batch."""
+        """The position at which the next batch begins."""
         return self._walk.position
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The partial batch at the end, None if there is none or it is not reached yet."""
+        """The partial batch at the end; None if there is none, or if it was not reached yet."""
         return self._walk.partial
 
 
-# If threads share an iterator, each Python step is done as a whole; otherwise two would get the
-# same batch. A finalizer that steps within a step does not wait for itself.
+# If threads share an iterator, each Python step is made as a whole. Otherwise two threads would get
+# the same batch. If a finalizer makes a step within a step, it does not wait for itself.
 _STEP = lock_over_forks()
 
 
 class _PythonIterator(BatchIterator):
-    """The iterator without kernels."""
+    """The iterator that is used without kernels."""
 
     __slots__ = ("_walk",)
 
@@ -88,7 +88,7 @@ class _PythonIterator(BatchIterator):
 
 
 class _BatchWalk(msgspec.Struct, gc=False):
-    """Reads the batches of ``data`` from a position on, one after the other."""
+    """Reads the batches of ``data``, starting at a position, one after another."""
 
     data: bytes
     check_crc: bool
@@ -116,19 +116,22 @@ class _BatchWalk(msgspec.Struct, gc=False):
         except RecordError:
             raise
         except BaseException:
-            # For example, a signal handler raised an exception: the batch was not returned, so it
-            # is still the next.
+            # For example, a signal handler raised an exception. The batch was not returned, so it
+            # is still the next one.
             self.position = start
             raise
 
     def _end_within(self, start: int, size: int | None) -> NoReturn:
-        """End with a partial batch."""
+        """End the iteration with a partial batch."""
         self.position = len(self.data)
         self.partial = PartialBatch(start, len(self.data) - start, size)
         raise StopIteration
 
     def _check_size(self, start: int, size: int, remaining: int) -> int | None:
-        """Return the magic; None if the data ends before it. An invalid entry ends the data."""
+        """Return the magic, or None if the data ends before it.
+
+        An invalid entry ends the iteration.
+        """
         magic, least, reason = None, LEAST_SIZES[0], None
         if remaining > MAGIC_AT:
             magic = self.data[start + MAGIC_AT]
@@ -228,10 +231,10 @@ def _check_compression(attributes: int, magic: int, start: int) -> Compression:
 def iterate(
     data: bytes | bytearray | memoryview,
     position: int,
-    check_crc: bool,  # noqa: FBT001 - as the kernel is called that stands in for it
+    check_crc: bool,  # noqa: FBT001 - the kernel that replaces this is called in the same way
     max_inflated: int,
 ) -> BatchIterator:
-    """Do the same as `decode_batches`, from a position on."""
+    """Do the same as `decode_batches`, starting at a position."""
     data = to_bytes(data)
     to_flag(check_crc, "check_crc")
     max_inflated = to_int(max_inflated, "max_inflated", least=0)
@@ -239,19 +242,19 @@ def iterate(
 
 
 def go_on(iterator: Any) -> RecordBatch:
-    """Return the next batch of a kernels' iterator that the kernels refused."""
+    """Return the next batch of a kernels' iterator, which the kernels have refused."""
     with _STEP:
         walk = _BatchWalk(
-            iterator._data,  # noqa: SLF001 - of the class that replaces the one above
-            iterator._check_crc,  # noqa: SLF001 - of the same class
-            iterator._max_inflated,  # noqa: SLF001 - of the same class
-            # Meanwhile the step of another thread waits, and takes nothing that was read ahead.
-            iterator._hold(),  # noqa: SLF001 - of the same class
+            iterator._data,  # noqa: SLF001 - it belongs to the class that replaces the one above
+            iterator._check_crc,  # noqa: SLF001 - it belongs to the same class
+            iterator._max_inflated,  # noqa: SLF001 - it belongs to the same class
+            # Meanwhile a step of another thread waits, and does not use what was read ahead.
+            iterator._hold(),  # noqa: SLF001 - it belongs to the same class
         )
         try:
             return next(walk)
         finally:
-            iterator._go_on(walk.position, walk.partial)  # noqa: SLF001 - of the same class
+            iterator._go_on(walk.position, walk.partial)  # noqa: SLF001 - it belongs to the same class
 
 
 def decode_batches(
@@ -262,13 +265,13 @@ def decode_batches(
 ) -> BatchIterator:
     """Iterate over the record batches, or top-level messages, in ``data``.
 
-    Headers and crcs are read during the iteration, records when `RecordBatch.records` is read. If
-    the data ends within a batch, the iteration ends and ``partial`` has that batch: a full fetch
-    ends this way, so it is not an error. ``max_inflated`` limits the inflated bytes of one
-    compressed batch's records, and with them the number of objects.
+    Headers and crcs are read during the iteration. Records are read when `RecordBatch.records` is
+    used. If the data ends within a batch, the iteration ends, and ``partial`` has the beginning of
+    that batch. This is not an error, because a full fetch ends in this way. ``max_inflated`` limits
+    the inflated bytes of the records in one compressed batch, and thereby the number of objects.
 
-    A damaged batch raises `RecordError`. If its length is valid the iteration can continue after
-    it, otherwise it is over.
+    A damaged batch raises `RecordError`. If the length of this batch is valid, the iteration can
+    continue after it. Otherwise the iteration is over.
 
     >>> batches = decode_batches(bytes.fromhex("00000000000000050000004402"))
     >>> list(batches), batches.partial
@@ -286,10 +289,11 @@ def decode_records(
 ) -> list[Record]:
     """Return the records of all batches in ``data``, in order, for example of a whole fetch.
 
-    They are those of each batch from `decode_batches`, including control records. Without batch
-    objects, this is several times as fast if batches have few records. If the data ends within a
-    batch, the records end before it, and ``partial`` of `decode_batches` has that batch. A damaged
-    batch raises `RecordError`, and nothing is returned; `decode_batches` can continue after it.
+    They are the records of all batches from `decode_batches`, including control records. No batch
+    objects are created, which is several times as fast if batches have few records. If the data
+    ends within a batch, the records end before it, and ``partial`` of `decode_batches` has its
+    beginning. A damaged batch raises `RecordError`, and no records are returned. `decode_batches`
+    can continue after it.
 
     >>> from flexwire.records import Record, encode_batch
     >>> data = b"".join(encode_batch([Record(at, 0, None, b"v%d" % at, [])]) for at in (7, 8))
@@ -306,7 +310,7 @@ def decode_records(
     records, position = read(data, 0, check_crc)
     size = len(data)
     while position < size:
-        # Compressed batches, and batches that the kernel refuses.
+        # These are compressed batches, and batches that the kernel refuses.
         batch = next(ACTIVE.functions.iterate(data, position, check_crc, max_inflated), None)
         if batch is None:
             break
@@ -317,10 +321,11 @@ def decode_records(
 
 
 def extents(batch: RecordBatch) -> tuple[int, list[int]]:
-    """Return the size of a batch without compression, and the size of each of its `records`.
+    """Return the size of a batch without compression, and the sizes of its `records`.
 
-    A record includes its length, a message its offset and size. Raises `RecordError` if the records
-    do not inflate. The records must be readable.
+    The size of a record includes its length, and the size of a message includes its offset and
+    size. Raises `RecordError` if the records cannot be inflated. It must be possible to read the
+    records.
     """
     is_plain = batch.compression is Compression.NONE
     if batch.magic == RECORD_BATCH:

@@ -1,4 +1,4 @@
-"""Writing record batches and message sets."""
+"""Writes record batches and message sets."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Fields: TypeAlias = Mapping[str, int | None]
-"""The numbers in a batch's header that do not come from its records, by their names."""
+"""Numbers in the header of a batch that do not come from its records, by name."""
 
 _NOBODY = Record(0, NO_VALUE, None, None, [])
-# The numbers that a wrapper message, and a record batch, have.
+# The numbers that a wrapper message and a record batch have.
 WRITTEN_FIELDS = (
     ("last_offset",),
     ("last_offset", "max_timestamp"),
@@ -61,10 +61,11 @@ WRITTEN_FIELDS = (
 )
 
 _FIELDS = WRITTEN_FIELDS[RECORD_BATCH]
-# As objects, because comparing identities is faster than comparing values.
+# These are objects, because comparing identities is faster than comparing values.
 _NOT_COMPRESSED, _CREATE_TIME = Compression.NONE, TimestampType.CREATE_TIME
 
-# The header fields that are given, and their bits; then all fields in the header's order.
+# The header fields that are given, and their bits. After them, all fields in the order of the
+# header.
 _GIVEN_BITS = [
     (name, 8 * struct.calcsize(code))
     for name, code in HEADER_FIELDS.items()
@@ -73,7 +74,7 @@ _GIVEN_BITS = [
 _in_order = itemgetter(*HEADER_FIELDS)
 
 
-def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
+def encode_batch(  # noqa: PLR0913 - these are the fields of a batch, each given by name
     records: Iterable[Record],
     *,
     magic: int = RECORD_BATCH,
@@ -94,19 +95,20 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
 ) -> bytes:
     """Write one record batch (magic 2), or a message set (magic 0 and 1), with its crcs.
 
-    The fields are those of `RecordBatch`. If they are None, the offsets and the base timestamp are
-    those of the first and last record, the max timestamp is the largest, and the level of
-    compression is Kafka's default. A compressed message set is one wrapper message; otherwise it
-    has one message for each record. With ``LogAppendTime`` readers give every record the max
-    timestamp.
+    The arguments are fields of `RecordBatch`. If they are None, the offsets are those of the first
+    and the last record, the base timestamp is the first one, the max timestamp is the largest one,
+    and the compression level is Kafka's default. A compressed message set is one wrapper message.
+    Without compression it has one message for each record. With ``LogAppendTime``, readers return
+    the max timestamp for every record.
 
-    Raises `EncodeError`, naming the field and the record, for a value that the magic cannot carry.
+    Raises `EncodeError`, with the name of the field and the record, for a value that is impossible
+    in this magic.
 
     >>> encode_batch([Record(7, 1700000000000, b"order-7", b"paid", [])])[61:].hex()
     '220000000e6f726465722d37087061696400'
     """
     attributes = 0
-    # Most batches have none of these, and one test for all is faster than a check of each.
+    # Most batches have none of these, and one test for all of them is faster than checking each.
     if (
         magic is not RECORD_BATCH
         or compression is not _NOT_COMPRESSED
@@ -125,7 +127,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
         level = checked_level(compression_of(attributes), level)
     if type(records) is not list:
         records = to_list(records, "records", "an iterable of Records")
-    # In the order of WRITTEN_FIELDS.
+    # These are in the order of WRITTEN_FIELDS.
     offsets, timestamps = (base_offset, last_offset), (base_timestamp, max_timestamp)
     producer = (producer_id, producer_epoch, base_sequence)
     numbers = (*offsets, *timestamps, partition_leader_epoch, *producer)
@@ -157,9 +159,9 @@ def _write(
 
 
 def write_plain_batch(records: Sequence[Record], attributes: int, *numbers: int | None) -> bytes:
-    """Write an uncompressed record batch; ``numbers`` are those of its header in order.
+    """Write an uncompressed record batch; ``numbers`` are those of its header, in order.
 
-    A kernel may replace this function, with the same arguments.
+    A kernel may replace this function, and is called with the same arguments.
     """
     return _write_any(list(records), RECORD_BATCH, attributes, numbers, None)
 
@@ -200,9 +202,9 @@ def _write_record_batch(
 def seal_batch(
     body: bytes, count: int, attributes: int, fields: Fields, *, level: int | None = None
 ) -> bytes:
-    """Compress ``count`` records that are already written, and put a header with a crc before them.
+    """Compress ``count`` encoded records, and write a header with a crc before them.
 
-    ``fields`` has both offsets and both timestamps. Raises `EncodeError`.
+    ``fields`` has both offsets and both timestamps of the header. Raises `EncodeError`.
     """
     check_size(len(body), "records")
     base_offset, last_offset = (
@@ -211,7 +213,7 @@ def seal_batch(
     if not 0 <= last_offset - base_offset <= INT32_MAX:
         reason = f"{last_offset} is not 0 to {INT32_MAX} after the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
-    # A batch that compaction emptied has no compressed data at all, not compressed empty data.
+    # A batch that compaction emptied has no compressed data at all, and not compressed empty data.
     if count:
         body = deflate(compression_of(attributes), body, level=level, magic=RECORD_BATCH)
     size = HEADER.size + len(body) - ENTRY.size
@@ -246,8 +248,7 @@ def _write_message_set(
         raise EncodeError("a wrapper message has one record at least", path="records")
     first, last = _ends(records)
     last_offset = _number(fields, "last_offset", 64, last.offset)
-    # As readers interpret them, offsets inside a wrapper are relative in magic 1, unless the last
-    # one is 0.
+    # Readers treat the offsets in a wrapper of magic 1 as relative, unless the last one is 0.
     base_offset = 0
     if magic > 0 and last_offset != 0:
         base_offset = first.offset
@@ -270,9 +271,10 @@ def _write_message_set(
 
 
 def _ends(records: Sequence[Record]) -> tuple[Record, Record]:
-    """Return the first and the last record, whose numbers go into the header.
+    """Return the first and the last record, whose numbers are used in the header.
 
-    The numbers are checked when the records are written; the first one's before any use.
+    The numbers are checked when the records are written. Those of the first record are checked
+    before they are used.
     """
     if not records:
         return _NOBODY, _NOBODY

@@ -1,7 +1,8 @@
-"""Reading and writing records: with kernels if there are any, otherwise in Python.
+"""Reading and writing records: with kernels if there are any, and otherwise in Python.
 
-Most batches of real topics have one to twenty records, and one Python call per batch takes longer
-than all of these. So even the choice between the two needs no call.
+Most batches in real topics have one to twenty records, and one Python call per batch takes longer
+than processing all of these. Therefore not even the choice between kernels and Python may need a
+call.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFunctions:
-    """The functions with which a process reads and writes batches: kernels, or Python.
+    """The functions with which a process reads and writes batches: those of kernels, or Python's.
 
-    The classes of batches and of their iterators are above this module, so they are not named here.
+    The classes of batches and their iterators depend on this module, so they are not named here.
     """
 
     read_body: Callable[..., list[Record]]
@@ -29,7 +30,8 @@ class RecordFunctions:
     iterate: Callable[[Any, int, bool, int], Any]
     """Do the same as `flexwire.records.decode.iterate`, with the same errors."""
     read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
-    """Return the records of the batches from a position on, and where the valid batches end."""
+    """Return the records of the batches from a position on, and the place where valid batches end.
+    """
     read_records: Callable[[Any], list[Record]]
     """Do the same as `flexwire.records.batch.read_and_keep`, with the same errors."""
     write_batch: Callable[..., bytes]
@@ -39,7 +41,7 @@ class RecordFunctions:
 class ActiveFunctions:
     """The functions that this process uses.
 
-    `flexwire.records.batch_executors.use_functions`, which is above batches, sets them.
+    `flexwire.records.batch_executors.use_functions`, which depends on batches, sets them.
     """
 
     __slots__ = ("functions",)

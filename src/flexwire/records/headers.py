@@ -1,4 +1,4 @@
-"""KIP-82's `Headers`: typed record headers, in the document's messages or in any record batch."""
+"""KIP-82's `Headers`: typed record headers, in the document's messages or any batch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Pairs: TypeAlias = "Iterable[tuple[str | bytes, _PairValue]] | Mapping[str, _Pai
 class Headers:
     """Typed record headers: an ordered multimap, because "a key can occur multiple times".
 
-    ``header_bytes`` are read at the first call that needs their content. That call raises
-    `DecodeError` if they are not headers; `as_bytes` does not. The put methods append, and raise
-    `EncodeError` for a value that the type does not have and for a key that cannot be written as
-    UTF-8. Two are equal if their keys and values are, in the same order.
+    ``header_bytes`` are read at the first call that needs their content. This call raises
+    `DecodeError` if they are not headers, but `as_bytes` does not. The put methods append a header.
+    They raise `EncodeError` for a value that the type does not have, and for a key that cannot be
+    written as UTF-8. Two objects are equal if they have the same keys and values in the same order.
 
     >>> headers = Headers()
     >>> headers.put_long("user", 7)
@@ -48,7 +48,7 @@ class Headers:
         self._items: list[tuple[str, Typed]] | None = None
 
     def put(self, key: str, value: Typed) -> None:
-        """Append a header with the value's own type: the only way to add a null."""
+        """Append a header with the value's own type. This is the only way to add a null."""
         items = self._read()
         to_kind(value, "value", Typed)
         try:
@@ -64,32 +64,32 @@ class Headers:
             raise _refused(key, error) from None
         self.put(key, typed)
 
-    def put_boolean(self, key: str, value: bool) -> None:  # noqa: FBT001 - the document's signature
+    def put_boolean(self, key: str, value: bool) -> None:  # noqa: FBT001 - this is the document's signature
         """Append a boolean."""
         self._put(key, ValueType.BOOLEAN, value)
 
     def put_byte(self, key: str, value: int) -> None:
-        """Append a byte, -128 to 127."""
+        """Append a byte, from -128 to 127."""
         self._put(key, ValueType.BYTE, value)
 
     def put_char(self, key: str, value: str) -> None:
-        """Append a char: one UTF-16 code unit."""
+        """Append a char, which is one UTF-16 code unit."""
         self._put(key, ValueType.CHAR, value)
 
     def put_short(self, key: str, value: int) -> None:
-        """Append a short, of 16 bits."""
+        """Append a short, which has 16 bits."""
         self._put(key, ValueType.SHORT, value)
 
     def put_integer(self, key: str, value: int) -> None:
-        """Append an int, of 32 bits."""
+        """Append an int, which has 32 bits."""
         self._put(key, ValueType.INT, value)
 
     def put_long(self, key: str, value: int) -> None:
-        """Append a long, of 64 bits."""
+        """Append a long, which has 64 bits."""
         self._put(key, ValueType.LONG, value)
 
     def put_float(self, key: str, value: float) -> None:
-        """Append a float, rounded to 32 bits."""
+        """Append a float, which is rounded to 32 bits."""
         self._put(key, ValueType.FLOAT, value)
 
     def put_double(self, key: str, value: float) -> None:
@@ -120,9 +120,9 @@ class Headers:
         self.put_bytes(key, serializer(value))
 
     def get_objects(self, key: str, deserializer: Callable[[bytes], Any]) -> list[Any]:
-        """Return the results of a deserializer for the byte[] values of a key, in order.
+        """Return what a deserializer makes from the byte[] values of a key, in order.
 
-        Raises `DecodeError` for a value of the key that is not a byte[].
+        Raises `DecodeError` if a value of the key is not a byte[].
         """
         if not callable(deserializer):
             raise refuse("deserializer", "a callable", deserializer)
@@ -133,24 +133,27 @@ class Headers:
         return [deserializer(typed.data) for typed in values]
 
     def get(self, key: str) -> list[PlainValue]:
-        """Return the plain values of a key, in their order; none for a missing key."""
+        """Return the plain values of a key, in order; empty if the key is missing."""
         return [typed.value for typed in self.get_typed(key)]
 
     def get_typed(self, key: str) -> list[Typed]:
-        """Return the values of a key with their types, in their order."""
+        """Return the values of a key with their types, in order."""
         to_text(key, "key")
         return [typed for name, typed in self._read() if name == key]
 
     def keys(self) -> list[str]:
-        """Return each key once, in the order in which they first occur."""
+        """Return each key once, in the order in which the keys first occur."""
         return list(dict.fromkeys(name for name, _ in self._read()))
 
     def as_bytes(self) -> bytes:
-        """Return the bytes of a KIP-82 message's Headers; unread bytes are unchanged."""
+        """Return the bytes of the Headers of a KIP-82 message.
+
+        Bytes that were not read are unchanged.
+        """
         return bytes(self._bytes)
 
     def to_pairs(self) -> list[tuple[str, bytes]]:
-        r"""Return the pairs that Kafka's clients accept as headers; `typed_headers` reads them.
+        r"""Return the pairs that Kafka's clients accept as headers, and that `typed_headers` reads.
 
         >>> headers = Headers()
         >>> headers.put_short("retries", 5)
@@ -165,7 +168,7 @@ class Headers:
         return self._items
 
     def __contains__(self, item: object) -> bool:
-        """Return whether a key is present, or a pair of a key and a `Typed`."""
+        """Return whether the headers have a key, or a pair of a key and a `Typed`."""
         if isinstance(item, str):
             return any(name == item for name, _ in self._read())
         if not isinstance(item, tuple):
@@ -181,7 +184,7 @@ class Headers:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Headers) and self._read() == other._read()
 
-    # Headers that are equal now may differ after a put.
+    # Headers that are equal now may differ after another header is added.
     __hash__ = None  # type: ignore[assignment]  # Python's own way to say so
 
     def __repr__(self) -> str:
@@ -189,11 +192,11 @@ class Headers:
 
 
 def typed_headers(pairs: Pairs | None, *, dialect: TypedDialect = TypedDialect.DOCUMENT) -> Headers:
-    """Read typed values from the record headers of released Kafka.
+    """Read typed values from record headers of released Kafka versions.
 
-    ``pairs`` is the list of headers from a client or Spark, or a `Record` of flexwire's: keys as
-    str or bytes with values as bytes, in order; None if there are none. Raises `DecodeError`, with
-    the key, for a value that is not a TypedValue, also for null.
+    ``pairs`` is the list of headers from a client or from Spark (keys as str or bytes with values
+    as bytes, in order), a `Record` of flexwire, or None if there are no headers. Raises
+    `DecodeError`, with the key, for a value that is not a TypedValue, which includes null.
 
     >>> list(typed_headers([("user", bytes.fromhex("05 0000000000000007"))]))
     [('user', Typed('long', 7))]
@@ -241,8 +244,8 @@ def _refused(key: str, error: EncodeError) -> EncodeError:
 
 
 def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed]]:
-    # There is no count before them: the document names each length of a message as a separate
-    # field, and none of them is a count.
+    # No count comes before them. The document lists each length in a message as a separate field,
+    # and none of these is a count.
     reader = Reader(data)
     items: list[tuple[str, Typed]] = []
     while reader.remaining:
@@ -255,7 +258,7 @@ def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed
 
 
 def _read_sized(reader: Reader, path: str) -> tuple[int, bytes]:
-    """Read an int32 length and as many bytes; return also where these begin."""
+    """Read an int32 length and as many bytes; also return where the bytes begin."""
     reader.path = [path]
     try:
         length = INT32.read(reader)

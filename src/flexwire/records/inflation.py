@@ -1,9 +1,10 @@
-"""Limits on the inflation of record batches: for each batch, and for all batches of an analysis.
+"""Limits for inflating record batches: for each batch, and for all batches of an analysis.
 
-A few bytes of zstd may inflate to megabytes of constant data, and that can be legitimate. So a
-single batch may inflate up to its own limit, whatever its size. All batches that are read together
-have an allowance in proportion to the captured bytes. If they exceed it, each batch is limited by a
-ratio. Then the omitted batches are the same in whatever order the batches are read.
+A few bytes of zstd data may legitimately inflate to megabytes of constant data. A single batch may
+therefore inflate up to its own limit, whatever its compressed size is. All batches that are read
+together get an allowance in proportion to the captured bytes. If they exceed it, each batch is
+limited by a ratio. In this way the same batches are left out, whatever the order in which they are
+read.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
     from flexwire.records.record import Record
 
 MAX_RATIO: Final = 1024
-"""How many bytes each captured byte may inflate to: about the most that gzip achieves."""
+"""The number of bytes to which each captured byte may inflate, which is about the most that gzip
+achieves."""
 RECORD_COST: Final = 256
 """The number of bytes that a record or record header counts for, in addition to its content."""
 BEYOND: Final = "; if that is meant, raise max_"
-"""The part of the reason by which a batch beyond a limit is recognized."""
+"""The part of an error's reason by which a batch beyond a limit is recognized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inflation:
-    """Limits on the inflation of compressed batches.
+    """The limits for inflating compressed batches.
 
     Attributes:
         max_inflated: the most bytes that one batch inflates to.
@@ -51,7 +53,7 @@ class Inflation:
 
     @property
     def ratio(self) -> int | None:
-        """The most bytes for each byte of a batch; None if batches have no such limit."""
+        """The maximum number of bytes for each byte of a batch, or None without such a limit."""
         return self.max_ratio if self.is_held else None
 
     def allowance(self, captured: int) -> int:
@@ -62,16 +64,16 @@ class Inflation:
         return self.max_inflated + self.max_ratio * captured
 
     def held(self) -> Inflation:
-        """Return the same limits, with each batch limited by the ratio."""
+        """Return the same limits, with the ratio applied to each batch."""
         return replace(self, is_held=True)
 
 
 INFLATION: Final = Inflation()
-"""The limits if none are given."""
+"""The limits that are used by default."""
 
 
 def count_bytes(records: Iterable[Record]) -> int:
-    """Return the bytes of records, and `RECORD_COST` for each of them and each of their headers.
+    """Return the bytes of records, and `RECORD_COST` for each record and each record header.
 
     >>> from flexwire.records import Record
     >>> count_bytes([Record(0, 0, b"key", None, [(b"a", b"b")])])
@@ -87,14 +89,15 @@ def count_bytes(records: Iterable[Record]) -> int:
 
 
 def ratio_reason(ratio: int) -> str:
-    """Return the reason for leaving out a batch that inflates beyond its ratio."""
+    """Return the reason for leaving out a batch that exceeds the ratio when inflated."""
     return f"the records inflate beyond {ratio} times their batch{BEYOND}ratio"
 
 
 def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
-    """Return the records of a batch, inflated to at most ``ratio`` times the bytes of the batch.
+    """Return the records of a batch, inflated to at most ``ratio`` times its bytes.
 
-    None means no ratio. Raises `RecordError` as `RecordBatch.records` does, and beyond the ratio.
+    None means that there is no ratio. Raises the `RecordError` of `RecordBatch.records`, and one
+    for exceeding the ratio.
 
     >>> from flexwire.records import Record, decode_batches, encode_batch
     >>> data = encode_batch([Record(0, 0, None, bytes(10_000), [])], compression=Compression.ZSTD)

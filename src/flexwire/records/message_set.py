@@ -1,7 +1,7 @@
-"""Message sets, magic 0 and 1: messages in sequence, each with its offset and size.
+"""Message sets, magic 0 and 1: a sequence of messages, each with its offset and size.
 
-A compressed message is a wrapper: its value inflates to another message set. With magic 1 the inner
-offsets are relative and the wrapper carries the last one's true offset.
+A compressed message is a wrapper: its value inflates to another message set. In magic 1 the inner
+offsets are relative, and the wrapper has the real offset of the last one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LENGTH_SIZE = 4
 
 
 class MessageEntry(NamedTuple):
-    """One entry of a message set; ``offset`` is as on the wire, so it may be relative."""
+    """One entry of a message set; ``offset`` is the stored one, which may be relative."""
 
     offset: int
     crc: int
@@ -50,15 +50,15 @@ class MessageEntry(NamedTuple):
 
 
 def read_message(data: bytes, start: int, stop: int) -> MessageEntry:
-    """Read the message that fills ``data`` from ``start`` to ``stop``; the crc is not checked.
+    """Read the message between ``start`` and ``stop`` in ``data``; the crc is not checked.
 
-    Raises `RecordError` with an offset within ``data``.
+    Raises `RecordError` with an offset in ``data``.
     """
     magic = data[start + MAGIC_AT]
     if magic > 1:
         raise RecordError(f"magic {magic} inside a message set", offset=start)
     layout = PREFIXES[magic]
-    # Both lengths must still fit; the reads below rely on it.
+    # There must be room for both lengths, because the reads below assume it.
     if stop - start < layout.size + 2 * _LENGTH_SIZE:
         raise RecordError(f"{stop - start} bytes are too few for a message", offset=start)
     offset, _, crc, _, attributes, *timestamp = layout.unpack_from(data, start)
@@ -97,7 +97,8 @@ def read_inner_records(
 ) -> list[Record]:
     """Read the inflated message set of a wrapper; ``append_time`` replaces every timestamp.
 
-    ``budget`` is the most records to make. Raises `RecordError` with an offset within ``data``.
+    ``budget`` is the maximum number of records. Raises `RecordError` with an offset within
+    ``data``.
     """
     messages: list[MessageEntry] = []
     position = 0
@@ -144,15 +145,15 @@ def _check_inner(
 
 
 def check_message_crc(entry: bytes, crc: int, offset: int) -> None:
-    """Compare the crc of a whole message set entry; raises `RecordError` at ``offset``."""
+    """Check the crc of a whole message set entry; raises `RecordError` at ``offset``."""
     actual = zlib.crc32(memoryview(entry)[MESSAGE_CRC_START:])
     if actual != crc:
         raise RecordError(f"crc is {crc:#010x} but the bytes have {actual:#010x}", offset=offset)
 
 
 def _absolute_base(wrapper: MessageEntry, last: MessageEntry) -> int:
-    # Magic 0 keeps absolute offsets inside. Some versions of librdkafka produce magic 1 with a
-    # wrapper at offset 0, which Kafka takes to mean that no offsets have been assigned yet.
+    # In magic 0 the inner offsets are absolute. Some versions of librdkafka produce magic 1 with a
+    # wrapper at offset 0, which for Kafka means that no offsets are assigned yet.
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0
     return wrapper.offset - last.offset
@@ -166,8 +167,8 @@ def write_messages(
 ) -> bytes:
     """Write a message for each record; their offsets are relative to ``base_offset``.
 
-    Raises `EncodeError` for values that the magic cannot hold: record headers, and in magic 0 a
-    timestamp.
+    Raises `EncodeError` for values that the magic does not have: record headers, and in magic 0
+    timestamps.
     """
 
     def write(record: Record) -> bytes:
@@ -199,7 +200,7 @@ def write_message(
     attributes: int,
     timestamp: int,
 ) -> bytes:
-    """Write one entry of a message set; the timestamp is left out in magic 0."""
+    """Write one entry of a message set; in magic 0 the timestamp is left out."""
     prefix = PREFIXES[magic]
     size = prefix.size - ENTRY.size + 2 * len(_NULL) + len(key or b"") + len(value or b"")
     check_size(size, "")

@@ -1,4 +1,4 @@
-"""A record, the attributes of its batch, and the possible values of its fields."""
+"""A record, the attributes of its batch, and the values that its fields may have."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ RecordHeader: TypeAlias = tuple[bytes, bytes | None]
 class Record(msgspec.Struct, gc=False):
     """One record of a record batch or message set.
 
-    ``timestamp`` is in milliseconds since the epoch, -1 if there is none (magic 0). ``headers``
-    keep their order, duplicates, empty keys and null values; keys are bytes, because nothing on the
-    wire guarantees UTF-8.
+    ``timestamp`` is in milliseconds since the epoch, or -1 if there is none (magic 0). ``headers``
+    keep their order, duplicates, empty keys and null values. Keys are bytes, because nothing
+    guarantees that they are UTF-8.
 
     >>> record = Record(7, 1700000000000, None, b"paid", [(b"trace", b"a1"), (b"trace", None)])
     >>> record.offset, record.headers[1]
@@ -54,7 +54,7 @@ _FLAGS = {
 
 
 class Compression(enum.StrEnum):
-    """A compression type, in the order of its number on the wire.
+    """The compression types, in the order of their numbers in the protocol.
 
     >>> Compression.SNAPPY == "snappy", list(Compression).index(Compression.ZSTD)
     (True, 4)
@@ -68,7 +68,7 @@ class Compression(enum.StrEnum):
 
 
 class TimestampType(enum.StrEnum):
-    """The origin of the timestamps: none (magic 0), the producer, or the broker on append."""
+    """Where timestamps come from: nowhere (magic 0), the producer, or the broker on append."""
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"
@@ -76,7 +76,7 @@ class TimestampType(enum.StrEnum):
 
 
 COMPRESSIONS = tuple(Compression)
-# For each magic, the timestamp types that it has, and their bits.
+# The timestamp types that each magic has, with their bits.
 _COMPRESSION_BITS: list[dict[str, int]] = [
     {compression: number for number, compression in enumerate(COMPRESSIONS[:count])}
     for count in (ZSTD, ZSTD, len(COMPRESSIONS))
@@ -89,14 +89,14 @@ _TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
 
 
 def compression_of(attributes: int) -> Compression:
-    """Return the compression type in the attributes, which must be a known one."""
+    """Return the compression type in the attributes, which must be a known type."""
     return COMPRESSIONS[attributes & COMPRESSION_MASK]
 
 
 def pack_attributes(
     magic: int, compression: str, timestamp_type: str, flags: dict[str, bool]
 ) -> int:
-    """Return the attributes of a batch; raises `EncodeError` for one that its magic lacks."""
+    """Return the attributes of a batch; raise `EncodeError` for one that its magic lacks."""
     if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
         raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
     attributes = 0
@@ -119,7 +119,7 @@ _Written = TypeVar("_Written")
 
 
 def checked_integer(value: Any, bits: int, path: str) -> int:
-    """Return a value that must be a signed integer of 16, 32 or 64 bits."""
+    """Return a value, which must be a signed integer of 16, 32 or 64 bits."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise EncodeError(f"expected an integer, got {short(value)}", path=path)
     most = _MOST[bits]
@@ -129,7 +129,7 @@ def checked_integer(value: Any, bits: int, path: str) -> int:
 
 
 def checked_bytes(value: Any, path: str) -> bytes:
-    """Return a value that must be bytes; a subclass, bytearray or memoryview is copied."""
+    """Return a value, which must be bytes. A subclass, bytearray or memoryview is copied."""
     if type(value) is bytes:
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -138,25 +138,25 @@ def checked_bytes(value: Any, path: str) -> bytes:
 
 
 def checked_nullable_bytes(value: Any, path: str) -> bytes | None:
-    """Return a value that must be bytes or None."""
+    """Return a value, which must be bytes or None."""
     return None if value is None else checked_bytes(value, path)
 
 
 def checked_record(value: Any, path: str) -> Record:
-    """Return a value that must be a record."""
+    """Return a value, which must be a record."""
     if isinstance(value, Record):
         return value
     raise EncodeError(f"expected a Record, got {short(value)}", path=path)
 
 
 def check_size(size: int, path: str) -> None:
-    """Raise an error for a size above the range of a batch length or message size."""
+    """Raise an error for a size that is too large for a batch length or message size."""
     if size > LONGEST:
         raise EncodeError(f"{size} bytes are more than the {LONGEST} of an int32", path=path)
 
 
 def write_each(records: Sequence[Any], write: Callable[[Record], _Written]) -> list[_Written]:
-    """Write one record after the other; an `EncodeError` then names the record."""
+    """Write one record after another. An `EncodeError` then names the record."""
     written = []
     for index, record in enumerate(records):
         try:

@@ -1,8 +1,8 @@
-"""Finding the next record batch after damage, in a file or in memory.
+"""Finds the next record batch after damage, in a file or in memory.
 
-Only magic 2 can be found: its crc proves that a candidate is a batch. A damaged length says
-nothing, so every possible beginning of a batch is tried, within a limit on the total cost of
-hostile data.
+Only batches of magic 2 can be found, because their crc proves that they are batches. A damaged
+length is of no use, so every possible beginning of a batch is tried. A limit on the total work
+protects against hostile data.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from flexwire.records.decode import decode_batches
 from flexwire.wire.batch_layout import ENTRY, HEADER_SIZE
 
 MAX_BATCH_BYTES = MAX_INFLATED
-"""A longer batch is damage; by default a broker takes 1 MiB."""
+"""A longer batch counts as damage. By default, a broker accepts 1 MiB."""
 
 _READ_AHEAD = 1024 * 1024
-# The possible beginning of a batch of magic 2: offset below 2^56, length below 2^31, magic,
+# The possible beginning of a batch of magic 2: an offset below 2^56, a length below 2^31, and the
+# magic.
 _LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
-# The most likely places that one search tries in vain, and the most bytes that it reads for them.
+# How many likely places one search may try in vain, and how many bytes it may read for them.
 _MOST_TRIES = 100_000
 _MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 
 
 class ByteSource(Protocol):
-    """The bytes to search: a file, or bytes in memory."""
+    """The bytes to search, in a file or in memory."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes, or as many as there are."""
+        """Return ``size`` bytes, or fewer if there are no more."""
 
 
 class BatchSearch:
-    """Finds batches after damage, within a limit on the total cost of hostile data."""
+    """Finds batches after damage, with a limit on the total work for hostile data."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
@@ -46,10 +47,11 @@ class BatchSearch:
         self._bytes = _MOST_TRIED_BYTES
 
     def next_batch(self, start: int) -> int:
-        """Find where a whole batch with a correct crc begins, or the end of the data."""
+        """Find the start of a whole batch with a correct crc, or the end of the data."""
         source = self._source
         while start < source.size:
-            # Pieces overlap by a header, so that every header is whole in one of them.
+            # Pieces overlap by the size of a header, so that every header is completely in one
+            # piece.
             piece = source.read(start, _READ_AHEAD + HEADER_SIZE)
             for match in _LIKELY_BATCH.finditer(piece):
                 if self._tries < 0 or self._bytes < 0:

@@ -1,7 +1,7 @@
-"""KIP-82's typed values: a type byte, then the value's bytes.
+"""KIP-82's typed values: a type byte, followed by the bytes of the value.
 
-The document's type table and that of an earlier revision are two dialects. All their differences
-are in this module.
+The type table of the document and that of an earlier revision are two dialects. All their
+differences are in this module.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _HIGHEST_CODE_UNIT = 0xFFFF
 
 
 class ValueType(enum.StrEnum):
-    """A type of the document's table, by its name there; ``null`` is the earlier revision's.
+    """A type in the document's table, with its name there; ``null`` is from the earlier revision.
 
-    In Python a boolean is a bool; byte, short, int and long are ints of 8, 16, 32 and 64 bits, with
-    a sign; a char is a str of one UTF-16 code unit, a lone surrogate included; float and double are
-    floats, the first rounded to 32 bits; a string is a str and byte[] is bytes.
+    In Python a boolean is a bool. Byte, short, int and long are signed ints of 8, 16, 32 and 64
+    bits. A char is a str of one UTF-16 code unit, which may be a lone surrogate. Float and double
+    are floats, of which the first is rounded to 32 bits. A string is a str, and byte[] is bytes.
     """
 
     NULL = "null"
@@ -43,7 +43,7 @@ class ValueType(enum.StrEnum):
 
 
 class TypedDialect(enum.Enum):
-    """The type table in use; the bytes do not show it."""
+    """The type table to use, because the bytes do not show which one it is."""
 
     #: KIP-82 as it stands: 0x00 is boolean, with one byte for the value, and so on to 0x09, byte[].
     DOCUMENT = "kip-82"
@@ -55,7 +55,7 @@ class _Null(Type):
     name = "null"
 
     def read(self, reader: Reader) -> None:
-        """Read no bytes."""
+        """Read no bytes, because a null has none."""
 
     def write(self, writer: Writer, value: Any) -> None:
         if value is not None:
@@ -133,7 +133,7 @@ _WIRE: dict[ValueType, Type] = {
     ValueType.STRING: _String(),
     ValueType.BYTES: _Bytes(),
 }
-# The types with a fixed size; the others take all remaining bytes.
+# The types with a fixed size. The other types take all remaining bytes.
 _SIZES = {
     ValueType.BOOLEAN: 1,
     ValueType.BYTE: 1,
@@ -148,10 +148,11 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Typed:
-    """A value with its type: a 5 that was sent as a short differs from one sent as a long.
+    """A value with its type: a 5 sent as a short differs from a 5 sent as a long.
 
-    ``type`` may be given by its name. Two are equal if type and bytes are, so a NaN equals itself
-    and -0.0 is not 0.0. Raises `EncodeError` for a value that the type does not have.
+    ``type`` may be given as its name. Two objects are equal if their types and bytes are equal. A
+    NaN therefore equals itself, and -0.0 does not equal 0.0. Raises `EncodeError` for a value that
+    the type does not have.
 
     >>> Typed("short", 5), Typed("short", 5).encode().hex(" ")
     (Typed('short', 5), '03 00 05')
@@ -165,7 +166,7 @@ class Typed:
 
     def __init__(
         self,
-        type: ValueType | str,  # noqa: A002 - the word of KIP-82
+        type: ValueType | str,  # noqa: A002 - the word is that of KIP-82
         value: PlainValue | bytearray | memoryview = None,
     ) -> None:
         try:
@@ -175,7 +176,7 @@ class Typed:
             raise EncodeError(reason, path="type", message="Typed") from None
         writer = Writer()
         try:
-            # For Python a bool is an int, but a caller who names a type does not mean a bool.
+            # In Python a bool is also an int, but a caller who gives a type does not mean a bool.
             if isinstance(value, bool) and value_type is not ValueType.BOOLEAN:
                 raise writer.error(f"got {value}, a boolean")
             _WIRE[value_type].write(writer, value)
@@ -184,8 +185,8 @@ class Typed:
             raise EncodeError(reason, path="value", message="Typed") from None
         self._set(value_type, bytes(writer.buffer))
 
-    def _set(self, type: ValueType, data: bytes) -> None:  # noqa: A002 - as above
-        # The class is frozen, so its fields are set this way.
+    def _set(self, type: ValueType, data: bytes) -> None:  # noqa: A002 - as above, the word is that of KIP-82
+        # The class is frozen, so its fields are set in this way.
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "data", data)
 
@@ -196,7 +197,7 @@ class Typed:
         return value
 
     def encode(self, dialect: TypedDialect = TypedDialect.DOCUMENT) -> bytes:
-        """Return the TypedValue; raises `EncodeError` for a null, which only the earlier table has.
+        """Return the TypedValue; raise `EncodeError` for null, which only the earlier table has.
 
         >>> Typed("boolean", True).encode().hex(" ")
         '00 01'
@@ -219,7 +220,7 @@ class Typed:
     ) -> Typed:
         """Read a whole TypedValue.
 
-        Raises `DecodeError` for a type byte that the table does not have, for a value of the wrong
+        Raises `DecodeError` for a type byte that is not in the table, for a value of the wrong
         size, for a boolean other than 0 and 1, and for a string that is not UTF-8.
         """
         to_kind(dialect, "dialect", TypedDialect)
@@ -249,7 +250,7 @@ class Typed:
         if value:
             return value
         typed = cls.__new__(cls)
-        typed._set(type_, reader.data[reader.position :])  # noqa: SLF001 - its own
+        typed._set(type_, reader.data[reader.position :])  # noqa: SLF001 - the object is of this class
         _WIRE[type_].read(reader)
         return typed
 
@@ -258,7 +259,7 @@ class Typed:
 
 
 class _TypeTable(NamedTuple):
-    """Values that the type number alone encodes, and types whose value follows the number."""
+    """Values that consist of the type number alone, and types whose value follows the number."""
 
     values: tuple[Typed, ...]
     types: tuple[ValueType, ...]

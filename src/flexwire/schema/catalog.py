@@ -1,8 +1,8 @@
-"""The catalog of message specs: all messages of all final Kafka releases, or your own.
+"""The catalog of message specs: all messages of all final Kafka releases, or your own catalog.
 
-`index.json` lists the messages, the releases that have them, and which spec of a message serves
-which versions. Each message has a file with its specs as KIP-482 JSON, newest first. That file is
-read when the message is first needed. A process has one catalog: the bundled one, the one that
+`index.json` lists the messages, the releases that have them, and the spec of a message for each
+version. Each message has a file with its specs as KIP-482 JSON, the newest first. This file is read
+when the message is first needed. A process has one catalog: the bundled one, the one that
 ``FLEXWIRE_CATALOG`` names, or the one that `use_catalog` chose.
 """
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from flexwire.schema.text import Node
 
 
-# 3.9.0-rc3 comes before 3.9.0, and 4.5.0-SNAPSHOT before any candidate of 4.5.0.
+# 3.9.0-rc3 comes before 3.9.0, and 4.5.0-SNAPSHOT comes before any candidate of 4.5.0.
 _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc-?(\d+)|-([A-Za-z][A-Za-z0-9.-]*))?")
 _BEGINNING = re.compile(r"\d+(\.\d+)*")
 _FINAL, _CANDIDATE, _PREVIEW = 2, 1, 0
 
-# The number of parts in a release's name: major, minor and patch.
+# The number of parts in the name of a release: major, minor and patch.
 _NUMBERS = 3
 
 Order = tuple[int, int, int, int, int, str]
@@ -50,7 +50,7 @@ Order = tuple[int, int, int, int, int, str]
 def release_order(release: str) -> Order:
     """Return a key that sorts releases by age.
 
-    Raises `SpecError` if the name is not that of a release.
+    Raises `SpecError` if the name is not the name of a release.
 
     >>> sorted(["4.0.0", "3.10.1", "3.9.0", "4.0-trunk", "3.9.0-rc3"], key=release_order)
     ['3.9.0-rc3', '3.9.0', '3.10.1', '4.0-trunk', '4.0.0']
@@ -66,9 +66,9 @@ def release_order(release: str) -> Order:
 
 
 def is_preview(release: str) -> bool:
-    """Return whether a release is not final: a candidate, or what becomes a release.
+    """Return whether a release is not final: a release candidate, or a snapshot.
 
-    A release whose name is not a number belongs to your own catalog, and is final.
+    If the name of a release is not a number, it belongs to your own catalog and is final.
 
     >>> [is_preview(release) for release in ("4.5.0-SNAPSHOT", "4.5.0-rc1", "4.5.0", "mine")]
     [True, True, False, False]
@@ -80,9 +80,10 @@ def is_preview(release: str) -> bool:
 
 
 def is_since(release: str, first: str) -> bool:
-    """Return whether a release is ``first`` or newer; candidates count as their release.
+    """Return whether a release is ``first`` or newer; a candidate counts as its release.
 
-    A release whose name is not a number belongs to your own catalog. It counts as newer than any.
+    If the name of a release is not a number, it belongs to your own catalog. Such a release counts
+    as newer than any other.
 
     >>> is_since("4.0.0-rc1", "4.0.0"), is_since("3.9.2", "4.0.0"), is_since("mine", "4.0.0")
     (True, False, True)
@@ -95,10 +96,10 @@ def is_since(release: str, first: str) -> bool:
 
 
 def find_release(asked: str, releases: Sequence[str]) -> str:
-    """Return the release that a name means: "4.0" means the newest 4.0.
+    """Return the release that a name means. For example, "4.0" means the newest 4.0.
 
-    ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, with the nearest release,
-    if none matches.
+    ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, with the most similar
+    release, if none matches.
 
     >>> find_release("4.0", ["3.9.2", "4.0.0", "4.0.2", "4.1.2"])
     '4.0.2'
@@ -131,7 +132,7 @@ def _nearest_release(asked: str, releases: Sequence[str]) -> str:
 
 
 class Owner(Protocol):
-    """The part of a catalog that an entry uses."""
+    """The methods of a catalog that an entry uses."""
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -148,11 +149,11 @@ class Owner(Protocol):
 
 
 class CatalogEntry:
-    """A message in the catalog, over all its releases.
+    """A message in the catalog, in all its releases.
 
-    ``versions`` are all versions that were ever released. ``flexible_versions`` is as in the newest
-    spec, open-ended. ``module`` is the module of the newest release, and ``former_modules`` are
-    those of older releases.
+    ``versions`` are all versions that any release had. ``flexible_versions`` is the range in the
+    newest spec, without an upper end. ``module`` is the module in the newest release, and
+    ``former_modules`` are those of older releases.
 
     >>> from flexwire.schema.catalog import catalog
     >>> entry = catalog().entry("ReadShareGroupStateSummaryResponse")
@@ -171,14 +172,14 @@ class CatalogEntry:
         self.flexible_versions = Versions.parse(facts["flexibleVersions"])
         written = facts.get("headerVersions")
         self._header_versions = None if written is None else HeaderVersions.parse(written)
-        # For each spec in the message's file: the first and the last release, and the versions to
-        # which it gives their layout there.
+        # For each spec in the message's file: the first and last release that use it, and the
+        # versions that it lays out there.
         self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
         self._parsed: dict[int, MessageSpec] = {}
 
     @cached_property
     def header_versions(self) -> HeaderVersions:
-        """The header version of each version of a request or response, of later ones too."""
+        """The header version of each version of a request or response, including later versions."""
         return header_versions(
             self.type, self.api_key, self.flexible_versions, self._header_versions
         )
@@ -188,7 +189,7 @@ class CatalogEntry:
 
     @cached_property
     def _revisions(self) -> dict[str, list[tuple[Versions, int]]]:
-        """By release, oldest first: version ranges, and the number of the spec for each."""
+        """For each release, oldest first: ranges of versions, each with the number of its spec."""
         place = {release: number for number, release in enumerate(self._catalog.releases)}
         revisions: dict[int, list[tuple[Versions, int]]] = {}
         for number, runs in enumerate(self._serves):
@@ -217,13 +218,13 @@ class CatalogEntry:
 
     @property
     def current_versions(self) -> Versions:
-        """The valid versions in the newest release of the module; "none" if removed."""
+        """The valid versions in the newest release of the module, or "none" if it was removed."""
         newest = self._catalog.newest_release_of(self.module)
         return self.releases.get(newest, Versions.NONE)
 
     @cached_property
     def _defaults(self) -> dict[int, int]:
-        """By version: the number of the spec in the newest release that has the version."""
+        """For each version: the number of its spec in the newest release that has this version."""
         newest: dict[int, int] = {}
         for served in self._revisions.values():
             newest |= {version: number for versions, number in served for version in versions}
@@ -237,17 +238,17 @@ class CatalogEntry:
         return text, node.items if isinstance(node, JsonArray) else [node]
 
     def _spec(self, number: int) -> MessageSpec:
-        # Half of the specs serve single releases and are rarely needed.
+        # Half of the specs are used by single releases and are rarely needed.
         if number not in self._parsed:
             text, nodes = self._nodes
             self._parsed[number] = parse_node(text, nodes[number], mode="strict")
         return self._parsed[number]
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Return the spec that lays out the version, in ``release`` or in the newest release.
+        """Return the spec for the version, in ``release`` or in the newest release that has it.
 
         ``release`` is a name that `Catalog.release` accepts. A few versions changed their layout
-        between releases, mostly while they were a preview. Raises `UnknownMessageError` for a
+        between releases, mostly while they were previews. Raises `UnknownMessageError` for a
         version or a release that does not exist.
         """
         if release is None:
@@ -262,17 +263,17 @@ class CatalogEntry:
         raise UnknownMessageError(self._missing(version, release))
 
     def served(self, release: str) -> list[tuple[MessageSpec, Versions]]:
-        """Return the specs that serve a release, each with the versions that it serves."""
+        """Return the specs that a release uses, each with its versions."""
         ranges = self._revisions.get(release, ())
         return [(self._spec(number), versions) for versions, number in ranges]
 
     def whole_spec(self, release: str) -> MessageSpec:
-        """Return one spec for every version of a release, without fields of other versions.
+        """Return one spec for all versions of a release, without the fields of other versions.
 
-        It is one that serves the release, if one of them has every version.
+        If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` if the catalog has no such spec. It always has one for Kafka's own
-        releases.
+        Raises `SpecError` if the catalog has no such spec. For Kafka's own releases there always is
+        one.
         """
         valid = self.releases[release]
         serving = [spec for spec, _ in self.served(release)]
@@ -288,9 +289,9 @@ class CatalogEntry:
         raise SpecError(reason, source=f"release:{release}")
 
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
-        """Return every spec that serves versions by default, with these versions, newest first.
+        """Return every spec that is used by default, with its versions, the newest first.
 
-        A spec whose versions are not one range is listed once for each range.
+        A spec whose versions form several ranges is listed once for each range.
         """
         ranges: list[tuple[int, Versions]] = []
         for version, number in sorted(self._defaults.items()):
@@ -316,7 +317,7 @@ class CatalogEntry:
 
 INDEX = "index.json"
 VARIABLE = "FLEXWIRE_CATALOG"
-"""The environment variable that names the directory of your own catalog."""
+"""The environment variable with the directory of your own catalog."""
 
 
 class _Cached(Protocol):
@@ -347,9 +348,9 @@ def catalog() -> Catalog:
 
 
 def use_catalog(root: Path | str | None) -> Catalog:
-    """Use the catalog in ``root``, or the bundled one, in this process from now on.
+    """Use the catalog in ``root``, or the bundled one if it is None, in this process from now on.
 
-    Classes that were created before keep their messages. If ``root`` has no catalog, this raises
+    Classes that already exist keep their messages. If ``root`` has no catalog, this raises
     `SpecError` and changes nothing.
     """
     if root is None:
@@ -367,7 +368,7 @@ def _activate(active: Catalog) -> Catalog:
 
 
 def use_packed_catalog(packed: PackedCatalog | None) -> None:
-    """Use the catalog that another process uses (`Catalog.packed`) in this process too."""
+    """Use the catalog of another process (`Catalog.packed`) in this process too."""
     if _ACTIVE and _ACTIVE[0].packed == packed:
         return
     if packed is None:
@@ -375,7 +376,7 @@ def use_packed_catalog(packed: PackedCatalog | None) -> None:
         return
     place, archive_bytes = packed
     # This import takes 10 ms, and most processes use the bundled catalog.
-    import zipfile  # noqa: PLC0415 - seldom needed
+    import zipfile  # noqa: PLC0415 - it is seldom needed
 
     archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
     archive.filename = place
@@ -384,7 +385,7 @@ def use_packed_catalog(packed: PackedCatalog | None) -> None:
 
 @contextmanager
 def using_packed_catalog(packed: PackedCatalog | None) -> Iterator[None]:
-    """Use a packed catalog until the block ends."""
+    """Use a packed catalog until the end of the block."""
     before = catalog().packed
     use_packed_catalog(packed)
     try:
@@ -394,32 +395,32 @@ def using_packed_catalog(packed: PackedCatalog | None) -> Iterator[None]:
 
 
 def per_catalog(cached: _C) -> _C:
-    """Empty this function's cache whenever `use_catalog` changes the catalog."""
+    """Empty the cache of a function whenever `use_catalog` changes the catalog."""
     _FORGET.append(cached.cache_clear)
     return cached
 
 
 def on_change(forget: Callable[[], object]) -> None:
-    """Make `use_catalog` call ``forget``, which drops the values that depend on the catalog."""
+    """Make `use_catalog` call ``forget``, which drops values that depend on the catalog."""
     _FORGET.append(forget)
 
 
 def bundled_catalog() -> Catalog:
-    """Return the catalog that ships in the package, which may be a zip file."""
+    """Return the catalog in the package, which may be in a zip file."""
     beside = Path(__file__).with_name("bundled")
     if beside.is_dir():
         return Catalog(beside, bundled=True)
     # This import takes 5 ms, as long as reading the index.
-    from importlib.resources import files  # noqa: PLC0415 - seldom needed
+    from importlib.resources import files  # noqa: PLC0415 - it is seldom needed
 
     return Catalog(files("flexwire.schema") / "bundled", bundled=True)
 
 
 class Catalog:
-    """The messages in a directory that `import_specs` wrote.
+    """The messages in a directory that `import_specs` has written.
 
-    ``bundled`` marks the catalog that ships in the package. ``packed`` is a catalog that another
-    process sent. ``releases`` are all its releases, oldest first, and ``final_releases`` are those
+    ``bundled`` is true for the catalog in the package. ``packed`` is a catalog that another process
+    sent. ``releases`` are all its releases, oldest first, and ``final_releases`` are the releases
     that are not previews. Raises `SpecError` if there is no catalog.
     """
 
@@ -430,11 +431,11 @@ class Catalog:
         bundled: bool = False,
         packed: PackedCatalog | None = None,
     ) -> None:
-        # Inside a zip file, only `read` can follow this path.
+        # If the path is in a zip file, only `read` can use it.
         self.root = Path(str(root))
         self._files = root
-        # The directory of a catalog of your own, here or in the process that sent it. None for the
-        # bundled catalog.
+        # The directory of your own catalog, in this process or in the process that sent it. None
+        # for the bundled catalog.
         self.place = None if bundled else packed[0] if packed else str(root)
         self._packed = packed
         try:
@@ -458,9 +459,10 @@ class Catalog:
 
     @property
     def packed(self) -> PackedCatalog | None:
-        """The path of the catalog and its files in a zip, for `use_packed_catalog`.
+        """The path of the catalog, and its files in a zip file, for `use_packed_catalog`.
 
-        Another process can use it. None for the bundled catalog, which every process has.
+        Another process can use this value. It is None for the bundled catalog, which every process
+        has.
         """
         if self._packed is None and self.place is not None:
             self._packed = (self.place, self._pack())
@@ -468,17 +470,18 @@ class Catalog:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the files of a custom catalog, in hex; empty for the bundled catalog."""
+        """A digest of the files in your own catalog, in hex; empty for the bundled catalog."""
         return "" if self.packed is None else hashlib.sha256(self.packed[1]).hexdigest()
 
     def _pack(self) -> bytes:
-        import zipfile  # noqa: PLC0415 - as in `use_packed_catalog`
+        import zipfile  # noqa: PLC0415 - it is seldom needed, as in `use_packed_catalog`
 
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
-                # The earliest time that a zip file can hold, so that equal files have equal bytes.
+                # This is the earliest time that a zip file can have. With it, equal files have
+                # equal bytes.
                 archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )
@@ -486,7 +489,7 @@ class Catalog:
 
     @property
     def newest_release(self) -> str:
-        """The newest release. It may lack some modules."""
+        """The newest release, which may lack some modules."""
         return self.releases[-1]
 
     def newest_release_of(self, module: str) -> str:
@@ -497,9 +500,9 @@ class Catalog:
         raise UnknownMessageError(f"no release has a module {module!r}")
 
     def release(self, asked: str) -> str:
-        """Return the release that a name means: "4.0" means the newest 4.0 in the catalog.
+        """Return the release that a name means. For example, "4.0" means the newest 4.0.
 
-        Raises `UnknownMessageError`, with the nearest release, if none matches.
+        Raises `UnknownMessageError`, with the most similar release, if none matches.
 
         >>> catalog().release("4.0")
         '4.0.2'
@@ -509,7 +512,8 @@ class Catalog:
     def final_release(self, asked: str) -> str:
         """Return the final release that a name means, as `release` does.
 
-        Raises `ArgumentError` for a preview: it can still change, so nothing is judged by it.
+        Raises `ArgumentError` for a preview, which may still change and is therefore no basis for
+        verdicts.
         """
         release = self.release(asked)
         if is_preview(release):
@@ -520,11 +524,11 @@ class Catalog:
         return release
 
     def names(self) -> tuple[str, ...]:
-        """Return every message's name, in alphabetical order."""
+        """Return the names of all messages, in alphabetical order."""
         return tuple(self._messages)
 
     def entry(self, name: str) -> CatalogEntry:
-        """Return the entry of a message; raises `UnknownMessageError` with the nearest names."""
+        """Return the entry of a message; raise `UnknownMessageError` with the nearest names."""
         if name not in self._entries:
             if name not in self._messages:
                 reason = f"no message {name!r}{self._where()}; {_nearest(name, self.names())}"
@@ -534,7 +538,7 @@ class Catalog:
 
     @cached_property
     def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[CatalogEntry, ...]]:
-        """Requests and responses by api key, newest name first."""
+        """Requests and responses by api key, with the newest name first."""
         entries_by_key: dict[tuple[int, MessageType], list[CatalogEntry]] = {}
         for name, facts in self._messages.items():
             if facts["type"] in ("request", "response"):
@@ -548,12 +552,12 @@ class Catalog:
     def by_api_key(
         self,
         api_key: int,
-        type: MessageType,  # noqa: A002 - the spec's own word, and the contract's
+        type: MessageType,  # noqa: A002 - this is the word in specs
         version: int | None = None,
     ) -> CatalogEntry:
-        """Return the request or response of an api key, under its newest name.
+        """Return the request or response with an api key, under its newest name.
 
-        With ``version`` it is the newest name that has this version.
+        With ``version``, the newest name that has this version is used.
 
         >>> catalog().by_api_key(2, MessageType.REQUEST).name
         'ListOffsetsRequest'
@@ -587,13 +591,13 @@ def _nearest(word: str, words: Sequence[str]) -> str:
     suggestions = [lowered[name] for name in close] or _of_stem(word, words)
     if suggestions:
         return f"did you mean {' or '.join(suggestions)}?"
-    if len(words) <= 20:  # noqa: PLR2004 - the amount that a person can read at a glance
+    if len(words) <= 20:  # noqa: PLR2004 - a person can read this many at a glance
         return f"there are {', '.join(words)}"
     return "see 'flexwire schema list'"
 
 
 def _of_stem(word: str, words: Sequence[str]) -> list[str]:
-    """Return the request and the response of the API whose name is nearest to a word."""
+    """Return the request and the response of the API whose name is most similar to a word."""
     stems = {name: name.removesuffix("Request").removesuffix("Response").lower() for name in words}
     near = get_close_matches(word.lower(), stems.values(), n=1, cutoff=0.75)
     return [name for name, stem in stems.items() if stem in near]

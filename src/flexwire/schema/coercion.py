@@ -1,4 +1,4 @@
-"""How a JSON value becomes a string, an integer, a flag or a list, as Jackson converts it."""
+"""How a JSON value becomes a string, integer, flag or list, as Jackson would convert it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ _SPELLINGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Members:
-    """The members of a JSON object in a spec, each converted to the type that it should have.
+    """The members of a JSON object in a spec, each converted to the type that it must have.
 
-    A member that is null counts as absent. ``what`` names the object in error texts. Source: the
-    conversions of Jackson in Kafka's generator.
+    A member with the value null counts as absent. ``what`` is the name of the object in error
+    texts. The source is how Jackson converts values in Kafka's generator.
 
-    A refused member counts as absent. If the member is required, any value replaces it. A text that
-    collects problems remembers one problem for each member, and reading goes on.
+    A member that was refused counts as absent. If the member is required, it gets an arbitrary
+    value. If the text collects problems, it keeps one problem for each member, and reading
+    continues.
     """
 
     def __init__(self, text: SpecText, node: Node, what: str, keys: Sequence[str]) -> None:
@@ -68,8 +69,8 @@ class Members:
     def refuse(self, rule: str, reason: str, key: str, at: str = "") -> None:
         """Refuse a member, or report that it is absent.
 
-        The problem is placed at the member's value, at the value of the member ``at``, or else at
-        the object.
+        The position of the problem is the member's value, or the value of the member ``at``, or
+        else the object.
         """
         if self._is_object and key not in self._refused:
             self._refused.add(key)
@@ -78,13 +79,13 @@ class Members:
             self.text.refuse(rule, reason, place, self.position)
 
     def _unknown(self, key: str, member: JsonMember, keys: Sequence[str]) -> str | None:
-        """Refuse an unknown key, and return the key that was probably meant."""
+        """Refuse an unknown key, and return the key that the author probably meant."""
         reason = f"unknown key {short(key)} in {self.what}; {nearest(key, keys)}"
         self.text.refuse("KEY_UNKNOWN", reason, self.text.position(member.offset))
         return _near(key, keys)
 
     def scalar(self, key: str) -> JsonScalar | None:
-        """Return the member if it exists; an object or an array is an error."""
+        """Return the value of a member, or None; an object or array is an error."""
         node = self._nodes.get(key)
         if node is None or isinstance(node, JsonScalar):
             return node
@@ -95,7 +96,7 @@ class Members:
         self.refuse("VALUE_INVALID", f"{key!r} of {self.what} {reason}", key)
 
     def string(self, key: str) -> str | None:
-        """Return a string; a number or a boolean counts as its spelling."""
+        """Return a string. A number or a boolean counts as its text."""
         node = self.scalar(key)
         return None if node is None else node.text
 
@@ -109,8 +110,8 @@ class Members:
     def integer(self, key: str, bits: int, *, hexadecimal: bool = False) -> int | None:
         """Return a signed integer.
 
-        A string of digits counts as a number, and a fraction is cut off at its point. An empty
-        string counts as absent. ``hexadecimal`` also accepts "0x" with hex digits.
+        A string of digits counts as a number, and the fraction of a number is dropped. An empty
+        string counts as absent. With ``hexadecimal``, "0x" with hex digits is also accepted.
         """
         node = self.scalar(key)
         if node is None:
@@ -128,7 +129,7 @@ class Members:
         return value
 
     def flag(self, key: str) -> bool:
-        """Return a boolean: absent is false, "true" and any integer except zero are true."""
+        """Return a boolean: absent means false, "true" and every integer except zero mean true."""
         node = self.scalar(key)
         if node is None:
             return False
@@ -142,7 +143,7 @@ class Members:
         return bool(value)
 
     def choice(self, key: str, names: Sequence[str]) -> str | None:
-        """Return one of ``names``, which the spec gives by name or by its position from 0."""
+        """Return one of ``names``, which a spec gives as the name or as its position from 0."""
         node = self.scalar(key)
         if node is None:
             return None
@@ -152,7 +153,7 @@ class Members:
         return chosen
 
     def choices(self, key: str, names: Sequence[str]) -> tuple[str, ...]:
-        """Return a list of ``names``."""
+        """Return a list whose items are ``names``."""
         choices = []
         for node in self.items(key):
             chosen = _choice(node, names) if isinstance(node, JsonScalar) else None
@@ -172,7 +173,8 @@ class Members:
     def versions(self, key: str, default: Versions | None = None) -> Versions:
         """Return a range of versions.
 
-        An absent or empty member means ``default``. It is an error if ``default`` is None.
+        If the member is absent or empty, ``default`` is returned. If ``default`` is None, this is
+        an error.
         """
         if default is not None and key not in self._nodes:
             return default
@@ -189,9 +191,10 @@ class Members:
             return Versions.ALL
 
     def header_versions(self, key: str) -> HeaderVersions | None:
-        """An object whose keys are version ranges and whose values are header versions.
+        """Return the value of an object that maps ranges of versions to header versions.
 
-        Numbers count as their digits, and the order of the ranges is free. None if it is absent.
+        A number counts as its digits, and the ranges may be in any order. Returns None if the
+        member is absent.
         """
         node = self._nodes.get(key)
         if node is None:
@@ -230,7 +233,7 @@ class Members:
         return versions, int(spelling)
 
     def items(self, key: str) -> list[Node]:
-        """Return a list; a single value counts as a list of one, an absent one as empty."""
+        """Return a list. A single value counts as a list with one item, an absent one as empty."""
         node = self._nodes.get(key)
         if node is None:
             return []
@@ -239,7 +242,7 @@ class Members:
 
 @lru_cache(maxsize=1024)
 def _versions(text: str) -> Versions:
-    # Every second field of a spec has "0+".
+    # Every second field in specs has "0+".
     return Versions.parse(text)
 
 
@@ -255,7 +258,7 @@ def _whole(spelling: str, kind: ScalarKind) -> int | None:
     if kind is ScalarKind.BOOLEAN:
         return None
     if kind is ScalarKind.NUMBER and not _INTEGER.fullmatch(spelling):
-        # An integer never needs a float's whole range, so cutting off the fraction is exact.
+        # An integer never needs the whole range of a float, so dropping the fraction is exact.
         value = float(spelling)
         return int(value) if abs(value) < 1 << 53 else None
     return int(spelling) if _INTEGER.fullmatch(spelling) else None
@@ -268,7 +271,7 @@ def _got(node: Node) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Suggest the nearest of ``words`` as a question, or list all of them.
+    """Return a question that suggests the most similar of ``words``, or a list of all of them.
 
     >>> nearest("taggedVersion", ["tag", "taggedVersions"])
     "did you mean 'taggedVersions'?"
@@ -280,6 +283,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 def _near(word: str, words: Iterable[str]) -> str | None:
     lowered = {name.lower(): name for name in words}
-    # A text much longer than all words is near to none, and comparing it would take long.
+    # A text that is much longer than all words is similar to none, and comparing it would take
+    # long.
     close = get_close_matches(word[:80].lower(), lowered, n=1, cutoff=0.7)
     return lowered[close[0]] if close else None

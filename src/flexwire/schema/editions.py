@@ -1,4 +1,4 @@
-"""Messages as they are in a directory, a git revision, a jar or a release of the catalog."""
+"""Messages as they are in a directory, a git revision, a jar, or a release of the catalog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InputKind(Enum):
-    """How the user named a side of a comparison, which decides what else belongs to that side."""
+    """How the user named one side of a comparison, which decides what else is on this side."""
 
     FILE = "a file: that alone"
     TREE = "a directory, a jar or a path in git: all that is in it"
@@ -29,7 +29,7 @@ class InputKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SpecOrigin:
-    """The place of a message: ``root`` is the given path, ``directory`` the way from there."""
+    """Where a message was found: ``root`` is the given path, ``directory`` is relative to it."""
 
     given: InputKind = InputKind.TREE
     root: str = ""
@@ -40,11 +40,12 @@ class SpecOrigin:
 class Edition:
     """A message as it is in a directory or a release.
 
-    ``by_version`` has the specs of versions that ``spec`` does not lay out. (The bundled catalog
-    stores differences, not a file for each release.) ``top`` is where the spec begins in its text,
-    after the comments. ``path`` is the name of its file in the configuration, and ``place`` is
-    where the message was found. ``own_text`` is false for an older release of the catalog: its
-    ``ignorable`` and ``latestVersionUnstable`` are those of a newer release with the same layouts.
+    ``by_version`` has the specs for versions that ``spec`` does not describe. (The bundled catalog
+    stores differences, and not a file for each release.) ``top`` is the place where the spec begins
+    in its text, after the comments. ``path`` is the name of its file in the configuration, and
+    ``place`` is where the message was found. ``own_text`` is false for an older release of the
+    catalog: its values of ``ignorable`` and ``latestVersionUnstable`` come from a newer release
+    with the same layouts.
     """
 
     spec: MessageSpec
@@ -55,7 +56,7 @@ class Edition:
     own_text: bool = True
 
     def at(self, version: int) -> MessageSpec:
-        """Return the spec that lays out a version."""
+        """Return the spec for a version."""
         return self.by_version.get(version, self.spec)
 
 
@@ -64,8 +65,8 @@ def read_editions(
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
     """Read specs from files, directories, jars, ``REV:PATH`` or ``release:NAME``.
 
-    Returns the editions and the texts by name. Messages of the catalog have no text. Raises
-    `SpecError` for input that cannot be read, and for a name that two files have.
+    Returns the editions and the texts, by the names of messages. Messages of the catalog have no
+    texts. Raises `SpecError` for input that cannot be read, and for a name that is in two files.
     """
     paths = list(paths)
     editions: dict[str, Edition] = {}
@@ -82,7 +83,7 @@ def read_editions(
 def editions_of(
     sources: Iterable[SpecFile], mode: Mode
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
-    """Read specs, and return editions and texts by name; raises as `read_editions` does."""
+    """Read specs, and return editions and texts by name; raises the errors of `read_editions`."""
     editions: dict[str, Edition] = {}
     texts: dict[str, SpecText] = {}
     for source in sources:
@@ -105,10 +106,10 @@ def editions_of(
 
 
 def released_editions(release: str) -> dict[str, Edition]:
-    """Return the messages of a release of the catalog, by name; "4.0" means the newest 4.0.
+    """Return the messages of a release of the catalog, by name. "4.0" means the newest 4.0.
 
-    Raises `SpecError` for a release that is not in the catalog, and where `CatalogEntry.whole_spec`
-    does.
+    Raises `SpecError` for a release that is not in the catalog, and if `CatalogEntry.whole_spec`
+    raises one.
     """
     release, entries = entries_of_release(release)
     editions = {}

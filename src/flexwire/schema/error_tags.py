@@ -1,9 +1,9 @@
-"""KIP-636: rewrite message specs so that error codes and error messages are tagged fields.
+"""KIP-636: rewrites message specs so that error codes and error messages are tagged fields.
 
 "Change every RPC which has an ErrorCode (except SASL_HANDSHAKE, due to KAFKA-9577) as follows:
 Increment the RPC version (both request and response) … If the RPC is not using flexibleVersions
 then add it … Add taggedVersions to all ErrorCode and ErrorMessage fields." The text of each spec is
-edited, so that its formatting and comments stay.
+edited, so that its formatting and its comments are kept.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec, MessageSpec
     from flexwire.schema.text import JsonArray, JsonObject, Node, SpecText
 
-# The fields that the KIP is about, and the type that each must have.
+# The fields that the KIP changes, and the type that each of them must have.
 _ERROR_CODE = ("ErrorCode", "int16")
 _ERROR_MESSAGE = ("ErrorMessage", "string")
-# Clients before 2.5 negotiate the version of SASL_HANDSHAKE wrongly.
+# Clients before 2.5 negotiate the version of SASL_HANDSHAKE in a wrong way.
 _EXCEPTED = {17: "KIP-636 leaves it alone, due to KAFKA-9577"}
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
@@ -38,10 +38,10 @@ _FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 class TaggedErrors:
     """The result for one spec.
 
-    ``version`` is the new version. It is None if the text did not change; ``reason`` then gives the
-    reason. ``error_codes`` and ``error_messages`` count the fields that are tagged from that
-    version on. ``sent_nulls`` counts the error messages whose null stays on the wire. Their spec
-    allows null in some versions only, so null cannot be their default.
+    ``version`` is the new version. It is None if the text did not change, and ``reason`` then says
+    why. ``error_codes`` and ``error_messages`` are the numbers of fields that are tagged from this
+    version on. ``sent_nulls`` is the number of error messages for which null is still sent. Their
+    spec allows null only in some versions, so null cannot be their default.
     """
 
     source: str
@@ -56,7 +56,7 @@ class TaggedErrors:
 
 
 def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[TaggedErrors]:
-    """Rewrite a set of specs, in which an RPC's request and response have the same api key.
+    """Rewrite a set of specs, in which the request and response of an RPC have the same api key.
 
     Returns a result for every spec, in order. Raises `SpecError` for a text that is not a spec.
 
@@ -153,7 +153,7 @@ class _Edits:
         if "fields" not in owner.members:
             return
         nodes = cast("JsonArray", owner.members["fields"].value).items
-        # New tags follow the highest tag of the structure.
+        # New tags are higher than all tags of the structure.
         tag = 1 + max((field.tag for field in fields if field.tag is not None), default=-1)
         for node, field in zip(nodes, fields, strict=True):
             place = cast("JsonObject", node)
@@ -171,16 +171,16 @@ class _Edits:
     def _tag(self, place: JsonObject, field: FieldSpec, tag: int) -> None:
         added = f', "taggedVersions": "{self.version}+", "tag": {tag}'
         if field.nullable_versions and not field.default and not self._sends_null(field):
-            # "Similarly ErrorMessage will in these cases be null": only a default is left out of
-            # the bytes.
+            # "Similarly ErrorMessage will in these cases be null": only a default value is not
+            # sent.
             added += ', "default": "null"'
         _, end = self._literal(place, "versions")
         self.edits.append((end, end, added))
 
     def _sends_null(self, field: FieldSpec) -> bool:
-        """Return whether a null is still sent, although the field is tagged."""
+        """Return whether null is still sent for a field, although the field is tagged."""
         nullable = field.nullable_versions
-        # Kafka's generator refuses null as a default unless the field can be null in all versions.
+        # Kafka's generator refuses null as a default unless the field is nullable in all versions.
         return (
             bool(nullable)
             and field.default != "null"
@@ -192,12 +192,12 @@ class _Edits:
             start, end = self._literal(owner, key)
             self.edits.append((start, end, f'"{value}"'))
         else:
-            # Before Kafka 3.0 a spec could leave out "flexibleVersions".
+            # Before Kafka 3.0, "flexibleVersions" could be missing from a spec.
             _, end = self._literal(owner, "validVersions")
             self.edits.append((end, end, f', "{key}": "{value}"'))
 
     def _raise_headers(self, owner: JsonObject) -> None:
-        """Give flexible versions a header with tagged fields, if the spec names headers."""
+        """Give flexible versions a header with tagged fields, if the spec has header versions."""
         headers = raised_headers(self.spec, self.version)
         if headers is None:
             return
@@ -209,7 +209,7 @@ class _Edits:
         self.edits.append((*match.span(), json.dumps(headers.texts())))
 
     def _literal(self, owner: JsonObject, key: str) -> tuple[int, int]:
-        """Return where the string value of a key begins and ends."""
+        """Return where the string that is the value of a key begins and ends."""
         offset = owner.members[key].value.offset
         literal = _LITERAL.match(self.text.text, offset)
         if literal is None:
@@ -221,7 +221,7 @@ class _Edits:
 
     def _pieces(self) -> Iterator[str]:
         position = 0
-        # Two edits at one place keep their order.
+        # If two edits are at the same place, their order is kept.
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
             yield self.text.text[position:start]
             yield new

@@ -1,14 +1,14 @@
-"""The version of the header before each version of a request or response.
+"""The version of the header that comes before each version of a request or response.
 
-In a spec of Kafka 4.5 the key ``headerVersions`` gives it. For older specs the rule of
-released Kafka holds: a flexible version has request header 2 or response header 1, any other
-version has request header 1 or response header 0. Kafka's generator excepted one request from the
-rule: version 0 of api key 7, the first that a controller spoke, has no client id. Source:
+In specs of Kafka 4.5, the key ``headerVersions`` has this version. For older specs, the rule of
+released Kafka versions applies: a flexible version has request header 2 or response header 1, and
+any other version has request header 1 or response header 0. Kafka's generator made one exception:
+version 0 of api key 7, the first request that a controller used, has no client id. The source is
 ApiMessageTypeGenerator up to Kafka 4.4.
 
-The response with api key 18 has header 0 in every version, whatever its spec says. It is read
-before a client knows which versions the broker has, so its header never got a tag section.
-Source: KIP-511, KAFKA-9184.
+The response with api key 18 has header 0 in every version, even if its spec says otherwise. A
+client reads it before it knows which versions the broker has, so its header never got a tag
+section. The sources are KIP-511 and KAFKA-9184.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ API_VERSIONS_KEY: Final = 18
 """The api key of the first request on a connection."""
 
 HEADER_NAMES: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
-"""The messages of type `header`: the header of requests, and the header of responses."""
+"""The messages of type `header`: the header of requests and the header of responses."""
 
 READ_BY_ALL: Final = {"RequestHeader": 1, "ResponseHeader": 0}
-"""The header version of a request whose version the broker lacks, and of the answer to it.
+"""The header version for a request whose version the broker lacks, and for its response.
 
-Source: KAFKA-21160, first in Kafka 4.5.
+The source is KAFKA-21160, which is first in Kafka 4.5.
 """
 
 _EXCEPTIONS: Final = {
     (MessageType.REQUEST, 7): HeaderVersions.parse({"0": "0", "1-2": "1", "3+": "2"}),
 }
-"""Header versions that neither specs up to Kafka 4.4 nor their flexible versions give."""
+"""Header versions that do not follow from the specs up to Kafka 4.4 or from flexible versions."""
 
 
 def header_versions(
@@ -47,8 +47,8 @@ def header_versions(
 ) -> HeaderVersions:
     """Return the header versions of a request or response.
 
-    ``flexible`` are its flexible versions. ``written`` is the value of the key ``headerVersions``
-    in its spec, None if the spec has no such key.
+    ``flexible`` has the flexible versions of the message. ``written`` is the value of the key
+    ``headerVersions`` in its spec, or None without this key.
 
     >>> str(header_versions(MessageType.RESPONSE, 18, Versions.parse("3+")))
     '0 in 0+'
@@ -65,7 +65,7 @@ def header_versions(
 
 
 def has_fixed_header(spec: MessageSpec) -> bool:
-    """Return whether a message has header 0 in every version, whatever its spec says."""
+    """Return whether a message has header 0 in every version, even if its spec says otherwise."""
     return _is_fixed(spec.type, spec.api_key)
 
 
@@ -79,10 +79,11 @@ def spec_header_versions(spec: MessageSpec) -> HeaderVersions:
 
 
 def header_version(kind: MessageType, api_key: int | None, header: int, *, flexible: bool) -> int:
-    """Return the header version before a body that is written flexible, or is not.
+    """Return the version of the header before a body with or without tagged fields.
 
-    ``header`` is the version's own. An encoding may write a flexible version without tagged fields,
-    or any version with them, and the header follows the body. An exceptional header stays.
+    ``header`` is the header of the version itself. An encoding may write a flexible version without
+    tagged fields, or any version with them. The header changes together with the body. Exceptional
+    headers do not change.
 
     >>> [header_version(MessageType.REQUEST, 3, 2, flexible=flexible) for flexible in (True, False)]
     [2, 1]
@@ -94,7 +95,7 @@ def header_version(kind: MessageType, api_key: int | None, header: int, *, flexi
 
 
 def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
-    """Return the header versions that follow from the flexible versions alone.
+    """Return the header versions that follow only from the flexible versions.
 
     >>> str(derived(MessageType.REQUEST, Versions.parse("3+")))
     '1 in 0-2, 2 in 3+'
@@ -111,10 +112,10 @@ def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
 
 
 def raised_headers(spec: MessageSpec, version: int) -> HeaderVersions | None:
-    """Return the `headerVersions` of a spec after a version and all later ones become flexible.
+    """Return the `headerVersions` of a spec if a version and all later ones become flexible.
 
-    Their header is raised to the first with tagged fields, unless it is higher already. None if the
-    spec has no such key.
+    Their header becomes the first one with tagged fields, unless it is already higher. Returns None
+    if the spec does not have this key.
 
     >>> from flexwire.schema.catalog import catalog
     >>> spec = catalog().entry("OffsetDeleteRequest").spec(0)

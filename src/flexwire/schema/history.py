@@ -1,4 +1,4 @@
-"""One message through Kafka's releases: which of its specs the catalog needs, and for what."""
+"""The history of one message in Kafka's releases: which of its specs the catalog needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CatalogSpec:
-    """A spec that the catalog keeps, and the versions that it serves in each release."""
+    """A spec that the catalog keeps, and the versions for which each release uses it."""
 
     spec: MessageSpec
     text: str
@@ -32,13 +32,13 @@ class CatalogSpec:
 
     @property
     def is_of_previews(self) -> bool:
-        """Whether all releases that it serves so far are previews."""
+        """True if so far only previews use it."""
         return all(map(is_preview, self.serves))
 
     def laid_out(self, version: int) -> tuple[object, Schema]:
-        """Return the version's layout with its header version, and its schema.
+        """Return the layout of a version together with its header version, and its schema.
 
-        The layout has the names of fields in it.
+        The layout includes the names of fields.
         """
         if version not in self._schemas:
             schema = resolve(self.spec, version)
@@ -48,30 +48,33 @@ class CatalogSpec:
 
 
 class History:
-    """A message through its releases, which are added from the newest to the oldest.
+    """The history of a message; its releases are added from the newest to the oldest.
 
     If releases differ in the layout or the field names of a version, the specs of all of them are
-    kept. Defaults, ``ignorable``, ``mapKey``, ``listeners`` and the like are those of the newest
-    spec that is kept. A preview changes nothing of other releases: its spec serves a final release
-    only if the two specs are the same.
+    kept. Defaults, ``ignorable``, ``mapKey``, ``listeners`` and similar facts come from the newest
+    spec that is kept. A preview does not change other releases: its spec is used for a final
+    release only if the two specs are the same.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.modules: list[str] = []
         self.kept: list[CatalogSpec] = []
-        # The spec that serves a version by default comes from the newest release.
+        # By default, the spec for a version comes from the newest release.
         self._defaults: dict[int, CatalogSpec] = {}
-        # By version: every layout, with a schema for it and the releases that use it.
+        # For each version: every layout, with a schema for it and the releases that use it.
         self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
 
     @property
     def versions(self) -> list[int]:
-        """Every version that some release had."""
+        """Every version that any release had."""
         return sorted(self._defaults)
 
     def add(self, release: str, module: str, spec: MessageSpec) -> None:
-        """Add the spec of the next older release. It must have versions, and a highest one."""
+        """Add the spec of the next older release.
+
+        The spec must have versions, and a highest version.
+        """
         if spec.valid_versions.open_ended:
             reason = f"validVersions {spec.valid_versions} has no end; a release has a highest one"
             raise SpecError(reason, source=spec.source)
@@ -83,7 +86,7 @@ class History:
         modules: Iterable[str],
         served: Sequence[tuple[MessageSpec, Versions]],
     ) -> None:
-        """Add the next older release, given as specs with the versions that each of them serves."""
+        """Add the next older release, given as specs with the versions for which it uses them."""
         if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
             raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]
@@ -105,9 +108,9 @@ class History:
         return next((same for same in self.kept if same.text == text), CatalogSpec(spec, text))
 
     def _serving(self, version: int, layout: object, *, previews: bool) -> CatalogSpec | None:
-        """Return the newest kept spec that gives the version this layout.
+        """Return the newest kept spec in which the version has this layout.
 
-        A spec that serves only previews counts only with ``previews``.
+        A spec that only previews use is considered only with ``previews``.
         """
         for candidate in self.kept:
             if (
@@ -119,7 +122,7 @@ class History:
         return None
 
     def changed(self, read: Collection[str]) -> Iterator[int]:
-        """Yield the versions that only the releases in ``read`` lay out in their way."""
+        """Yield the versions for which only the releases in ``read`` have their layout."""
         for version in self.versions:
             layouts = self._by_bytes(version)
             if len(layouts) > 1 and _only(read, layouts):
@@ -128,7 +131,7 @@ class History:
     def renamed(self, read: Collection[str]) -> Iterator[int]:
         """Yield the versions in which only the releases in ``read`` have these field names.
 
-        The bytes are the same in all releases.
+        The bytes of these versions are the same in all releases.
         """
         for version in self.versions:
             names = [having for _, having in self._layouts[version].values()]
@@ -136,7 +139,7 @@ class History:
                 yield version
 
     def _by_bytes(self, version: int) -> list[set[str]]:
-        """Return the releases of each byte layout of a version."""
+        """Return groups of the releases in which a version has the same byte layout."""
         layouts: list[tuple[Schema, set[str]]] = []
         for schema, having in self._layouts[version].values():
             for other, releases in layouts:
@@ -168,10 +171,10 @@ class History:
         return facts
 
     def _headers(self, newest: MessageSpec) -> HeaderVersions | None:
-        """Return the header versions that the flexible versions do not give.
+        """Return the header versions that do not follow from the flexible versions.
 
-        Each version has the header of the spec that serves it by default. A version that no
-        release had has the header that the newest spec gives it.
+        Each version has the header in the spec that is used for it by default. A version that is in
+        no release has the header that follows from the newest spec.
         """
         derived = header_versions(newest.type, newest.api_key, newest.flexible_versions)
         highest = self.versions[-1] + 1
@@ -194,12 +197,12 @@ class History:
 
 
 def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:
-    """Return whether some layout is used by the releases in ``read`` only."""
+    """Return whether some layout is used only by releases in ``read``."""
     return any(having <= set(read) for having in layouts)
 
 
 def _runs(serves: dict[str, list[int]], releases: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Join neighbouring releases that have the same versions: (first, last, versions)."""
+    """Join neighboring releases that have the same versions, as (first, last, versions)."""
     runs: list[tuple[str, str, str]] = []
     open_runs: dict[Versions, tuple[str, str]] = {}
     for release in releases:

@@ -1,7 +1,7 @@
-"""Import Kafka's releases into the catalog that `flexwire.schema.catalog` reads.
+"""Imports Kafka's releases into the catalog that `flexwire.schema.catalog` reads.
 
-The catalog keeps only the specs that are needed to lay out each version in each release. If
-releases differ in the layout of one version, the newest layout is the default.
+The catalog keeps only the specs that are needed for the layout of each version in each release. If
+a version has different layouts in different releases, the newest layout is the default.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class ImportReport:
     """The result of an import: the sources that it read and the files that it wrote.
 
-    ``read`` are the releases that were read, ``releases`` all releases in the catalog. ``pairs``
-    counts the versions of all messages. ``changed`` are the versions whose bytes differ between a
-    release that was read and the others. ``renamed`` are the versions in which only names of fields
-    differ.
+    ``read`` are the releases that were read, and ``releases`` are all releases in the catalog.
+    ``pairs`` is the number of versions of all messages. ``changed`` has the versions whose bytes
+    differ between a release that was read and the others. ``renamed`` has the versions in which
+    only the names of fields differ.
     """
 
     read: tuple[str, ...]
@@ -50,7 +50,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class _Release:
-    """The modules of a release that was read, and the specs of each."""
+    """The modules of a release that was read, with the specs of each."""
 
     specs: dict[str, list[MessageSpec]] = field(default_factory=dict)
 
@@ -64,17 +64,17 @@ def import_specs(
     drop: Iterable[str] = (),
     preview: bool = False,
 ) -> ImportReport:
-    """Read releases, and write a catalog of them and of ``base`` into ``out``.
+    """Read releases, and write a catalog of these and of ``base`` to ``out``.
 
     ``sources`` are paths that `read_sources` accepts, and directories of releases
     (``<release>/<module>/*.json``). ``release`` names the release of all sources. Without it, the
-    release is taken from the jar, the source tree or the directory. With ``preview`` a final name
-    gets ``-preview`` at its end. A module that is read replaces the module of the same release in
-    ``base``. Releases in ``drop`` are left out. Files that an earlier import wrote, and that this
-    import does not write, are removed; no other file is.
+    release is taken from the jar, the source tree or the directory. With ``preview``, ``-preview``
+    is added to a name that would be final. A module that is read replaces the same module of this
+    release in ``base``. Releases in ``drop`` are left out. Files that an earlier import has written
+    and this import does not write are removed. No other file is removed.
 
     Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for an unknown
-    release in ``drop``. Nothing is written then.
+    release in ``drop``. In these cases nothing is written.
     """
     paths = [sources] if isinstance(sources, str | Path) else sources
     releases, files = _read(map(str, paths), release, preview=preview)
@@ -86,7 +86,8 @@ def import_specs(
                 modules[release_name] = sorted({*kept_modules, *modules.get(release_name, ())})
     order = sorted(modules, key=release_order)
     messages: dict[str, History] = {}
-    # From the newest release on, so that a spec kept for a newer release serves older ones too.
+    # This begins with the newest release, so that a spec that is kept for it is also used for older
+    # releases.
     for each_release in reversed(order):
         read = releases.get(each_release, _Release())
         for module, specs in read.specs.items():
@@ -125,12 +126,12 @@ def _versions(
 
 
 def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, History]) -> None:
-    """Add the messages of a release in ``base``, except for the modules that were read again."""
+    """Add the messages of a release in ``base``, except those of modules that were read again."""
     for name in base.names():
         entry = base.entry(name)
         served = entry.served(release)
         modules = (entry.module, *entry.former_modules)
-        # A message that moved belongs to the newest of its modules that the release has.
+        # If a message was moved, it belongs to the newest of its modules that the release has.
         here = next(
             (module for module in modules if module in base.release_modules[release]), entry.module
         )
@@ -152,14 +153,14 @@ def _read(
         spec = parse_spec(source.text().text, source.name)
         files += 1
         specs = releases.setdefault(named, _Release()).specs.setdefault(source.module, [])
-        # A spec without versions means that the message was removed.
+        # A spec without versions means that the message has been removed.
         if spec.valid_versions:
             specs.append(spec)
     return releases, files
 
 
 def _directory_release(source: SpecFile) -> str:
-    """Return the release that a directory is named for, or the given one: <release>/<module>."""
+    """Return the release after which a directory is named, or the given one: <release>/<module>."""
     steps = PurePosixPath(source.inside).parts
     if len(steps) > 1:
         return steps[-2]
@@ -170,7 +171,7 @@ def _directory_release(source: SpecFile) -> str:
 
 
 def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
-    """Return the index, one line for each release and message, so that diffs are readable."""
+    """Return the index with one line for each release and message, so that diffs are readable."""
     order = list(releases)
     facts = {message.name: message.facts(order) for message in messages}
     blocks = []
@@ -181,7 +182,7 @@ def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
 
 
 def _write(out: Path, texts: dict[str, str]) -> None:
-    """Write the files into ``out``, and leave alone those that are right already."""
+    """Write the files to ``out``, but do not touch those that already have the right content."""
     stale = _former_files(out) - set(texts)
     changed = {name: text.encode() for name, text in texts.items()}
     for name, data in [*changed.items()]:
@@ -194,7 +195,7 @@ def _write(out: Path, texts: dict[str, str]) -> None:
 
 
 def _former_files(out: Path) -> set[str]:
-    """Return the files of the catalog in ``out``, by its index; none if there is no index."""
+    """Return the files of the catalog in ``out`` according to its index; empty without an index."""
     path = out / INDEX
     if not path.is_file():
         return set()

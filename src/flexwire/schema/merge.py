@@ -1,4 +1,4 @@
-"""The descriptions of a message's fields in all its specs, merged over all versions."""
+"""The descriptions of a message's fields in all its specs, merged for all versions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MergedField:
-    """A field of a structure, as all specs that have it describe it, newest first.
+    """A field of a structure, with its descriptions in all specs that have it, the newest first.
 
-    ``mentions`` pairs the description in each spec with the versions that this spec serves.
+    ``mentions`` has the description in each spec, with the versions for which the spec is used.
     ``highest`` is the message's highest version.
     """
 
@@ -30,7 +30,7 @@ class MergedField:
 
     @property
     def newest(self) -> FieldSpec:
-        """The description in the newest spec, which decides the name, the place and the default."""
+        """The description in the newest spec, which decides about name, place and default."""
         return self.mentions[0][0]
 
     @property
@@ -40,28 +40,28 @@ class MergedField:
 
     @property
     def types(self) -> tuple[FieldType, ...]:
-        """The field's type; several if specs differ."""
+        """The types of the field. There are several if specs differ."""
         return types_of(self.mentions)
 
     @property
     def tags(self) -> tuple[int, ...]:
-        """The field's tags: several if specs differ, none if it is never tagged."""
+        """The tags of the field: several if specs differ, none if the field is never tagged."""
         return tuple(dict.fromkeys(spec.tag for spec, _ in self.mentions if spec.tag is not None))
 
     @property
     def nullable(self) -> bool:
-        """True if the field can be None, in some version or before it is set."""
+        """True if the field can be None, in any version or before it is set."""
         return any(
             spec.nullable_versions & served or parse_default(spec) is None
             for spec, served in self.mentions
         )
 
     def present_in(self) -> str:
-        """Return the versions that have the field."""
+        """Return the versions that have the field, as text."""
         return self._over(lambda spec: (spec.versions, spec.tagged_versions))
 
     def nullable_in(self) -> str:
-        """Return the versions in which the field can be null."""
+        """Return the versions in which the field can be null, as text."""
         return self._over(
             lambda spec: (
                 spec.nullable_versions & spec.versions,
@@ -70,7 +70,7 @@ class MergedField:
         )
 
     def tagged_in(self) -> str:
-        """Return the versions in which the field is tagged."""
+        """Return the versions in which the field is tagged, as text."""
         return self._over(lambda spec: (spec.tagged_versions,))
 
     def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:
@@ -80,16 +80,18 @@ class MergedField:
             for stated in say(spec):
                 within = stated & served
                 versions |= within
-                # The newest spec's "2+" stays "2+", although its versions end today.
+                # A range such as "2+" in the newest spec stays "2+", although its versions end
+                # today.
                 if stated.open_ended and within.highest == self.highest:
                     versions |= Versions(self.highest, HIGHEST)
         return str(versions)
 
 
 def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
-    """Return the fields of the message and its structures, by structure name and attribute.
+    """Return the fields of a message and its structures, by structure name and attribute.
 
-    The order is that of `union`. ``specs`` are the specs that serve versions, newest first.
+    The order is the same as that of `union`. ``specs`` are the specs that are used for versions,
+    the newest first.
     """
     highest = max(served.highest for _, served in specs)
     return {
@@ -101,8 +103,8 @@ def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
 def identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
     """Return the fields of a structure that identify it, such as a partition's number.
 
-    They are present in every version of the structure, are never tagged, and have no default in
-    their newest spec. ``fields`` has the descriptions of each field by attribute, newest first.
+    They are in every version of the structure, are never tagged, and have no default in their
+    newest spec. ``fields`` has the descriptions of each field by attribute, the newest first.
     """
     present = {
         name: reduce(

@@ -1,6 +1,6 @@
-"""Find the spec and the schema of a message by version, encoding and release.
+"""Finds the spec and the schema of a message by version, encoding and release.
 
-A message is named by its name in the catalog, by a spec of your own, or by its class.
+A message is given by its name in the catalog, by your own spec, or by its class.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import HeaderVersions, MessageType
     from flexwire.wire.schema import Schema
 
-# The name of a message in the catalog, a spec of your own, or a class of either.
+# The name of a message in the catalog, your own spec, or the class of either.
 MessageLike = str | MessageSpec | type
-# Hashing an enum is slow, and nearly every caller uses Kafka's encoding.
+# Hashing an enum is slow, and nearly all callers use Kafka's encoding.
 Key = int | tuple[int, Encoding]
 _KAFKA = Encoding.KAFKA
 
 
 class SpecSource(Protocol):
-    """The source of a message's specs: an entry of a catalog, or one spec."""
+    """Where a message's specs come from: an entry of a catalog, or a single spec."""
 
     @property
     def name(self) -> str:
-        """The message's name."""
+        """The name of the message."""
 
     @property
     def type(self) -> MessageType:
-        """The message's type."""
+        """The type of the message."""
 
     @property
     def versions(self) -> Versions:
@@ -56,14 +56,14 @@ class SpecSource(Protocol):
         """The valid versions in each release that has the message."""
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Return the spec that lays out the version."""
+        """Return the spec for the version."""
 
     def specs(self) -> tuple[ServedSpec, ...]:
-        """Return every spec that serves a version, newest first."""
+        """Return every spec that is used for a version, the newest first."""
 
 
 class SingleSpec:
-    """A spec of your own as the source of specs. It has no releases."""
+    """Your own spec as a source of specs. It has no releases."""
 
     def __init__(self, spec: MessageSpec) -> None:
         self.name = spec.name
@@ -76,7 +76,7 @@ class SingleSpec:
         self._spec = spec
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Return the spec; raises `UnknownMessageError` for a version that it does not have."""
+        """Return the spec; raise `UnknownMessageError` for a version that it does not have."""
         if release is not None:
             raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
         valid = self._spec.valid_versions
@@ -85,7 +85,7 @@ class SingleSpec:
         return self._spec
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Return the spec, as the only one of its message."""
+        """Return the spec, which is the only one of its message."""
         return (self._spec,)
 
     def specs(self) -> tuple[ServedSpec, ...]:
@@ -94,22 +94,23 @@ class SingleSpec:
 
 
 def check_message(message: object) -> None:
-    """Refuse a value that does not name a message."""
+    """Raise an error for a value that is not a message's name, spec or class."""
     is_class = isinstance(message, type) and hasattr(message, "definition")
     if not is_class and not isinstance(message, str | MessageSpec):
         raise refuse("message", "a message's name, its spec or its class", message)
 
 
 def schemas_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
-    """Return the specs and schemas of a message, always the same object.
+    """Return the specs and schemas of a message, which is the same object for each call.
 
-    ``release`` may be given with a name in the catalog. Raises `UnknownMessageError` if the catalog
-    does not have the name.
+    A ``release`` may be given if the message is given by its name in the catalog. Raises
+    `UnknownMessageError` if the name is not in the catalog.
     """
     check_message(message)
     if not isinstance(message, type):
         return _served(message, release)
-    # Message classes belong to a room above this one, so their definition names their schemas.
+    # Message classes are defined in a package that depends on this one, so a class itself knows its
+    # schemas.
     definition: Any = message.definition  # type: ignore[attr-defined] # checked above
     served: MessageSchemas = definition.served
     return served
@@ -123,12 +124,12 @@ def _served(message: str | MessageSpec, release: str | None) -> MessageSchemas:
 
 
 def key_of(version: int, encoding: Encoding) -> Key:
-    """Return the key under which a cache keeps the values of a version and an encoding."""
+    """Return the key that caches use for a version and an encoding."""
     return version if encoding is _KAFKA else (version, encoding)
 
 
 class MessageSchemas:
-    """The specs and schemas of one message, by its newest specs or as one release had them."""
+    """The specs and schemas of one message, from its newest specs or from those of one release."""
 
     def __init__(self, entry: SpecSource, release: str | None = None) -> None:
         self.entry = entry
@@ -139,7 +140,7 @@ class MessageSchemas:
 
     @cached_property
     def specs(self) -> tuple[ServedSpec, ...]:
-        """The specs that serve versions, each with these versions, newest first.
+        """The specs that are used for versions, each with its versions, the newest first.
 
         Raises `UnknownMessageError` if the release does not have the message.
         """
@@ -154,13 +155,13 @@ class MessageSchemas:
 
     @cached_property
     def fields(self) -> Fields:
-        """The union of the fields over all versions."""
+        """The fields of all versions."""
         return union(self.specs)
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
-        """Return the resolved schema; raises `UnknownMessageError` for an unreleased version.
+        """Return the resolved schema; raise `UnknownMessageError` for a version in no release.
 
-        Encodings that write the version in the same way share one schema object.
+        Encodings that write the version in the same way share a schema object.
         """
         key = key_of(version, encoding)
         schema = self._schemas.get(key)

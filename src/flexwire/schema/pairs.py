@@ -1,4 +1,4 @@
-"""Two specs side by side: the structures of one version, and their fields, matched."""
+"""Two specs in comparison: the structures of one version, and their matched fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StructureMember:
-    """A field of a structure at one version: as its spec has it, and resolved."""
+    """A field of a structure at one version, as in its spec and resolved."""
 
     spec: FieldSpec
     field: Field
@@ -33,9 +33,9 @@ class StructureMember:
 
     @property
     def kind(self) -> str:
-        """The type as the wire knows it: all structures are alike, and records are bytes.
+        """The type in the protocol: all structures are alike, and records are bytes.
 
-        Numbers keep their type in the spec, so that int16 and uint16 differ.
+        Numbers keep the type in the spec, so that int16 and uint16 are different.
         """
         name = "structure" if self.spec.type.is_struct else self.spec.type.name
         return f"{'[]' if self.spec.type.is_array else ''}{'bytes' if name == 'records' else name}"
@@ -57,7 +57,7 @@ class StructureMember:
 
 
 class SpecVersion:
-    """A spec at one version. Raises `SpecError` if it cannot be laid out."""
+    """A spec at one version. Raises `SpecError` if the version has no layout."""
 
     def __init__(self, spec: MessageSpec, version: int) -> None:
         self.spec = spec
@@ -65,7 +65,7 @@ class SpecVersion:
         self._structs = spec.fields_by_structure()
 
     def members(self, schema: Schema) -> tuple[StructureMember, ...]:
-        """Return the fields of a structure in the order of the spec, absent ones too."""
+        """Return the fields of a structure in the order of the spec, including absent ones."""
         specs = {field.name: field for field in self._structs[schema.name]}
         return tuple(
             StructureMember(specs[field_spec.name], field_spec) for field_spec in schema.fields
@@ -74,7 +74,10 @@ class SpecVersion:
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """A field of both specs. A side is None if its spec has no such field at all."""
+    """A field that both specs have.
+
+    One side may be None. If a spec does not have the field at all, its side is None.
+    """
 
     old: StructureMember | None
     new: StructureMember | None
@@ -84,8 +87,8 @@ class FieldPair:
 class StructurePair:
     """A structure that both specs have at one version.
 
-    ``path`` is the path of the field whose type it is; it is empty for the message. ``position`` is
-    the place of that field, or of the message, in the new spec.
+    ``path`` is the path of the field with this structure as its type, or empty for the message
+    itself. ``position`` is the place of this field, or of the message, in the new spec.
     """
 
     path: str
@@ -97,7 +100,7 @@ class StructurePair:
 
     @property
     def name(self) -> str:
-        """The name of the structure in a sentence."""
+        """The name of the structure for use in a sentence."""
         return self.path or self.new.name
 
     def path_of(self, member: StructureMember) -> str:
@@ -111,10 +114,10 @@ class StructurePair:
 
     @cached_property
     def pairs(self) -> tuple[FieldPair, ...]:
-        """The fields, matched by place or tag if only the name changed, otherwise by name.
+        """The fields, matched by place or tag if only the name has changed, and otherwise by name.
 
-        Every field is in exactly one pair. Renamed fields are matched first, because names mean
-        nothing on the wire and a spec may use the old name for another field in later versions.
+        Every field is in exactly one pair. Renamed fields are matched first, because names are not
+        sent, and a spec may use the old name for another field in later versions.
         """
         by_name = {new_member.name: new_member for new_member in self.new_members}
         renamed = self._renamed()
@@ -141,16 +144,16 @@ class StructurePair:
 
     @cached_property
     def new_names(self) -> dict[str, str]:
-        """For each field that both have: the new name by the old name."""
+        """The new name of each field that both specs have, by its old name."""
         return {pair.old.name: pair.new.name for pair in self.pairs if pair.old and pair.new}
 
     def _renamed(self) -> dict[str, str]:
-        """Return the new names of inline fields that are in the same place, by old name."""
+        """Return the new names of inline fields that are at the same place, by their old names."""
         old, new = ([member for member in side if member.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
-        # A name that both sides have in this version is one field, wherever it is. A name that the
-        # other side has only in other versions proves nothing.
+        # If both sides have a name in this version, it is one field, wherever it is. If the other
+        # side has a name only in other versions, this proves nothing.
         old_names, new_names = (
             {member.name for member in side if member.is_there} for side in self._sides
         )
@@ -163,7 +166,7 @@ class StructurePair:
         }
 
     def _respelled(self) -> dict[str, str]:
-        """Return the new names of tagged fields that differ only in capitals, by old name."""
+        """Return the new names of tagged fields whose names differ only in case, by old name."""
         new = {
             new_member.spec.tag: new_member
             for new_member in self.new_members
@@ -182,17 +185,17 @@ class StructurePair:
         return self.old_members, self.new_members
 
     def both(self) -> Iterator[tuple[StructureMember, StructureMember]]:
-        """Yield the pairs in which both sides have the field in this version, inline or tagged."""
+        """Yield the pairs of fields that both sides have in this version, inline or tagged."""
         for pair in self.pairs:
             if pair.old and pair.new and pair.old.is_there and pair.new.is_there:
                 yield pair.old, pair.new
 
 
 def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePair]:
-    """Yield every structure that both have: the message first, outer structures before inner ones.
+    """Yield every structure that both specs have: the message first, then from outside to inside.
 
-    A structure that several fields have is yielded once, at the first field. A spec could otherwise
-    double the number at every level.
+    If several fields have the same structure, it is yielded only at the first of them. Otherwise a
+    spec could double the number of structures at every level.
     """
     seen: set[tuple[str, str]] = set()
     pending = [("", FIRST, old.schema, new.schema)]
@@ -227,15 +230,15 @@ Paired = tuple["Schema", "Field", "Field"]
 
 
 def same_bytes(left: Type, right: Type) -> bool:
-    """Return whether both types write the same values as the same bytes, whatever the names are."""
+    """Return whether both types write equal values as equal bytes, whatever their names are."""
     return _pairs(left, right) is not None
 
 
 def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str, str]]:
-    """Return the names of this version's fields in other specs with the same bytes.
+    """Return the names that this version's fields have in other specs with the same bytes.
 
-    By name of the structure, the result maps the JSON name in another spec to the JSON name here. A
-    name that the structure itself has in this version keeps its meaning.
+    For each structure, the result maps the JSON name in another spec to the JSON name here. A name
+    that the structure itself has in this version keeps its own meaning.
     """
     names: dict[str, dict[str, str]] = {}
     for other in others:
@@ -280,7 +283,7 @@ def _pairs(left: Type, right: Type) -> list[Paired] | None:
 
 
 def _form(kind: Type) -> object:
-    """Return how a value is written, apart from structures inside it; records count as bytes."""
+    """Return how a value is written, except for structures in it; records count as bytes."""
     if isinstance(kind, ArrayType):
         return (kind.name, _form(kind.element))
     if isinstance(kind, NullableStruct):

@@ -1,6 +1,6 @@
-"""Parse the text of a message spec into a `MessageSpec`, with the line and column of each error.
+"""Parses the text of a message spec into a `MessageSpec`; errors have a line and a column.
 
-Source: KIP-482, "JSON Schemas", and the keys, types and conversions of Kafka's generator.
+The sources are KIP-482 ("JSON Schemas"), and the keys, types and conversions of Kafka's generator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STRUCT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 Mode = Literal["strict", "legacy", "kip", "draft"]
 
-# The order is that of Kafka's enums, because a spec may give an ordinal.
+# The order is that of Kafka's enums, because a spec may use the number of a value.
 _TYPES = tuple(message_type.value for message_type in MessageType)
 _LISTENERS = ("zkBroker", "broker", "controller")
 _ENTITY_TYPES = ("unknown", "transactionalId", "producerId", "groupId", "topicName", "brokerId")
@@ -56,7 +56,7 @@ _FIELD_KEYS = (
     "tag",
     "zeroCopy",
 )
-# KIP-482's first draft had other words for tagged fields, and no words for compact ones.
+# The first draft of KIP-482 had other words for tagged fields, and none for compact fields.
 _DRAFT_MESSAGE_KEYS = (
     *(key for key in _MESSAGE_KEYS if key not in {"flexibleVersions", "headerVersions"}),
     "versionsWithOptional",
@@ -78,15 +78,17 @@ _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> MessageSpec:
     """Read one message spec.
 
-    ``strict`` refuses what Kafka's generator of 2024 cannot read. Its other rules are lint.
-    ``legacy`` also reads every spec of earlier releases: ``flexibleVersions`` may be missing (then
-    no version is flexible), a tagged structure may leave out its ``versions``, and text after the
-    spec is ignored. ``kip`` is ``strict`` with a rule of KIP-482: a tag without ``taggedVersions``
-    exists in all flexible versions. Kafka's generator and the other modes refuse such a field.
-    ``draft`` is the grammar of KIP-482's first draft: ``versionsWithOptional`` are the flexible
-    versions, and ``optionalFields`` are fields that are tagged in all of them.
+    ``strict`` refuses a text that Kafka's generator of 2024 cannot read. The generator's other
+    rules are checked by the linter. ``legacy`` also reads every spec of earlier releases:
+    ``flexibleVersions`` may be missing (then no version is flexible), a tagged structure may leave
+    out its ``versions``, and text after the spec is ignored. ``kip`` is like ``strict``, with an
+    additional rule of KIP-482: a tag without ``taggedVersions`` applies to all flexible versions.
+    Kafka's generator and the other modes refuse such a field. ``draft`` is the grammar of the first
+    draft of KIP-482: ``versionsWithOptional`` has the flexible versions, and ``optionalFields`` has
+    the fields that are tagged in all of these.
 
-    Raises `SpecError`. Rules about style and compatibility are not checked here.
+    Raises `SpecError` for a text that is refused. Rules about style and compatibility are not
+    checked here.
 
     >>> spec = parse_spec('{"name": "Foo", "type": "data", "validVersions": "0-2", "fields": ['
     ...                   '{"name": "Bar", "type": "[]int8", "versions": "1+"}]}')
@@ -103,8 +105,8 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
 def parse_node(text: SpecText, node: Node, *, mode: Mode = "legacy") -> MessageSpec:
     """Read the message spec in a node of a larger text.
 
-    If the text collects problems, a refused value is read as absent or as any value. The spec is
-    then useful only to look for more problems.
+    If the text collects problems, a refused value is read as absent, or as an arbitrary value. The
+    spec is then useful only for finding more problems.
     """
     return _Parser(text, mode).message(node)
 
@@ -114,7 +116,7 @@ class _Parser:
         self.text = text
         self.mode = mode
         self.flexible = Versions.NONE
-        # The places where each structure is given its fields.
+        # The places at which each structure is defined with fields.
         self.structs: dict[str, int] = {}
 
     def message(self, node: Node) -> MessageSpec:
@@ -139,7 +141,7 @@ class _Parser:
             deprecated_versions=members.versions("deprecatedVersions", Versions.NONE),
             listeners=members.choices("listeners", _LISTENERS),
             latest_version_unstable=members.flag("latestVersionUnstable"),
-            # Kafka ignores the key in a message without valid versions.
+            # Kafka ignores this key in a message without valid versions.
             header_versions=members.header_versions("headerVersions") if valid else None,
             source=self.text.source,
         )
@@ -147,7 +149,7 @@ class _Parser:
     def message_flexible(self, members: Members, valid: Versions) -> Versions:
         if self.mode == "draft":
             return members.versions("versionsWithOptional", Versions.NONE)
-        # A message without versions was removed by a release. It has no other keys.
+        # A message without versions has been removed by a release. It has no other keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
             reason = "the spec has no 'flexibleVersions'; write '0+' in a new one"
             members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")
@@ -156,7 +158,8 @@ class _Parser:
 
     def identifier(self, members: Members) -> str:
         name = members.required("name", "NAME_MISSING")
-        # Python would accept letters of other alphabets, and treat some of them as the same name.
+        # Python would accept letters of other alphabets, and would treat some of them as the same
+        # name.
         if not _STRUCT_NAME.fullmatch(name):
             reason = f"{short(name)} cannot be the name of a class; write letters"
             members.refuse("NAME_INVALID", reason, "name")
@@ -195,7 +198,7 @@ class _Parser:
             self.field(node, optional=True) for node in members.items("optionalFields")
         )
         fields = optional + tuple(self.field(field_node) for field_node in members.items("fields"))
-        # Two names must also differ in the JSON form and as Python attributes.
+        # Two names must also differ in their JSON form and as Python attributes.
         names = ((field, field.attribute, f"name {field.name}") for field in fields if field.name)
         self.check_unique("NAME_REPEATED", owner, names)
         tags = (
@@ -291,8 +294,8 @@ class _Parser:
         return tag, tagged
 
     def versions(self, members: Members, type_: FieldType, tagged: Versions) -> Versions:
-        # Kafka's generator ignores the tagged versions of a field whose structure is inline. It
-        # released such a spec: FetchRequest.json of 3.5.
+        # Kafka's generator ignores the tagged versions of a field if the field's structure is
+        # inline. Kafka has released such a spec: FetchRequest.json of 3.5.
         inline = type_.is_struct and "fields" in members and self.mode == "strict"
         return members.versions("versions", None if inline or not tagged else tagged)
 
@@ -307,7 +310,7 @@ class _Parser:
         return nullable
 
     def override(self, members: Members) -> Versions | None:
-        # A blank text is an error here. Only an empty text counts as absent.
+        # A text of blanks is an error here. Only an empty text counts as absent.
         if not members.string("flexibleVersions"):
             return None
         return members.versions("flexibleVersions")

@@ -1,8 +1,8 @@
-"""Resolve a message spec into the schema of one version. Every decision is made here, once.
+"""Resolves a message spec into the schema of one version, which is the only place for decisions.
 
-The decisions are: whether a field exists, inline or tagged, compact, nullable, and its default. All
-executors use the result unchanged. Source: KIP-482, "JSON Schemas" and "Serialization", and Kafka's
-own rules where the released code says more.
+It decides whether a field exists, whether it is inline or tagged, compact and nullable, and what
+its default is. All executors use the result unchanged. The sources are KIP-482 ("JSON Schemas" and
+"Serialization"), and Kafka's released code where it has more rules.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec
 
 
-# A spec, and the versions to which it gives their layout.
+# A spec, and the versions for which it is used.
 ServedSpec = tuple["MessageSpec", "Versions"]
-# The description of a field in a spec, and the versions that this spec serves.
+# The description of a field in a spec, and the versions for which this spec is used.
 Mention = tuple["FieldSpec", "Versions"]
 Fields = dict[str, dict[str, list[Mention]]]
 
@@ -37,9 +37,9 @@ Fields = dict[str, dict[str, list[Mention]]]
 def union(specs: Iterable[ServedSpec]) -> Fields:
     """Return the fields of a message and its structures, by structure name and attribute.
 
-    The message comes first. Fields are in the order of the first spec, followed by fields that only
-    later specs have. Each field comes with its descriptions in all specs that have it, in the order
-    of the specs. If the newest spec is first, the first description decides the default.
+    The message comes first. Fields are in the order of the first spec. Fields that only later specs
+    have come after them. Each field has its descriptions in all specs that have it, in the order of
+    the specs. If the newest spec is first, the first description decides about the default.
     """
     structures: Fields = {}
     for spec, versions in specs:
@@ -52,7 +52,7 @@ def union(specs: Iterable[ServedSpec]) -> Fields:
 
 
 def types_of(mentions: Sequence[Mention]) -> tuple[FieldType, ...]:
-    """Return a field's types; several if specs differ."""
+    """Return a field's types. There are several if specs differ."""
     return tuple(dict.fromkeys(spec.type for spec, _ in mentions))
 
 
@@ -88,23 +88,24 @@ def resolve(
     others: Sequence[ServedSpec] = (),
     encoding: Encoding = Encoding.KAFKA,
 ) -> Schema:
-    """Return the schema of ``version``, whether the version is valid or not.
+    """Return the schema of ``version``, which need not be a valid version.
 
-    ``others`` are the message's specs for other versions, newest first. Fields that only they have
-    are absent fields here, so that a value in one of them is not silently lost. ``encoding`` says
-    how the version is written; see `effective` for when that makes a difference.
+    ``others`` are the message's specs for other versions, the newest first. Fields that are only in
+    these specs are absent fields here, so that a value in such a field is not lost silently.
+    ``encoding`` says how the version is written. See `effective` for the cases in which this makes
+    a difference.
 
-    Raises `SpecError` for a spec without a meaning: an unknown structure, a structure inside
-    itself, more than 100 structures inside each other, a default that does not fit its type, a tag
-    in a version without a tag section, or an array whose elements take no bytes.
+    Raises `SpecError` for a spec without a meaning: with an unknown structure, a structure in
+    itself, more than 100 nested structures, a default that does not have its type, a tag in a
+    version without a tag section, or an array whose elements have no bytes.
     """
     return _Resolver(spec, version, others, effective(spec, version, encoding)).message()
 
 
 def effective(spec: MessageSpec, version: int, encoding: Encoding) -> Encoding:
-    """Return KAFKA if ``encoding`` writes the version in the same way, otherwise ``encoding``.
+    """Return KAFKA if ``encoding`` writes the version in the same way, and otherwise ``encoding``.
 
-    The drafts, like KIP-482 itself, did not change versions that are not flexible.
+    Like KIP-482 itself, its drafts did not change versions that are not flexible.
     """
     if version in spec.flexible_versions:
         return Encoding.KAFKA if encoding is Encoding.FLEXIBLE else encoding
@@ -126,10 +127,10 @@ class _Resolver:
         self.has_tags = encoding is not Encoding.FIXED and (
             self.flexible or encoding is Encoding.FLEXIBLE
         )
-        # The first draft is older than the compact types, so its lengths are the fixed ones.
+        # The first draft is older than the compact types, so its lengths have a fixed size.
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
         self.structs = spec.fields_by_structure()
-        # By structure: the fields that only other specs have.
+        # For each structure: the fields that only other specs have.
         self.elsewhere: dict[str, list[FieldSpec]] = {}
         if others:
             own = (spec, Versions(version, version))
@@ -146,7 +147,7 @@ class _Resolver:
         return self.struct(self.spec.name)
 
     def struct(self, name: str) -> Schema:
-        # A structure is the same at every place, and specs may use one very often.
+        # A structure is the same in every place, and a spec may use it very often.
         if name not in self.made:
             self.made[name] = self.make(name, self.structs[name])
         return self.made[name]
@@ -178,7 +179,8 @@ class _Resolver:
         tag = field.tag if presence is Presence.TAGGED else None
         ignorable = field.ignorable
         if presence is Presence.TAGGED and not self.has_tags:
-            # The version has the field, so no value may be lost, even if the field is ignorable.
+            # The version has the field, so its value must not be lost, even if the field is
+            # ignorable.
             presence, ignorable = Presence.ABSENT, False
         nullable = self.version in field.nullable_versions
         return Field(
@@ -201,7 +203,7 @@ class _Resolver:
         return Presence.INLINE if self.version in field.versions else Presence.ABSENT
 
     def type(self, field: FieldSpec, presence: Presence, *, nullable: bool) -> types.Type:
-        # A tagged field is always in its flexible form, whatever an override says.
+        # A tagged field always has its flexible form, even if an override says otherwise.
         compact = (
             self.has_tags
             if field.flexible_versions is None
@@ -211,14 +213,15 @@ class _Resolver:
         if field.type.is_array:
             element = self.element(field, compact=compact)
             if presence is not Presence.ABSENT and not element.least_size:
-                # The count would say nothing about the bytes that follow, so it could not be
-                # checked.
+                # The count would have no relation to the number of bytes after it, so it could not
+                # be checked.
                 raise self.error(field, f"its elements take no bytes in version {self.version}")
             return types.ArrayType(element=element, compact=compact, nullable=nullable)
         if field.type.is_struct:
             schema = self.nested(field)
             if nullable:
-                # The varint marker of a tagged structure came with the compact types.
+                # The varint marker of a tagged structure was introduced together with the compact
+                # types.
                 return NullableStruct(schema, tagged=compact and presence is Presence.TAGGED)
             return schema
         return self.primitive(field, compact=compact, nullable=nullable)
@@ -253,15 +256,15 @@ class _Resolver:
 
 
 def parse_default(field: FieldSpec, source: str = "<spec>") -> Any:
-    """Return a field's default as a value.
+    """Return the value of a field's default.
 
-    A missing default is zero, false or empty, and null for records. An empty tuple means an empty
-    array, and an empty mapping means a default structure. Raises `SpecError` for a text that is not
-    a value of the field's type.
+    If there is no default, the value is zero, false or empty, and null for records. An empty tuple
+    stands for an empty array, and an empty mapping for a default structure. Raises `SpecError` for
+    a text that is not a value of the field's type.
     """
     text = field.default
     try:
-        # Kafka always uses null as the default of records, whatever the spec says.
+        # The default of records is always null in Kafka, even if the spec says otherwise.
         if field.type.name == "records" and not field.type.is_array:
             return None
         if text == "null" and (field.nullable_versions or field.type.name == "string"):
@@ -311,7 +314,7 @@ def _uuid(text: str) -> uuid.UUID:
 
 
 def _double(text: str) -> float:
-    # Java's grammar allows a suffix f or d, and hexadecimal digits with a binary exponent.
+    # In Java, a number may have a suffix f or d, or hexadecimal digits with a binary exponent.
     if not text:
         return 0.0
     match = _DOUBLE.fullmatch(text.strip())
@@ -322,7 +325,7 @@ def _double(text: str) -> float:
     try:
         return float.fromhex(match[1])
     except OverflowError:
-        # Java rounds this to infinity, as Python and Java both do for decimal digits.
+        # Java rounds this to infinity. For decimal digits, Python does the same.
         return math.copysign(math.inf, -1 if match[1].startswith("-") else 1)
 
 

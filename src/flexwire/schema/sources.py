@@ -1,7 +1,7 @@
-"""Read specs from files, directories, source trees, jars, git revisions and releases.
+"""Reads specs from files, directories, source trees, jars, git revisions and releases.
 
-Specs are at three paths in a Kafka jar, and below the resources of every module in a source tree.
-Other JSON files there are not specs.
+Specs have three paths in a Kafka jar, and are in the resources of every module in a source tree.
+Other JSON files in these places are not specs.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import MessageSpec
 
 
-# The largest released spec has 13 kB.
+# The largest spec in a release has 13 kB.
 LARGEST = 1 << 20
 JARS = frozenset({".jar", ".zip"})
 RELEASE = "release:"
-"""The prefix of the name of a release in the catalog."""
+"""The prefix for the name of a release in the catalog."""
 
 _IN_JARS = ("common/message", "common/metadata", "message")
 _RESOURCES = "src/main/resources/"
-# kafka-clients-4.4.0.jar, kafka_2.13-4.4.0.jar
+# Examples: kafka-clients-4.4.0.jar, kafka_2.13-4.4.0.jar
 _JAR_NAME = re.compile(r"(?P<name>.+?)-(?P<release>\d+\.\d+.*)")
 _ARTIFACT = re.compile(r"kafka[-_](?P<module>.+)")
 _PROPERTIES = "gradle.properties"
@@ -53,13 +53,13 @@ _SCALA = re.compile(r"\d+\.\d+")
 class SpecFile:
     """A file with a spec.
 
-    ``name`` is the file's name in findings. ``path`` is its name in the configuration: an absolute
-    path on disk, or the path inside a jar or a git revision. Specs that belong together have the
-    same ``directory``, and ``whole`` is true if all of them were requested. ``content`` is cut one
-    byte after the largest size that is read. ``module`` and ``release`` are the part of Kafka and
-    the release that the spec belongs to, if its place shows that. ``given`` is the path that was
-    requested. ``inside`` is the directory from there on, and is empty if the file is directly in
-    ``given``.
+    ``name`` is the name of the file in findings. ``path`` is its name in the configuration: an
+    absolute path on disk, or a path in a jar or a git revision. Specs that belong together have the
+    same ``directory``, and ``whole`` is true if all of these were requested. ``content`` is cut off
+    one byte after the largest size that is accepted. ``module`` and ``release`` are the part of
+    Kafka and the release to which the spec belongs, if the file's place shows them. ``given`` is
+    the path that was requested. ``inside`` is the directory relative to it, and is empty if the
+    file is directly in ``given``.
     """
 
     name: str
@@ -89,12 +89,13 @@ def read_sources(paths: Iterable[str]) -> list[SpecFile]:
     A path is one of:
     - a file;
     - a directory with everything below it, such as a Kafka source tree, or a directory of jars,
-      such as a distribution's ``libs``;
+      such as ``libs`` in a distribution;
     - a jar;
-    - ``REV:PATH`` of git, with PATH from the top of the repository and empty for a source tree;
-    - ``release:4.0``, a release of the catalog.
+    - ``REV:PATH`` for git, with PATH relative to the top of the repository, and empty for a source
+      tree;
+    - ``release:4.0``, which is a release in the catalog.
 
-    Hidden files and directories are left out. A file that is named twice is read once. Raises
+    Hidden files and directories are left out. A file that is given twice is read once. Raises
     `SpecError` for a path that is missing or cannot be read, and for a path without specs.
     """
     files: dict[tuple[str, str], SpecFile] = {}
@@ -160,13 +161,13 @@ def _from_directory(root: Path) -> Iterator[SpecFile]:
     release = _version_in(_gradle(root))
     for path in map(Path, _chosen(map(str, specs))):
         if not path.is_file():
-            # Opening a file that is not regular, such as a pipe, may block forever.
+            # Opening a special file, such as a pipe, might block forever.
             raise SpecError("not a regular file", source=str(path))
         inside = _below(path.parent.as_posix(), root.as_posix())
         yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            # All jars have the same paths inside. Their modules distinguish them.
+            # All jars have the same paths in them. Their modules make the difference.
             for spec_file in _from_jar(jar, kafka_only=True):
                 yield replace(spec_file, inside=f"{spec_file.module}/{spec_file.inside}")
 
@@ -175,7 +176,7 @@ def _gradle(root: Path) -> bytes:
     try:
         return (root / _PROPERTIES).read_bytes()
     except OSError:
-        # Most directories are not a source tree.
+        # Most directories are not source trees.
         return b""
 
 
@@ -190,7 +191,7 @@ def _version_in(properties: bytes) -> str:
 
 
 def _below(directory: str, root: str) -> str:
-    """Return a directory as seen from another one; "" if both are the same."""
+    """Return a directory relative to another one; "" if both are the same."""
     relative = posixpath.relpath(directory, root or ".")
     return "" if relative == "." else relative
 
@@ -203,7 +204,7 @@ def _chosen(paths: Iterable[str]) -> list[str]:
 
 
 def _module_of(path: str) -> str:
-    """Return the module of a spec in a source tree, or "" if the path is not in its resources.
+    """Return the module of a spec in a source tree, or "" if the path is not in resources.
 
     >>> _module_of("/src/kafka/group-coordinator/src/main/resources/common/message/A.json")
     'group-coordinator'
@@ -215,12 +216,12 @@ def _module_of(path: str) -> str:
 
 
 def _is_kafkas(inside: str) -> bool:
-    """Return whether a path below resources, or in a jar, is a place of Kafka's specs."""
+    """Return whether a path, in resources or in a jar, is a place for Kafka's specs."""
     return str(PurePosixPath(inside).parent) in _IN_JARS
 
 
 def _is_spec(path: str) -> bool:
-    """Return whether a file counts as a spec; a jar has other JSON in META-INF."""
+    """Return whether a file counts as a spec, because jars have other JSON files in META-INF."""
     parts = PurePosixPath(path).parts
     hidden = any(part.startswith(".") or part == "META-INF" for part in parts)
     return path.endswith(".json") and not hidden
@@ -231,7 +232,7 @@ def _raise(error: OSError) -> None:
 
 
 def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
-    """Yield the specs of a jar: those at Kafka's paths, or all JSON files if there are none."""
+    """Yield the specs in a jar: those at Kafka's paths, or all JSON files if there are none."""
     try:
         with zipfile.ZipFile(path) as jar:
             entries = [entry for entry in jar.infolist() if _is_spec(entry.filename)]
@@ -243,13 +244,14 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
                     content = file.read(LARGEST + 1)
                 spec_file = _inside(str(path), entry.filename, content, module=module)
                 yield replace(spec_file, release=release)
-    # The errors that zipfile raises for damage, encryption and data that it cannot inflate.
+    # The errors that zipfile raises for damage, for encryption, and for data that it cannot
+    # inflate.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
 
 
 def jar_name(path: Path) -> tuple[str, str]:
-    """Return the module and the release in the name of a Kafka jar; "" for a part that is missing.
+    """Return the module and the release in the name of a Kafka jar, with "" if one is missing.
 
     >>> jar_name(Path("kafka-group-coordinator-4.4.0.jar")), jar_name(Path("kafka_2.13-3.8.1.jar"))
     (('group-coordinator', '4.4.0'), ('core', '3.8.1'))
@@ -259,14 +261,17 @@ def jar_name(path: Path) -> tuple[str, str]:
     artifact = _ARTIFACT.fullmatch(name)
     if artifact is None:
         return name, release
-    # The broker's own jar is named after its Scala version.
+    # The name of the broker's own jar includes its Scala version.
     return "core" if _SCALA.fullmatch(artifact["module"]) else artifact["module"], release
 
 
 def _inside(
     container: str, path: str, content: bytes, *, root: str = "", module: str = ""
 ) -> SpecFile:
-    """Return a file of a jar or a git revision. ``root`` is the requested file or directory."""
+    """Return a file in a jar or a git revision.
+
+    ``root`` is the file or directory that was requested.
+    """
     parent = PurePosixPath(path).parent
     whole = path != root
     return SpecFile(
@@ -281,7 +286,7 @@ def _inside(
 
 
 def _from_release(path: str) -> Iterator[SpecFile]:
-    """Yield the specs of a release in the catalog, written again as text without prose."""
+    """Yield the specs of a release in the catalog, as new texts without prose."""
     release, entries = entries_of_release(path.removeprefix(RELEASE))
     for entry in entries:
         text = write_spec(entry.whole_spec(release))
@@ -291,9 +296,9 @@ def _from_release(path: str) -> Iterator[SpecFile]:
 
 
 def entries_of_release(asked: str) -> tuple[str, list[CatalogEntry]]:
-    """Return a release of the catalog and its messages; "4.0" means the newest 4.0.
+    """Return a release of the catalog and its messages. "4.0" means the newest 4.0.
 
-    Raises `SpecError` for a release that is not there.
+    Raises `SpecError` for a release that is not in the catalog.
     """
     try:
         release = catalog().release(asked)
@@ -309,7 +314,7 @@ def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
     blobs = {}
     for line in listed.decode("utf-8", "backslashreplace").split("\0"):
         facts, _, name = line.partition("\t")
-        # Neither a symbolic link nor a submodule.
+        # This excludes symbolic links and submodules.
         if facts.startswith("100") and _is_spec(name):
             _, _, blob, size = facts.split()
             blobs[name] = blob, int(size)
@@ -319,7 +324,8 @@ def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
     tree = any(map(_module_of, blobs)) and _git_has(revision, _PROPERTIES)
     release = _version_in(_git(revision, ["show", f"{revision}:{_PROPERTIES}"])) if tree else ""
     for name, (blob, _) in blobs.items():
-        # A file that is too large is not read. This many zeros make the size check fail.
+        # A file that is too large is not read. This number of zeros makes the later size check
+        # fail.
         content = contents.get(blob, bytes(LARGEST + 1))
         spec_file = _inside(revision, name, content, root=path, module=_module_of(name))
         yield replace(spec_file, release=release)
@@ -344,7 +350,7 @@ def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:
 def _git(revision: str, arguments: list[str], standard_input: bytes = b"") -> bytes:
     command = ["git", "--no-pager", *arguments]
     try:
-        process = subprocess.run(command, input=standard_input, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
+        process = subprocess.run(command, input=standard_input, capture_output=True, check=True)  # noqa: S603 - no shell is used, and no argument looks like an option to git
     except FileNotFoundError:
         raise SpecError("git is not installed", source=revision) from None
     except subprocess.CalledProcessError as error:
@@ -360,7 +366,7 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
     """Return the specs of all paths that `read_sources` reads, by name.
 
     Raises `SpecError` for input that cannot be read or is not a spec, for a path without specs, for
-    a name that two files have, and for a version that cannot be laid out.
+    a name that is in two files, and for a version without a layout.
     """
     specs: dict[str, MessageSpec] = {}
     to_choice(mode, "mode", get_args(Mode))
@@ -401,7 +407,7 @@ def _name_offset(text: SpecText) -> int:
 
 
 def turning_points(spec: MessageSpec) -> list[int]:
-    """Return the first version, and those whose layout may differ from the one before."""
+    """Return the first version, and each version whose layout may differ from the one before it."""
     ranges = [spec.flexible_versions]
     for field in spec.walk():
         ranges += [field.versions, field.nullable_versions, field.tagged_versions]

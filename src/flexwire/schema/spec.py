@@ -1,4 +1,4 @@
-"""A message spec as it is written: names, types and versions, before any decision."""
+"""A message spec as it is written: names, types and versions, before any decision is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MessageType(Enum):
-    """The ``type`` of a message spec."""
+    """The value of ``type`` in a message spec."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -31,7 +31,7 @@ class MessageType(Enum):
         return self in {MessageType.REQUEST, MessageType.RESPONSE}
 
     def api_name(self, name: str) -> str:
-        """Return the API of a request or response, and the name itself for other types.
+        """Return the API of a request or response; for other types, return the name unchanged.
 
         >>> MessageType.RESPONSE.api_name("FetchResponse")
         'Fetch'
@@ -42,7 +42,7 @@ class MessageType(Enum):
 
 
 def snake_case(name: str) -> str:
-    """Return a name of a spec in the style of Python and SQL.
+    """Return a name in a spec in the style of Python and SQL.
 
     >>> snake_case("MetadataResponse")
     'metadata_response'
@@ -62,14 +62,14 @@ def camel_case(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a spec's text. Both numbers count from 1, in characters."""
+    """A place in the text of a spec. Both numbers are counted from 1, in characters."""
 
     line: int = 0
     column: int = 0
 
 
 FIRST = Position(1, 1)
-"""The place of findings about a whole message; no field has this place."""
+"""The place of findings about a whole message, which no field has."""
 
 PRIMITIVES = frozenset(
     {
@@ -91,7 +91,7 @@ PRIMITIVES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """A type as the spec names it: a primitive, a structure, or an array of either.
+    """A type as in a spec: a primitive type, a structure, or an array of either.
 
     >>> FieldType.parse("[]int32")
     FieldType(name='int32', is_array=True)
@@ -102,10 +102,10 @@ class FieldType:
 
     @classmethod
     def parse(cls, text: str) -> FieldType:
-        """Parse ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
+        """Parse a text such as ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
 
         Raises `ValueError` for an array of arrays, for a missing element type, and for a name that
-        is neither a primitive nor capitalized as a structure.
+        is neither a primitive type nor begins with a capital letter like a structure.
         """
         text = text.strip()
         is_array = text.startswith("[]")
@@ -125,14 +125,14 @@ class FieldType:
 
     @property
     def has_null(self) -> bool:
-        """True if a value of the type may be null in the versions that allow it."""
+        """True if values of this type may be null in the versions that allow it."""
         return self.is_array or self.is_struct or self.name in {"string", "bytes", "records"}
 
     def __str__(self) -> str:
         return f"[]{self.name}" if self.is_array else self.name
 
 
-# Names that every message class has already, so that no field can use them.
+# Names that every message class already has, so that fields cannot use them.
 _TAKEN = frozenset(
     {
         "decode",
@@ -149,17 +149,18 @@ _TAKEN = frozenset(
         "unknown_tagged_fields",
     }
 )
-# A capital letter begins a word. So does the last letter of a run of capitals before a small
-# letter. "ProducerIDs" is rare; Kafka has "KRaftVersion" and "LastKnownELR".
+# A capital letter begins a new word. The last capital letter in a series of them also begins a
+# word, if a small letter follows. Names such as "ProducerIDs" are rare. Kafka has "KRaftVersion"
+# and "LastKnownELR".
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field of a message spec.
+    """A single field of a message spec.
 
-    ``default`` is the text in the spec, or "" if there is none. ``flexible_versions`` is the
-    field's own override, or None. Source: the keys of KIP-482's JSON specs.
+    ``default`` is the text in the spec, or "" without a default. ``flexible_versions`` is the
+    field's own override, or None. The source is the list of keys in KIP-482's JSON specs.
     """
 
     name: str
@@ -180,28 +181,28 @@ class FieldSpec:
 
     @property
     def json_name(self) -> str:
-        """The name in the JSON form, which begins with a small letter."""
+        """The name in the JSON form, whose first letter is small."""
         return self.name[0].lower() + self.name[1:]
 
     @property
     def attribute(self) -> str:
-        """The Python attribute: snake_case, with "_" after a name that Python reserves."""
+        """The Python attribute: snake_case, followed by "_" if Python reserves the name."""
         name = snake_case(self.name)
         return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
 
     @property
     def names_topic(self) -> bool:
-        """True if it holds the name of one topic, as its ``entityType`` says."""
+        """True if the field has the name of one topic, according to its ``entityType``."""
         return (self.entity_type, str(self.type)) == ("topicName", "string")
 
     @property
     def identifies_topic(self) -> bool:
-        """True if it holds the id of one topic (KIP-516), which has no ``entityType`` in specs."""
+        """True if the field has the id of one topic (KIP-516), which has no ``entityType``."""
         return (self.name, str(self.type)) == ("TopicId", "uuid")
 
     @property
     def identifies_client_instance(self) -> bool:
-        """True if it holds the id of the client instance (KIP-714), also in a header (KIP-1313)."""
+        """True if the field has the client instance id (KIP-714), also in a header (KIP-1313)."""
         return (self.name, str(self.type)) == ("ClientInstanceId", "uuid")
 
 
@@ -218,7 +219,7 @@ class StructSpec:
 
 @dataclass(frozen=True, slots=True)
 class HeaderVersions:
-    """The header version of each body version, as ranges in ascending order.
+    """The header version for each version of the body, as ranges in ascending order.
 
     >>> headers = HeaderVersions.parse({"0-1": "1", "2+": "2"})
     >>> headers.of(1), headers.of(2), str(headers)
@@ -229,9 +230,9 @@ class HeaderVersions:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> HeaderVersions:
-        """Return the header versions in the key ``headerVersions`` of a spec, in any order.
+        """Return the header versions in the key ``headerVersions`` of a spec, in ascending order.
 
-        Raises `ValueError` for a key that is not a range and for a value that is not a number.
+        Raises `ValueError` for a key that is not a range, and for a value that is not a number.
         """
         ranges = [(Versions.parse(versions), int(header)) for versions, header in texts.items()]
         return cls(tuple(sorted(ranges, key=lambda item: item[0].lowest)))
@@ -239,9 +240,10 @@ class HeaderVersions:
     def of(self, version: int) -> int:
         """Return the header version of any body version.
 
-        A version above all ranges has the header of the last range, like a version above the
-        catalog's. A version in a gap has that of the range before it, and one below all ranges that
-        of the first. `flexwire schema lint` reports such specs (HEADER_VERSIONS_INCOMPLETE).
+        A version above all ranges has the header of the last range, like a version above those of
+        the catalog. A version in a gap has the header of the range before the gap. A version below
+        all ranges has that of the first range. `flexwire schema lint` reports specs with such gaps
+        (HEADER_VERSIONS_INCOMPLETE).
         """
         for versions, header in reversed(self.ranges):
             if version >= versions.lowest:
@@ -249,7 +251,7 @@ class HeaderVersions:
         return self.ranges[0][1]
 
     def up_to(self, highest: int) -> HeaderVersions:
-        """Return the same without ranges that begin above a version; the last range is open.
+        """Return the same without ranges that begin above a version; the last range has no end.
 
         >>> str(HeaderVersions.parse({"0": "1", "1-4": "2", "5+": "3"}).up_to(3))
         '1 in 0, 2 in 1+'
@@ -261,7 +263,7 @@ class HeaderVersions:
         return HeaderVersions((*kept[:-1], (Versions(last.lowest, HIGHEST), header)))
 
     def texts(self) -> dict[str, str]:
-        """Return the ranges in the form of the key ``headerVersions``."""
+        """Return the ranges in the form that the key ``headerVersions`` has in a spec."""
         return {str(versions): str(header) for versions, header in self.ranges}
 
     def __iter__(self) -> Iterator[tuple[Versions, int]]:
@@ -273,10 +275,10 @@ class HeaderVersions:
 
 @dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """A whole message spec. ``source`` is the file that it was read from, for error texts.
+    """A whole message spec. For error texts, ``source`` is the file from which it was read.
 
-    ``header_versions`` is None if the spec has no key ``headerVersions``; Kafka requires the key
-    since 4.5 (`flexwire.schema.header_versions`).
+    ``header_versions`` is None if the spec does not have the key ``headerVersions``, which Kafka
+    requires since 4.5 (`flexwire.schema.header_versions`).
     """
 
     name: str
@@ -293,10 +295,10 @@ class MessageSpec:
     source: str = field(default="", compare=False)
 
     def structs(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure by its name, inline and common ones alike.
+        """Return the fields of every structure by its name, both inline and common structures.
 
-        A name means one structure in the whole message. Its first mention with fields defines it,
-        and later mentions may leave the fields out.
+        In a message, each name belongs to one structure. The first place that lists fields defines
+        the structure, and later places may leave them out.
         """
         structs = {struct.name: struct.fields for struct in self.common_structs}
         for field_spec in self.walk():
@@ -305,14 +307,14 @@ class MessageSpec:
         return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure and, last, of the message, by name."""
-        # No structure in the message has the message's name.
+        """Return the fields of every structure, and last those of the message, by name."""
+        # No structure in a message has the name of the message.
         return self.structs() | {self.name: self.fields}
 
     def walk(self) -> Iterator[FieldSpec]:
-        """Yield every field of the message and its structures, outer fields before inner ones."""
+        """Yield every field of the message and its structures, from outside to inside."""
         common = [field for struct in self.common_structs for field in struct.fields]
-        # The next field is the last of the list.
+        # The next field is at the end of the list.
         pending = [*reversed(common), *reversed(self.fields)]
         while pending:
             field = pending.pop()
@@ -321,9 +323,9 @@ class MessageSpec:
 
 
 def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
-    """Return a spec with these valid versions only, and with only the fields of these versions.
+    """Return a spec with only these valid versions, and with only the fields of these versions.
 
-    If the unstable version is left out, the result has no unstable version.
+    If the unstable version is not among them, the result has no unstable version.
     """
     structs = (
         replace(struct, fields=_narrowed(struct.fields, valid)) for struct in spec.common_structs

@@ -1,4 +1,4 @@
-"""Parse the JSON dialect of message specs into nodes that know their place in the text."""
+"""Parses the JSON dialect of message specs into nodes that know their place in the text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from flexwire.schema.spec import Position
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Released specs nest 10 deep at most. Without a bound, a hostile text could exhaust the stack.
+# Released specs have at most 10 levels. Without a limit, a hostile text could exhaust the stack.
 MAX_DEPTH = 100
-# More problems do not help a reader, and a hostile text could have one every few characters.
+# More problems do not help a reader, and a hostile text might have a problem every few characters.
 MOST_PROBLEMS = 1000
 
 
 class ScalarKind(Enum):
-    """The notation of a scalar. The parser decides what it means."""
+    """How a scalar is written. The parser decides on its meaning."""
 
     STRING = "a string"
     NUMBER = "a number"
@@ -33,7 +33,7 @@ class ScalarKind(Enum):
 
 @dataclass(slots=True)
 class JsonScalar:
-    """The characters of a string, or the spelling of a number, a boolean or null."""
+    """The characters of a string, or the text of a number, a boolean or null."""
 
     kind: ScalarKind
     text: str
@@ -50,7 +50,7 @@ class JsonArray:
 
 @dataclass(slots=True)
 class JsonMember:
-    """A key of an object with its value; ``offset`` is the offset of the key."""
+    """A key of an object with its value; ``offset`` is the place of the key."""
 
     offset: int
     value: Node
@@ -58,7 +58,7 @@ class JsonMember:
 
 @dataclass(slots=True)
 class JsonObject:
-    """A JSON object. If a key is repeated, the last one counts, as in Jackson."""
+    """A JSON object. If a key is repeated, the last one is used, as in Jackson."""
 
     members: dict[str, JsonMember]
     offset: int
@@ -66,8 +66,8 @@ class JsonObject:
 
 Node = JsonScalar | JsonArray | JsonObject
 
-# Every alternative is unrolled, so that no text makes it backtrack over itself more than once. The
-# last alternative matches any character, so that tokens follow each other without a gap.
+# Every alternative is written without nested repetition, so that no text makes it backtrack
+# repeatedly. The last alternative matches any character, so that there are no gaps between tokens.
 _TOKEN = re.compile(
     r"""
     (?:[ \t\r\n]+ | //[^\r\n]* | /\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*
@@ -90,9 +90,9 @@ _KINDS = {"number": ScalarKind.NUMBER, "boolean": ScalarKind.BOOLEAN, "null": Sc
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem at one place of a spec; ``rule`` is the id of the lint rule that it breaks.
+    """A problem at one place in a spec; ``rule`` is the id of the lint rule that is broken.
 
-    If the problem is in the members of an object, ``owner`` is where that object begins.
+    If the problem is in the members of an object, ``owner`` is the place where this object begins.
     """
 
     rule: str
@@ -102,12 +102,13 @@ class Problem:
 
 
 class SpecText:
-    """A spec's text, and the places in it.
+    """The text of a spec, and the places in it.
 
-    It is JSON with ``//`` and ``/* */`` comments. Trailing commas, single quotes and ``#`` comments
-    are errors. Source: the options of Jackson that Kafka's generator sets.
+    The text is JSON with ``//`` and ``/* */`` comments. Trailing commas, single quotes and ``#``
+    comments are errors. The source is the set of Jackson options in Kafka's generator.
 
-    With a list of ``problems``, reading continues after most problems and collects them there.
+    If a list of ``problems`` is given, reading continues after most problems and adds them to the
+    list.
     """
 
     def __init__(self, text: str, source: str, problems: list[Problem] | None = None) -> None:
@@ -125,7 +126,7 @@ class SpecText:
         return Position(line, offset - self._line_starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
-        """Return a line of the text without its end; lines count from 1."""
+        """Return a line of the text without its end; the first line has number 1."""
         starts = self._line_starts
         end = starts[number] if number < len(starts) else len(self.text)
         return self.text[starts[number - 1] : end].rstrip("\r\n")
@@ -139,17 +140,17 @@ class SpecText:
         return SpecError(reason, source=self.source, line=at.line, column=at.column)
 
     def refuse(self, rule: str, reason: str, at: Position, owner: Position | None = None) -> None:
-        """Raise `SpecError`, or collect the problem if problems are collected."""
+        """Raise `SpecError`, or add the problem to the list if problems are collected."""
         if self.problems is None or len(self.problems) >= MOST_PROBLEMS:
             raise self.error_at(reason, at)
         self.problems.append(Problem(rule, reason, at, owner))
 
     def read(self, *, whole: bool) -> Node:
-        """Return the one value in the text. Text that is not JSON always raises `SpecError`.
+        """Return the only value in the text. Text that is not JSON always raises `SpecError`.
 
-        With ``whole``, text after the value, except comments, is an error. Without it, such text is
-        ignored, as Kafka's generator did before 3.0 (DescribeProducersRequest.json of 2.8 ends in
-        "]}").
+        With ``whole``, text after the value, except comments, is an error. Otherwise such text is
+        ignored, as it was by Kafka's generator before 3.0 (DescribeProducersRequest.json of 2.8
+        ends in "]}").
         """
         tokens = _Tokens(self)
         node = tokens.value(1)
@@ -162,16 +163,16 @@ class SpecText:
 
 
 class _Tokens:
-    """The tokens of a text, one at a time."""
+    """The tokens of a text, read one at a time."""
 
     def __init__(self, text: SpecText) -> None:
         self._text = text
-        # A byte order mark is not part of the text, but it takes a column.
+        # A byte order mark is not part of the text, but counts as a column.
         start = 1 if text.text.startswith("\ufeff") else 0
         self._matches: Iterator[re.Match[str]] = _TOKEN.finditer(text.text, start)
 
     def take(self) -> tuple[str, str, int]:
-        """Return the next token: name (a mark is its own name), text and offset."""
+        """Return the next token: its name (a mark is its own name), its text and its offset."""
         match = next(self._matches)
         # Comparing numbers is fast, and most tokens are one of these two.
         group = match.lastindex or 0
@@ -237,7 +238,7 @@ class _Tokens:
             name, key, at = self.take()
 
     def _repeated(self, key: str, offset: int, first: int) -> None:
-        # Jackson accepts this and takes the last value. But the author meant both.
+        # Jackson accepts this and uses the last value. The author, however, probably meant both.
         at, before = self._text.position(offset), self._text.position(first)
         reason = f"key {short(key)} is already at {before.line}:{before.column}; remove one"
         self._text.refuse("KEY_REPEATED", reason, at)
@@ -277,7 +278,7 @@ def _got(name: str, text: str) -> str:
 
 
 def _string_fault(text: str, offset: int) -> tuple[str, int]:
-    """Return the reason why the string at ``offset`` is invalid, and the place of the fault."""
+    """Return why the string at ``offset`` is invalid, and the place of the error."""
     fault = re.compile(
         r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*',
     ).match(text, offset)

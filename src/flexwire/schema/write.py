@@ -1,4 +1,4 @@
-"""Write a `MessageSpec` as KIP-482 JSON: facts only, one field a line, always in the same order."""
+"""Writes a `MessageSpec` as KIP-482 JSON: facts only, one field per line, in a fixed order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Item = tuple[str, object]
 
 
 def write_spec(spec: MessageSpec) -> str:
-    """Write a spec so that reading it returns an equal spec, without its ``about`` texts.
+    """Write a spec in such a way that reading it returns an equal spec, without ``about`` texts.
 
     >>> from flexwire.schema.parse import parse_spec
     >>> print(write_spec(parse_spec('{"type": "data", "name": "Foo", "validVersions": "0", '
@@ -36,7 +36,7 @@ def write_spec(spec: MessageSpec) -> str:
 
 
 def write_specs(specs: Sequence[MessageSpec]) -> str:
-    """Write several specs as one JSON array, or a single spec alone."""
+    """Write several specs as a JSON array, or a single spec without an array."""
     if len(specs) == 1:
         return write_spec(specs[0])
     blocks = ["\n".join(_message(spec, "  ")) for spec in specs]

@@ -1,9 +1,9 @@
-"""Record headers of other software, by named conventions; nothing is guessed.
+"""Record headers of other software, read by named conventions and without guessing.
 
-For Kafka the value of a record header is bytes. Its writer and its readers agree on their meaning.
-Each such agreement is a `Convention` with a name, which reads and writes every value, or says why
-it does not fit. `registry` finds them by name. `detect` weighs the evidence for each, and leaves
-the choice to the caller.
+For Kafka, the value of a record header is just bytes. Its writer and its readers must agree on
+their meaning. Each such agreement is a `Convention` with a name, which reads and writes every
+value, or says why a value is invalid. `registry` finds conventions by name. `detect` returns the
+evidence for each convention, and leaves the choice to the caller.
 
 >>> headers = [(b"retries", b"3"), (b"late", b"true")]
 >>> read_headers(headers, "connect")

@@ -1,4 +1,4 @@
-"""Kafka Connect's `SimpleHeaderConverter`: values as text, from which their types are parsed."""
+"""Kafka Connect's `SimpleHeaderConverter`: values are text, from which their types are parsed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from flexwire.errors import short
 from flexwire.records.conventions.convention import MAX_DEPTH, Convention, HeaderEvidence
 from flexwire.wire.limits import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
-# The characters that Java's String.trim removes, and that Connect considers blank.
+# The characters that Java's String.trim removes, and that Connect treats as blanks.
 _BLANK = "".join(map(chr, range(0x21)))
-# A delimiter, or everything up to the next unescaped delimiter. The pattern is possessive, because
-# otherwise the matcher would remember each character.
+# A delimiter, or everything up to the next delimiter that is not escaped. The pattern is
+# possessive, because otherwise the matcher would have to remember each character.
 _TOKEN = re.compile(r'[:,{}\[\]"]|(?:[^:,{}\[\]"\\]++|\\.|\\\Z)++', re.DOTALL)
 _NUMBER = re.compile(
     r"[+-]?(?:\d+(?:\.(?P<digits>\d*))?|\.(?P<more>\d+))"
@@ -25,15 +25,15 @@ _NUMBER = re.compile(
 )
 _INT32 = range(INT32_MIN, INT32_MAX + 1)
 _INTEGERS = {f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
-# From narrow to wide; a list with several of them gets the widest.
+# From narrow to wide. A list with values of several of these types gets the widest.
 _NUMBERS = (*_INTEGERS, "float32", "float64")
-# Connect's logical types are integers underneath, and merge with them.
+# Connect's logical types are integers internally, and are merged with them.
 _TEMPORAL = {"date": "int32", "time": "int32", "timestamp": "int64"}
 _LITERALS = {"null": None, "true": True, "false": False}
-_COLONS = 2  # in a time or timestamp, each a token between two others
-_LONGEST = 2 * len("2024-01-01T12:34:56.789Z")  # if every character of it were escaped
+_COLONS = 2  # in a time or timestamp, where each colon is a token between two others
+_LONGEST = 2 * len("2024-01-01T12:34:56.789Z")  # if every character were escaped
 
-# Java's SimpleDateFormat accepts any numbers between the marks and any text after them.
+# Java's SimpleDateFormat accepts any numbers between the separators, and any text after them.
 _N = r"[ \t]*-?\d+(?:E-?\d+)?"
 _CLOCK = rf"{_N}:{_N}:{_N}\.{_N}Z"
 _LOOSE = {
@@ -44,27 +44,27 @@ _LOOSE = {
 
 
 class ConnectValue(NamedTuple):
-    """A value with its Connect type: int8 to int64, float32, date, array …; ``null`` has None."""
+    """A value with its Connect type, such as int8, float32, date or array; None for ``null``."""
 
     kind: str
     value: Any
 
 
 class MisreadError(Exception):
-    """Connect reads a value other than the one in the text; the error says which."""
+    """Connect would read a different value than the text contains. The error says which."""
 
 
 class _NotStructuredError(Exception):
-    """The text begins as an array or map but is not one, so it is a string."""
+    """The text begins like an array or map but is not one, so it is a string."""
 
 
 def parse(text: str) -> ConnectValue:
     """Read text as `SimpleHeaderConverter` does.
 
-    Numbers get the narrowest integer type, otherwise float32. Arrays and maps get one type for all
-    their numbers. Any other text is a string. A date keeps its digits, even before 1582, where Java
-    uses the Julian calendar. Raises `MisreadError` if Java drops, alters or invents data, and for
-    nesting deeper than `MAX_DEPTH`.
+    Numbers get the narrowest possible integer type, or otherwise float32. All numbers in an array
+    or map get the same type. Any other text is a string. A date keeps its digits, even before 1582,
+    when Java uses the Julian calendar. Raises `MisreadError` if Java loses, changes or invents
+    data, and for nesting deeper than `MAX_DEPTH`.
 
     >>> parse("300"), parse("[1, 2.5]"), parse("plain: text")
     (ConnectValue(kind='int16', value=300), ConnectValue(kind='array', value=[1.0, 2.5]), \
@@ -84,7 +84,7 @@ ConnectValue(kind='string', value='plain: text'))
 
 
 class _ConnectParser:
-    """The tokens of a text, and how far they were read."""
+    """The tokens of a text, and the number of tokens that were read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -95,7 +95,7 @@ class _ConnectParser:
         return "".join(self._tokens[self._next :]).strip(_BLANK)
 
     def value(self, depth: int) -> ConnectValue:
-        """Read the next value; at depth 0 it is the whole text, deeper a part of it."""
+        """Read the next value. At depth 0 it is the whole text, and otherwise a part of it."""
         piece = self._peek()
         if depth and piece == '"':
             return self._quoted()
@@ -115,7 +115,7 @@ class _ConnectParser:
         return self._scalar(piece, depth)
 
     def _peek(self) -> str | None:
-        """Return the next token without surrounding blanks; blanks alone count only at the end."""
+        """Return the next token without blanks around it. Blanks alone count only at the end."""
         if self._next == len(self._tokens):
             return None
         piece: str = self._tokens[self._next].strip(_BLANK)
@@ -145,7 +145,7 @@ class _ConnectParser:
         return value
 
     def _temporal(self, piece: str) -> ConnectValue | None:
-        """Read a time, date or timestamp, whose colons may have split it into five tokens."""
+        """Read a time, date or timestamp, whose colons may have divided it into five tokens."""
         for more in (2 * _COLONS, 0):
             parts = [piece, *self._tokens[self._next + 1 : self._next + 1 + more]]
             if len(parts) == more + 1 and sum(map(len, parts)) <= _LONGEST:
@@ -156,7 +156,7 @@ class _ConnectParser:
         return None
 
     def _quoted(self) -> ConnectValue:
-        """Read up to the next quote; escapes stay, and blanks before a delimiter are lost."""
+        """Read up to the next quote. Escapes are kept, and blanks before a delimiter are lost."""
         parts = []
         self._next += 1
         while self._peek() is not None and not self._take('"'):
@@ -216,7 +216,7 @@ def _number(piece: str) -> ConnectValue | None:
 
 
 def _whole(decimal: Decimal) -> int | None:
-    """Return a whole number of at most 20 digits as int; more digits fit no type."""
+    """Return a whole number of up to 20 digits as an int. More digits are too many for any type."""
     if not decimal:
         return 0
     if not 0 <= decimal.adjusted() < len(str(2**64)):
@@ -226,7 +226,7 @@ def _whole(decimal: Decimal) -> int | None:
 
 
 def round_to_float32(exact: Decimal | int, double: float) -> float:
-    """Round a number once, with its nearest double: rounding twice may give another result."""
+    """Round a number only once, given its nearest double. Rounding twice may be wrong."""
     below, above = (_float32(math.nextafter(double, to)) for to in (-math.inf, math.inf))
     if below == above or not math.isfinite(double) or exact == Decimal(double):
         return _float32(double)
@@ -241,7 +241,7 @@ def _float32(double: float) -> float:
 
 
 def _temporal(text: str) -> ConnectValue | None:
-    """Read ISO 8601 in the three forms that Connect writes, as UTC; Java uses local time."""
+    """Read ISO 8601 in the three forms that Connect writes, as UTC. Java uses local time."""
     text = text.replace("\\:", ":")
     if len(text) not in _LOOSE:
         return None
@@ -275,7 +275,7 @@ _ISO = {"date": _date, "time": _time, "timestamp": _timestamp}
 
 
 def _common(values: list[ConnectValue]) -> str | None:
-    """Return the type that Connect finds for all values, if any."""
+    """Return the type that Connect finds for all values, if there is one."""
     common = None
     for value in values:
         if common is None:
@@ -292,7 +292,7 @@ def _common(values: list[ConnectValue]) -> str | None:
 
 
 def _aligned(values: list[ConnectValue], common: str | None) -> list[Any]:
-    """Convert values to their common type; if Connect cannot convert one, all becomes a string."""
+    """Convert values to their common type. If one cannot be converted, all become strings."""
     return [value.value if common is None else _converted(value, common) for value in values]
 
 
@@ -308,7 +308,7 @@ def _converted(value: ConnectValue, kind: str) -> Any:
 
 
 def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, Any]:
-    """Return the map; of equal keys the last value counts, with the type of all of them."""
+    """Return the map. If keys are equal, the last value is kept, with the common type."""
     entries: dict[Any, tuple[ConnectValue, ConnectValue]] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind in {"array", "map"}:
@@ -332,12 +332,12 @@ _INT64 = range(INT64_MIN, INT64_MAX + 1)
 
 
 class Connect(Convention):
-    """Values as `SimpleHeaderConverter` reads them, Connect's default for record headers.
+    """Values as `SimpleHeaderConverter` reads them, which is Connect's default for record headers.
 
-    int8 to int64 are ints. float32 and float64 are floats; nearly all are float32 and so may lose
-    digits. Decimal is a `decimal.Decimal`; Date, Time and Timestamp are a date, time and datetime
-    in UTC; arrays and maps are lists and dicts; everything else is a str. A text that Java reads
-    differently (``12:30`` as 12) does not fit.
+    int8 to int64 become ints. float32 and float64 become floats. Nearly all are float32, which may
+    lose digits. Decimal becomes a `decimal.Decimal`. Date, Time and Timestamp become a date, time
+    and datetime in UTC. Arrays and maps become lists and dicts, and everything else becomes a str.
+    A text that Java reads differently (``12:30`` as 12) is invalid.
 
     >>> Connect().read([(b"retries", b"3"), (b"late", b"true"), (b"ids", b'["a",null,7]')])
     [('retries', 3), ('late', True), ('ids', ['a', None, 7])]
@@ -354,10 +354,12 @@ class Connect(Convention):
             raise self.misfit(key, str(error)) from None
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write the text that Connect would write; a float may come back rounded to 32 bits.
+        """Write the text that Connect would write.
 
-        A str that would be read as something else, such as "12", does not fit. Neither do bytes:
-        they would come back as text in base64.
+        When it is read, a float may be rounded to 32 bits.
+
+        A str that would be read as another type, such as "12", is invalid. Bytes are invalid too,
+        because they would be read as text in base64.
         """
         text = self._rendered(key, value, 0)
         data = self.encoded(key, text)
@@ -366,8 +368,8 @@ class Connect(Convention):
             raise self.misfit(key, f"{short(value)} would be read as {short(back)}")
         return data
 
-    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - part of the hook
-        """Return evidence for Connect for any value except a string, which proves nothing."""
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - the base class has this argument
+        """Return evidence for Connect for every value except a string, which proves nothing."""
         kind = type(value).__name__
         return None if kind == "str" else HeaderEvidence(key, 1, f"reads as {kind}: {short(value)}")
 
@@ -412,7 +414,7 @@ def _temporal_text(value: Any) -> str | None:
 
 
 def _same(back: Any, value: Any) -> bool:
-    """Return whether a value was read back as written, except for the types of numbers."""
+    """Return whether the value that was read equals the one written, except for number types."""
     if isinstance(value, bool):
         return back is value
     if isinstance(value, int | float | Decimal):

@@ -1,4 +1,4 @@
-"""The base of all conventions for the values of record headers."""
+"""The base class of all conventions for the values of record headers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
     from flexwire.records.record import RecordHeader
 
-# A key is text for Kafka's clients; only lenient reading returns bytes, for invalid UTF-8.
+# For Kafka's clients a key is text. Only lenient reading returns bytes, for invalid UTF-8.
 Key: TypeAlias = str | bytes
 RawHeader: TypeAlias = tuple[Key, bytes | None]
 
-# Deeper nesting in a record header is an attack on its readers, not data.
+# Deeper nesting in a record header is an attack on its readers.
 MAX_DEPTH = 100
 
 
 class HeaderEvidence(NamedTuple):
-    """The evidence of one record header for or against a convention.
+    """The evidence that one record header is for or against a convention.
 
-    ``weight`` is 2 if it names the convention or has a form that is rare by chance, 1 if it fits,
-    and -1 if it does not.
+    ``weight`` is 2 if it names the convention or has a form that rarely occurs by chance, 1 if it
+    is valid, and -1 if it is not.
     """
 
     key: Key
@@ -33,11 +33,11 @@ class HeaderEvidence(NamedTuple):
 
 
 class BulkCondition(NamedTuple):
-    """A condition by which Spark SQL judges many values, for the answer about record headers.
+    """A condition with which Spark SQL judges many values, for the answer about record headers.
 
-    ``condition`` is an expression of Spark SQL over the columns ``value``, the bytes, and ``size``,
-    their number. It is true if the value can be read by the convention. ``meaning`` says the same
-    in a few words.
+    ``condition`` is an expression of Spark SQL over two columns: ``value`` has the bytes, and
+    ``size`` their number. It is true if the convention can read the value. ``meaning`` describes
+    the condition in a few words.
     """
 
     condition: str
@@ -45,33 +45,32 @@ class BulkCondition(NamedTuple):
 
 
 class Convention(ABC):
-    """How some software writes the values of record headers, under the convention's name.
+    """How some software writes the values of record headers, under the name of the convention.
 
-    The registry finds a class in a file of this folder by itself (`registry`). It is created
-    without arguments, and has everything that Python and Spark SQL need. A null value is None in
-    every convention. Order and duplicates are kept. Raises `RecordHeaderError` for a value that
-    does not fit.
+    The registry finds classes in the files of this folder (`registry`). A class is created without
+    arguments, and has everything that Python and Spark SQL need. In every convention, a null value
+    is None. Order and duplicates are kept. Raises `RecordHeaderError` for an invalid value.
     """
 
     name: ClassVar[str]
     rank: ClassVar[int]
-    """Its place among all conventions; the most specific convention has the lowest."""
+    """Its place among all conventions. The most specific convention has the lowest rank."""
     in_bulk: ClassVar[BulkCondition | None] = None
-    """None if a value alone does not show that it follows the convention."""
+    """None if a single value does not show that it follows the convention."""
     marker: ClassVar[str | None] = None
-    """The key of a record header that the software writes beside the others, if it writes one.
+    """The key of an additional record header that the software writes, if it writes one.
 
-    In bulk a value follows the convention only if its record has this header.
+    For many values at once, a value follows the convention only if its record has this header.
     """
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
-        """Read the record headers of one record; lenient reading keeps unfit values as bytes."""
+        """Read one record's headers; lenient reading keeps the bytes of invalid values."""
         return [self._read(key, data, lenient=lenient) for key, data in headers]
 
     def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
-        """Write the record headers of one record, in the form that `read` returns.
+        """Write one record's headers, given in the form that `read` returns.
 
-        A value that `read` would not return again raises `RecordHeaderError` at once.
+        If `read` would not return a value again, this raises `RecordHeaderError` at once.
         """
         return [self._write(key, value) for key, value in headers]
 
@@ -83,8 +82,8 @@ class Convention(ABC):
     def write_value(self, key: str, value: Any) -> bytes:
         """Write one value that is not None."""
 
-    def for_record(self, headers: Sequence[RawHeader]) -> Convention:  # noqa: ARG002 - some need them
-        """Return the convention for these record headers, which may name types of others."""
+    def for_record(self, headers: Sequence[RawHeader]) -> Convention:  # noqa: ARG002 - some classes use this argument
+        """Return the convention for these record headers, which may name the types of others."""
         return self
 
     def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
@@ -95,12 +94,12 @@ class Convention(ABC):
             return HeaderEvidence(key, -1, error.reason)
         return self.sign(key, data, value)
 
-    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - some need them
-        """Return the evidence of a record header that was read as ``value``, if any."""
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - some classes use this argument
+        """Return the evidence in a record header whose value was read, if there is any."""
         return None
 
     def misfit(self, key: Key, reason: str) -> RecordHeaderError:
-        """Return the error for a record header of this convention."""
+        """Return the error for an invalid record header of this convention."""
         return RecordHeaderError(reason, key=key, convention=self.name)
 
     def key_text(self, key: Key) -> str:
@@ -125,7 +124,7 @@ class Convention(ABC):
             raise self.misfit(key, f"not UTF-8: {error.reason} at {where}") from None
 
     def encoded(self, key: str, text: str) -> bytes:
-        """Return a text as a value."""
+        """Return the bytes of a value that is a text."""
         try:
             return text.encode()
         except UnicodeEncodeError as error:

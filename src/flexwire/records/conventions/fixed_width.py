@@ -38,11 +38,12 @@ def _is_text(data: bytes) -> bool:
 
 
 class FixedWidth(Convention):
-    """Values that are only bytes, so the reader must name the type of each key.
+    """Values that are only bytes, so that the reader must give a type for each key.
 
-    ``types`` maps keys to Java's names: boolean (one byte, 0 or 1), byte, short, int, long, float,
-    double, all big-endian, and string (UTF-8). A record header without a type does not fit. Source:
-    KIP-1308, whose accessors (``intValue`` …) leave the bytes of record headers unchanged.
+    ``types`` maps keys to Java's names of types: boolean (one byte, 0 or 1), byte, short, int,
+    long, float and double, which are big-endian, and string (UTF-8). A record header whose key has
+    no type is invalid. The source is KIP-1308, whose accessors (``intValue`` …) do not change the
+    bytes of record headers.
 
     >>> FixedWidth({"retries": "int"}).read([(b"retries", bytes.fromhex("00000003"))])
     [('retries', 3)]
@@ -73,11 +74,11 @@ class FixedWidth(Convention):
         return value
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write a value of the type that was given for the key; only a float may lose digits."""
+        """Write a value of the type that was given for the key. Only a float may lose digits."""
         type_ = self._type(key)
         if type_ == "string" and isinstance(value, str):
             return self.encoded(key, value)
-        # For Python a bool is an int, but a caller who says int does not mean a bool.
+        # In Python a bool is also an int, but a caller who gives the type int does not mean a bool.
         if type_ != "string" and isinstance(value, bool) is (type_ == "boolean"):
             with suppress(struct.error, OverflowError):
                 data = _LAYOUTS[type_].pack(value)
@@ -86,7 +87,7 @@ class FixedWidth(Convention):
         raise self.misfit(key, f"expected a {type_}, got {short(value)}")
 
     def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
-        """Judge by the width alone if no type was given; text of that width proves nothing."""
+        """If no type was given, judge only by the width. A text of that width proves nothing."""
         if key in self.types:
             return super().evidence(key, data)
         if _is_text(data):

@@ -1,7 +1,7 @@
-"""All conventions by name, and which of them a record's headers may follow.
+"""All conventions by name, and which of them the headers of a record may follow.
 
-A convention is a class in a file of this folder. The registry finds it there, so a new one needs no
-further code.
+Each convention is a class in a file of this folder. The registry finds it there, so that a new
+convention needs no other code.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from flexwire.records.record import RecordHeader
 
-# The files of this folder without a convention.
+# The files of this folder that have no convention.
 _SHARED: Final = frozenset({"convention", "registry"})
 
 
 def _conventions() -> Iterator[Convention]:
-    """Yield an instance of each convention that a file of this folder defines."""
+    """Yield an instance of each convention in the files of this folder."""
     room = __name__.rpartition(".")[0]
     for file in iter_modules(sys.modules[room].__path__):
         if file.name in _SHARED:
@@ -47,11 +47,11 @@ CONVENTIONS: dict[str, Convention] = {
 def read_headers(
     pairs: Iterable[RawHeader] | None, convention: str | Convention, *, lenient: bool = False
 ) -> list[tuple[Key, Any]]:
-    """Read the record headers of one record by a convention, given by name or as an object.
+    """Read one record's headers by a convention, which is given by name or as an object.
 
-    ``pairs`` is a client's list of headers, or a `Record`, or None for no headers. Keys become
-    text. Raises `RecordHeaderError` with the key of one that does not fit; lenient reading keeps
-    its bytes.
+    ``pairs`` is a client's list of headers, a `Record`, or None if there are no headers. Keys
+    become text. Raises `RecordHeaderError` with the key of an invalid header. Lenient reading keeps
+    the header's bytes.
 
     >>> read_headers([(b"a", b"12"), (b"b", b"12:30")], "connect", lenient=True)
     [('a', 12), ('b', b'12:30')]
@@ -62,9 +62,9 @@ def read_headers(
 def write_headers(
     pairs: Iterable[tuple[Key, Any]], convention: str | Convention
 ) -> list[RecordHeader]:
-    """Write the record headers of one record by a convention.
+    """Write one record's headers by a convention.
 
-    Raises `RecordHeaderError` for a value that would not be read back; only floats may lose
+    Raises `RecordHeaderError` for a value that reading would not return. Only floats may lose
     digits.
 
     >>> write_headers([("retries", 3)], "spring-json")
@@ -84,7 +84,7 @@ def _named(convention: str | Convention) -> Convention:
 
 
 class Candidate(NamedTuple):
-    """A convention by name, with the headers' evidence for and against it, in their order."""
+    """The name of a convention, with the headers' evidence for and against it, in order."""
 
     convention: str
     supports: list[HeaderEvidence]
@@ -92,11 +92,11 @@ class Candidate(NamedTuple):
 
 
 def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
-    """Return every convention with its evidence in the record headers of one record.
+    """Return every convention with the evidence for and against it in one record's headers.
 
-    The conventions with the least against them come first, then those with the most of weight 2 and
-    of weight 1 for them. No convention is left out, and none is chosen: bytes like ``31`` fit
-    several.
+    The conventions with the least evidence against them come first. If this is equal, those with
+    the most evidence of weight 2 and of weight 1 come first. No convention is left out, and none is
+    chosen: bytes such as ``31`` are valid in several conventions.
 
     >>> for candidate in detect([(b"retries", b"3"), (b"ce_id", b"7f")])[:2]:
     ...     print(candidate.convention, candidate.supports)
@@ -110,7 +110,7 @@ HeaderEvidence(key='ce_id', weight=2, reason='is named as an attribute of CloudE
 
 
 def _candidate(convention: Convention, headers: list[RawHeader]) -> Candidate:
-    # If Spring's classes cannot be read, their header is reported below.
+    # If the header with Spring's classes cannot be read, this is reported below.
     with suppress(RecordHeaderError):
         convention = convention.for_record(headers)
     judged = [_evidence(convention, key, data) for key, data in headers if data is not None]

@@ -1,4 +1,4 @@
-"""Spring Kafka's JSON, with the Java classes in a separate record header."""
+"""Spring Kafka's JSON, with the names of Java classes in a separate record header."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 TYPES_KEY = "spring_json_header_types"
 _STRING = "java.lang.String"
-# Spring's defaults. A class of any other package is the sender's data, and stays bytes.
+# Spring's defaults. A class of another package is data from the sender, and its value stays bytes.
 _TRUSTED = ("java.lang.", "java.net.", "java.util.", "org.springframework.util.")
-# Read as text without a class.
+# Without a class, these are read as text.
 _TEXT = {
     "kafka_listenerInfo",
     "b3",
@@ -40,14 +40,14 @@ _TEXT = {
     "X-B3-Sampled",
     "X-B3-Flags",
 }
-# Written by the container, as an int of four bytes.
+# Spring's container writes this one, as an int of four bytes.
 _DELIVERY_ATTEMPT = "kafka_deliveryAttempt"
 _INT = struct.Struct(">i")
 
 _Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
 _Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 _Float = float | Literal["NaN", "Infinity", "-Infinity"]
-# The JSON that Jackson writes for a class. Other trusted classes keep their JSON.
+# The JSON that Jackson writes for a class. Values of other trusted classes keep their JSON.
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(type_)
     for name, type_ in {
@@ -69,7 +69,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
         "[B": bytes,
     }.items()
 }
-# Jackson writes numbers that JSON lacks as strings.
+# Jackson writes numbers that JSON does not have as strings.
 _FLOATS = {"java.lang.Float", "java.lang.Double", "[F", "[D"}
 _ANY = msgspec.json.Decoder()
 _TYPES = msgspec.json.Decoder(dict[str, str])
@@ -79,10 +79,11 @@ _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 class SpringJson(Convention):
     """Values as Spring Kafka's `JsonKafkaHeaderMapper` and `DefaultKafkaHeaderMapper` write them.
 
-    A string is plain text, or JSON if it begins with a quote. Numbers, booleans, UUIDs, lists and
-    maps are JSON. A value of a trusted class without an equivalent in Python is read as its JSON. A
-    value of any other class, or without a class, is read as bytes. The record header with the
-    classes is left out when reading, and written last. ``types`` has the classes of further keys.
+    A string is written as plain text, or as JSON if it begins with a quote. Numbers, booleans,
+    UUIDs, lists and maps are written as JSON. A value of a trusted class that has no equivalent in
+    Python is read as its JSON. A value of any other class, or without a class, is read as bytes.
+    The record header with the classes is left out of the result of reading, and is written last.
+    ``types`` has the classes for additional keys.
 
     >>> SpringJson().read([
     ...     (b"retries", b"3"),
@@ -101,14 +102,14 @@ class SpringJson(Convention):
         self.types = dict(types or {})
 
     def for_record(self, headers: Sequence[RawHeader]) -> SpringJson:
-        """Use the classes in the last record header that has any, as Spring does."""
+        """Use the classes in the last record header that has classes, as Spring does."""
         for key, data in reversed(headers):
             if data is not None and key in {TYPES_KEY, TYPES_KEY.encode()}:
                 return SpringJson(self.types | self._types(self.raw(key, data)))
         return self
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
-        """Read the record headers of one record; lenient reading keeps classes it cannot read."""
+        """Read one record's headers; lenient reading keeps classes that it cannot read."""
         headers = list(headers)
         try:
             bound = self.for_record(headers)
@@ -120,10 +121,10 @@ class SpringJson(Convention):
         return [(key, value) for key, value in read if key != TYPES_KEY]
 
     def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
-        """Write the record headers of one record, with their classes if there are any.
+        """Write one record's headers, with a header of their classes if there are any.
 
-        A str, bool, int (`Integer`, else `Long`), float (`Double`), UUID, list and dict can be
-        written, and bytes, which have no class. Values of one key are of one class.
+        Values may be a str, bool, int (`Integer`, or else `Long`), float (`Double`), UUID, list,
+        dict, or bytes, which have no class. All values of a key must have the same class.
         """
         headers = list(headers)
         types: dict[str, str] = {}
@@ -161,7 +162,7 @@ class SpringJson(Convention):
         return value
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write a value in the form of the class that `write` names for it."""
+        """Write a value in the form of its class, which `write` lists."""
         if key in {TYPES_KEY, _DELIVERY_ATTEMPT}:
             raise self.misfit(key, "Spring alone writes this header")
         if isinstance(value, bytes):
@@ -181,7 +182,7 @@ class SpringJson(Convention):
             raise self.misfit(key, f"{short(value)} would be read as {short(back)}")
         return data
 
-    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - part of the hook
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - the base class has this argument
         """Return evidence for Spring from the header with the classes, and its named keys."""
         if key == TYPES_KEY:
             return HeaderEvidence(key, 2, f"names the classes of {len(value)} headers")
@@ -202,7 +203,7 @@ class SpringJson(Convention):
             raise self.misfit(key, f"not what Spring writes: {error}") from None
 
     def _class(self, key: str, value: Any) -> str | None:
-        """Return the Java class of a value; None for a value that needs none."""
+        """Return the Java class of a value, or None for a value that needs no class."""
         if isinstance(value, bytes) or (key in _TEXT and isinstance(value, str)):
             return None
         for type_, class_ in _CLASSES.items():
@@ -230,7 +231,7 @@ def _is_trusted(class_: str) -> bool:
 
 
 def _depth(data: bytes) -> int:
-    """Return how deep arrays and objects are nested, even if the rest is not JSON."""
+    """Return how deeply arrays and objects are nested, even if the text is not valid JSON."""
     depth = deepest = 0
     for match in _BRACKET.finditer(data):
         depth += match[0] in b"[{"

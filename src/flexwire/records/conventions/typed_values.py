@@ -1,4 +1,4 @@
-"""KIP-82's typed values, by the document's type table and by that of the earlier revision."""
+"""KIP-82's typed values, with the type table of the document or of its earlier revision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flexwire.errors import DecodeError, EncodeError, short
 from flexwire.records.conventions.convention import BulkCondition, Convention, HeaderEvidence
 from flexwire.records.typed import Typed, TypedDialect, ValueType
 
-# A value of each type with a fixed size; `Typed` gives its bytes on the wire.
+# An example for each type with a fixed size, from which `Typed` computes the bytes.
 _SAMPLES: dict[ValueType, Any] = {
     ValueType.BOOLEAN: False,
     ValueType.BYTE: 0,
@@ -22,14 +22,14 @@ _SAMPLES: dict[ValueType, Any] = {
 
 
 def _condition() -> str:
-    """Return the condition that a value begins with a known type byte, and has that type's size."""
+    """Return the condition that a value begins with a known type byte and has that type's size."""
     rest = "substring(value, 2)"
     fits = {
         ValueType.BOOLEAN: f" and {rest} in (X'00', X'01')",
         ValueType.STRING: f" and is_valid_utf8(cast({rest} as string))",
     }
     conditions = []
-    # A byte[] may have any content, even this.
+    # A byte[] may have any content, including this.
     for kind, sample in (_SAMPLES | {ValueType.STRING: "a", ValueType.BYTES: b"a"}).items():
         data = Typed(kind, sample).encode()
         size = f" and size = {len(data)}" if kind in _SAMPLES else ""
@@ -40,7 +40,7 @@ def _condition() -> str:
 
 
 class TypedValues(Convention):
-    """Values that begin with a type byte; they are read as `Typed`, which keeps the type.
+    """Values that begin with a type byte. They are read as `Typed`, which keeps the type.
 
     >>> TypedValues().read([(b"retries", bytes.fromhex("04 00000003"))])
     [('retries', Typed('int', 3))]
@@ -52,14 +52,14 @@ class TypedValues(Convention):
     dialect = TypedDialect.DOCUMENT
 
     def read_value(self, key: str, data: bytes) -> Typed:
-        """Read a value with a type byte of the table and that type's bytes."""
+        """Read a value, which has a type byte from the table and the bytes of that type."""
         try:
             return Typed.decode(data, self.dialect)
         except DecodeError as error:
             raise self.misfit(key, error.reason) from None
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write a `Typed`; the type of a plain value would have to be guessed."""
+        """Write a `Typed`. For a plain value, the type would have to be guessed."""
         if not isinstance(value, Typed):
             raise self.misfit(key, f"expected a Typed, got {short(value)}")
         try:
@@ -68,13 +68,13 @@ class TypedValues(Convention):
             raise self.misfit(key, error.reason) from None
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:
-        """Judge by the type byte and the size; a single byte or a byte[] may be anything."""
+        """Judge by the type byte and the size. A single byte or a byte[] may be anything."""
         weight = 2 if len(data) > 1 and value.type != ValueType.BYTES else 1
         return HeaderEvidence(key, weight, f"type byte {data[0]:#04x}, and bytes of a {value.type}")
 
 
 class EarlierTypedValues(TypedValues):
-    """The same with the type table of the earlier revision.
+    """The same values with the type table of the earlier revision.
 
     >>> EarlierTypedValues().read([(b"retry", bytes.fromhex("01"))])
     [('retry', Typed('boolean', True))]

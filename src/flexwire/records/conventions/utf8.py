@@ -12,16 +12,16 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:
 _CLOUDEVENTS = re.compile(r"ce_[a-z0-9]+")
 _TRACING = ("tracestate", "baggage", "b3")
 _CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
-"""Control characters that do not occur in text; a tab or a line end does."""
+"""Control characters that do not occur in text, unlike tabs and ends of lines."""
 _CONTROL = re.compile(_CONTROLS)
 
 
 class Utf8(Convention):
-    """Values are UTF-8, keys too.
+    """Values are UTF-8, and so are keys.
 
-    Source: W3C Trace Context and Baggage, as OpenTelemetry propagates them (``traceparent``,
-    ``tracestate``, ``baggage``); the CloudEvents Kafka binding, 3.2.3, for ``ce_…`` and
-    ``content-type`` of its binary mode.
+    The sources are W3C Trace Context and Baggage, as OpenTelemetry propagates them
+    (``traceparent``, ``tracestate``, ``baggage``), and the CloudEvents Kafka binding, 3.2.3, for
+    ``ce_…`` and ``content-type`` in its binary mode.
 
     >>> Utf8().read([(b"ce_id", b"1234"), (b"baggage", "käse=1".encode())])
     [('ce_id', '1234'), ('baggage', 'käse=1')]
@@ -36,7 +36,7 @@ class Utf8(Convention):
     )
 
     def read_value(self, key: str, data: bytes) -> str:
-        """Read text; U+0000 fits, but bytes that are not UTF-8 do not."""
+        """Read text. U+0000 is valid, but bytes that are not UTF-8 are invalid."""
         return self.text(key, data)
 
     def write_value(self, key: str, value: Any) -> bytes:
@@ -46,7 +46,7 @@ class Utf8(Convention):
         return self.encoded(key, value)
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:
-        """Return evidence: known names are for it, control characters against it."""
+        """Return evidence: known keys are for this convention, control characters against it."""
         control = _CONTROL.search(value)
         if control:
             return HeaderEvidence(

@@ -1,4 +1,4 @@
-"""The records of a producer and of a consumer, with headers; keys and values are serialized."""
+"""The records of a producer and of a consumer, with headers and serialized keys and values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ProducerRecord:
-    """A record to send, to a partition or to one that the producer chooses.
+    """A record to send to a given partition, or to one that the producer chooses.
 
     >>> record = ProducerRecord("orders", b"paid", key=b"order-7")
     >>> record.headers.put_long("user", 7)
@@ -34,18 +34,18 @@ class ProducerRecord:
     headers: Headers = field(default_factory=Headers)
 
     def get_headers(self) -> Headers:
-        """Return the headers: the document's accessor, ``getHeaders()``."""
+        """Return the headers, as the document's accessor ``getHeaders()`` does."""
         return self.headers
 
     def intercepted(self, *interceptors: Callable[[ProducerRecord], ProducerRecord]) -> Self:
-        """Return the record after all interceptors; each gets the result of the one before."""
+        """Return the record after all interceptors. Each one gets the result of the one before."""
         record: Self = _intercepted(self, interceptors)
         return record
 
     def to_message(self, *, offset: int = 0, timestamp: int) -> Kip82Message:
         """Return the message to send; ``timestamp`` is used if the record has none.
 
-        The headers are the record's own, not a copy.
+        The message shares the record's headers and does not copy them.
         """
         own = timestamp if self.timestamp is None else self.timestamp
         return Kip82Message(offset, own, self.key, self.value, self.headers)
@@ -53,7 +53,7 @@ class ProducerRecord:
 
 @dataclass(slots=True)
 class ConsumerRecord:
-    """A consumed record: the fields of `Kip82Message`, and its origin."""
+    """A consumed record: the fields of `Kip82Message`, and where it came from."""
 
     topic: str
     partition: int
@@ -65,17 +65,17 @@ class ConsumerRecord:
     headers: Headers
 
     def get_headers(self) -> Headers:
-        """Return the headers: the document's accessor, ``getHeaders()``."""
+        """Return the headers, as the document's accessor ``getHeaders()`` does."""
         return self.headers
 
     def intercepted(self, *interceptors: Callable[[ConsumerRecord], ConsumerRecord]) -> Self:
-        """Return the record after all interceptors; each gets the result of the one before."""
+        """Return the record after all interceptors. Each one gets the result of the one before."""
         record: Self = _intercepted(self, interceptors)
         return record
 
     @classmethod
     def from_message(cls, topic: str, partition: int, message: Kip82Message) -> Self:
-        """Return the record of a partition's message; the headers are not copied."""
+        """Return the record for a message of a partition; the headers are not copied."""
         return cls(
             topic,
             partition,
@@ -95,6 +95,6 @@ def _intercepted(record: Any, interceptors: tuple[Callable[[Any], Any], ...]) ->
             raise refuse(f"interceptors[{index}]", "a callable", interceptor)
         record = interceptor(record)
         if not isinstance(record, kind):
-            # An interceptor that forgets to return the record would send nothing.
+            # If an interceptor forgot to return the record, nothing would be sent.
             raise refuse(f"what interceptors[{index}] returns", f"a {kind.__name__}", record)
     return record

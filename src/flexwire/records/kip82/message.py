@@ -1,4 +1,4 @@
-"""One message of KIP-82: like magic 1, with another magic and, if it has any, its headers."""
+"""A KIP-82 message: like magic 1, with another magic and with its headers, if it has any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.types import INT32, NULLABLE_BYTES
 
 MAGIC = 2
-# The compression types of the document's time, in the order of their numbers.
+# The compression types at the time of the document, in the order of their numbers.
 KNOWN_COMPRESSIONS = COMPRESSIONS[: COMPRESSIONS.index(Compression.ZSTD)]
 # "Use Bit 4 as boolean flag for if headers present"
 _HEADERS_MASK = 0x10
@@ -33,9 +33,9 @@ _LENGTH_SIZE = 4
 
 @dataclass(slots=True)
 class Kip82Message:
-    """A message with its offset: the equivalent of a `Record`, with typed headers.
+    """A message with its offset. It corresponds to a `Record`, with typed headers.
 
-    ``timestamp`` is in milliseconds since the epoch, -1 if there is none; ``timestamp_type`` is
+    ``timestamp`` is in milliseconds since the epoch, or -1 if there is none. ``timestamp_type`` is
     ``NoTimestampType`` for messages of magic 0.
     """
 
@@ -48,7 +48,7 @@ class Kip82Message:
 
 
 class Kip82Entry(NamedTuple):
-    """An entry of a message set as it is on the wire; the offset may be relative."""
+    """An entry of a message set as it is stored; its offset may be relative."""
 
     offset: int
     crc: int
@@ -60,12 +60,12 @@ class Kip82Entry(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """The compression type of the value; the message is then a wrapper."""
+        """The compression type of the value. A message with compression is a wrapper."""
         return KNOWN_COMPRESSIONS[self.attributes & COMPRESSION_MASK]
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """The origin of the timestamp."""
+        """Where the timestamp comes from."""
         if self.attributes & TIMESTAMP_TYPE_MASK:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
@@ -74,9 +74,9 @@ class Kip82Entry(NamedTuple):
 def read_entry(data: bytes) -> Kip82Entry:
     """Read the message of magic 2 in ``data``; the crc is not checked.
 
-    Raises `RecordError` with an offset within ``data``: for a length that does not fit, for
-    attributes that the document does not know, and for a flag that announces headers of no bytes,
-    which no writer would set.
+    Raises `RecordError` with an offset in ``data``: for an invalid length, for attributes that are
+    not in the document, and for a flag that announces headers of zero bytes, which no writer would
+    set.
     """
     reader = Reader(data)
     reader.path = ["message"]
@@ -124,9 +124,9 @@ def write_entry(
     timestamp: int,
     headers: bytes,
 ) -> bytes:
-    """Write one message of magic 2, with its flag for headers and its crc.
+    """Write a message of magic 2, with its flag for headers and its crc.
 
-    Raises `EncodeError` if it is larger than its size field allows.
+    Raises `EncodeError` if the message is too large for its size field.
     """
     contents = [key, headers, value] if headers else [key, value]
     size = (

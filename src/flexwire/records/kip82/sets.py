@@ -1,7 +1,7 @@
-"""Sets of KIP-82's messages, with wrapper messages as in magic 1: read, written and converted.
+"""Sets of KIP-82 messages, with wrapper messages as in magic 1: reads, writes and converts them.
 
 "Message version migration would be handled as like in KIP-32": offsets, timestamps, their type and
-the compression are kept, and messages that need no conversion are returned unchanged.
+the compression are kept. Messages that need no conversion are returned unchanged.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class DecodeOptions(NamedTuple):
 
 
 def to_decode_options(
-    check_crc: bool,  # noqa: FBT001 - callers pass on their own arguments
+    check_crc: bool,  # noqa: FBT001 - callers pass their own arguments
     max_inflated: int,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
 ) -> DecodeOptions:
-    """Return the options for reading a message set, from a caller's arguments."""
+    """Return the options for reading a message set, from the arguments of a caller."""
     return DecodeOptions(
         to_flag(check_crc, "check_crc"),
         to_int(max_inflated, "max_inflated", least=0),
@@ -64,7 +64,7 @@ def to_decode_options(
 
 
 class DecodedEntry(NamedTuple):
-    """A message set's entry of any magic, with its own message or the messages inside it."""
+    """An entry of a message set with any magic, with its own message or the messages in it."""
 
     magic: int
     compression: Compression
@@ -72,9 +72,9 @@ class DecodedEntry(NamedTuple):
 
 
 class EntryIterator(Iterator[tuple[int, bytes]]):
-    """Cuts a message set into its entries; returns the start and the bytes of each.
+    """Divides a message set into its entries; returns the start and the bytes of each entry.
 
-    An impossible size raises `RecordError`, and then the iteration is over.
+    An impossible size raises `RecordError`, and ends the iteration.
 
     Attributes:
         position: where the next entry starts.
@@ -107,7 +107,7 @@ class EntryIterator(Iterator[tuple[int, bytes]]):
 
 
 class MessageIterator(Iterator[Kip82Message]):
-    """Returns the messages of a message set in order, with those inside wrappers."""
+    """Returns the messages of a message set in order, including those in wrappers."""
 
     def __init__(self, data: bytes, reading: DecodeOptions) -> None:
         self._entries = EntryIterator(data)
@@ -116,12 +116,12 @@ class MessageIterator(Iterator[Kip82Message]):
 
     @property
     def position(self) -> int:
-        """The start of the message set's next entry."""
+        """The start of the next entry of the message set."""
         return self._entries.position
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The entry that the data cuts off; None if there is none or the end is not reached."""
+        """The entry that is cut off at the end; None without one or before the end is reached."""
         return self._entries.partial
 
     def __next__(self) -> Kip82Message:
@@ -138,21 +138,21 @@ def decode_message_set(
     max_inflated: int = MAX_INFLATED,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
 ) -> MessageIterator:
-    """Iterate over the messages of a message set whose magic 2 is the document's.
+    """Iterate over the messages of a message set in which magic 2 is that of the document.
 
-    Messages of magic 0 and 1 may be among them, as in a log that is older than the document; they
-    have no headers. If the data ends within a message, the iteration ends and ``partial`` has that
-    message. ``max_inflated`` limits the inflated bytes of one wrapper. ``dialect`` is that of the
-    headers, which are read on request.
+    It may also have messages of magic 0 and 1, as in a log that is older than the document. These
+    have no headers. If the data ends within a message, the iteration ends, and ``partial`` has the
+    beginning of that message. ``max_inflated`` limits the inflated bytes of one wrapper.
+    ``dialect`` is the type table of the headers, which are read on request.
 
-    A damaged message raises `RecordError`. If its size is valid the iteration can continue after
-    it, otherwise it is over.
+    A damaged message raises `RecordError`. If its size is valid, the iteration can continue after
+    it. Otherwise the iteration is over.
     """
     return MessageIterator(to_bytes(data), to_decode_options(check_crc, max_inflated, dialect))
 
 
 def decode_entry(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
-    """Read the entry at ``start``; raises `RecordError` with an offset from there."""
+    """Read the entry at ``start``; raises `RecordError` with an offset relative to it."""
     magic = data[MAGIC_AT]
     try:
         return _read_new(data, reading) if magic == MAGIC else _read_old(data, magic, reading)
@@ -210,7 +210,7 @@ def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> lis
         raise RecordError("an inner message is cut off", offset=entries.partial.position)
     if not inner:
         raise RecordError("a wrapper message without inner messages")
-    # As in magic 1: offsets are relative, and a wrapper at offset 0 has no assigned offsets yet.
+    # As in magic 1, offsets are relative, and a wrapper with offset 0 has no assigned offsets yet.
     base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
     messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in inner]
     if not all(INT64_MIN <= message.offset <= INT64_MAX for message in messages):
@@ -228,7 +228,7 @@ def _read_checked(data: bytes, reading: DecodeOptions) -> Kip82Entry:
 def _message(
     entry: Kip82Entry, offset: int, outer: Kip82Entry, reading: DecodeOptions
 ) -> Kip82Message:
-    """Return the message; ``outer``, the wrapper or the entry itself, has the timestamp type."""
+    """Return the message; ``outer`` (the wrapper or the entry itself) has the timestamp type."""
     append = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
     return Kip82Message(
         offset,
@@ -246,9 +246,9 @@ def encode_message_set(
     compression: Compression | str = Compression.NONE,
     level: int | None = None,
 ) -> bytes:
-    """Write a message set: one entry for each message or, compressed, one wrapper message.
+    """Write a message set: one entry for each message or, with compression, one wrapper message.
 
-    A wrapper has one timestamp type for all its messages and, with ``LogAppendTime``, one
+    In a wrapper, all messages have the same timestamp type and, with ``LogAppendTime``, the same
     timestamp. ``level`` is that of `flexwire.records.encode_batch`. Raises `EncodeError`, with the
     message and the field, for values that cannot be written.
     """
@@ -279,7 +279,7 @@ def _write_wrapper(
     if len(types) > 1:
         reason = f"a wrapper message has one, got {' and '.join(sorted(types))}"
         raise EncodeError(reason, path="timestamp_type")
-    # Offsets inside are relative; if the last message's is 0, readers leave them unchanged.
+    # The offsets in it are relative. If that of the last message is 0, readers do not change them.
     last_offset = checked_integer(messages[-1].offset, 64, f"messages[{len(messages) - 1}].offset")
     base_offset = checked_integer(messages[0].offset, 64, "messages[0].offset")
     inner = _write_each(messages, base_offset if last_offset else 0)
@@ -328,7 +328,7 @@ def down_convert(
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
 ) -> bytes:
-    """Return a message set for consumers that know only magic 0 and 1: headers are dropped.
+    """Return a message set for consumers that know only magic 0 and 1, without headers.
 
     "older consumers simply would consume a message oblivious to there being any headers". Raises
     `RecordError` as `decode_message_set` does, and for a partial message at the end.
@@ -342,7 +342,7 @@ def up_convert(
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
 ) -> bytes:
-    """Return a message set of magic 2; messages of magic 0 and 1 become messages without headers.
+    """Return a message set in which all messages have magic 2, with empty headers if necessary.
 
     "new consumer would simply get a message with empty headers". A message of magic 0 gets the
     timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.

@@ -1,24 +1,23 @@
-"""Messages and records in bulk: columns of bytes into nested Arrow columns and back.
+"""Messages and records in bulk: converts columns of bytes into nested Arrow columns and back.
 
-One column holds messages of every version, so its type is the union of a message's fields. A
-program made from the schemas (`program`) describes the place of each field on the wire and its
-column. The kernels of `flexwire.kernels` run the program over many rows. If they refuse a row, the
-reference executor reads it again (`reference`), and raises the error or returns the row.
-`flexwire.capture`, `flexwire.logs` and `flexwire.spark` read files and find the bytes of messages
-in them.
+One column has messages of every version, so its type is the union of a message's fields. A program,
+which is made from the schemas (`program`), says where each field is in the bytes and in which
+column it belongs. The kernels of `flexwire.kernels` run the program over many rows. If the kernels
+refuse a row, the reference executor reads it again (`reference`), and either raises the error or
+returns the row. `flexwire.capture`, `flexwire.logs` and `flexwire.spark` read files and find the
+bytes of messages in them.
 
-Laws of this room:
+Laws of this package:
 
-- An operation of a program changes nothing before it has everything that it needs. Reason: it runs
-  again
-  after a column has grown. Test: `tests/columnar/test_plain.py`.
-- The schema of records is in `record_columns`, also for the ``records`` table. Reason: Spark
+- An operation of a program changes nothing until it has everything that it needs. Reason: it runs
+  again after a column has grown. Test: `tests/columnar/test_plain.py`.
+- The schema of records is in `record_columns`, and the ``records`` table uses it too. Reason: Spark
   joins the two. Test: `tests/spark/test_record_schema.py`.
-- A batch counts exactly once, as a whole, however its rows are divided. Reason: facts are sums over
-  batches.
-  Tests: `tests/columnar/test_record_sums.py`, `tests/columnar/test_batch_digests.py`.
-- An offset of an array is compared before it is followed. Reason: Arrow itself compares only the
-  first and the last. Test: `tests/columnar/test_bounds.py`.
+- Each batch counts exactly once and as a whole, however its rows are divided. Reason: facts are
+  sums over batches. Tests: `tests/columnar/test_record_sums.py`,
+  `tests/columnar/test_batch_digests.py`.
+- An offset of an array is checked before it is used. Reason: Arrow itself checks only the first and
+  the last offset. Test: `tests/columnar/test_bounds.py`.
 """
 
 from flexwire.extras import needed_by

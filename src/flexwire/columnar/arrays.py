@@ -1,4 +1,7 @@
-"""The type of every NumPy array in the package; its contents are described where it is made."""
+"""The type of all NumPy arrays in the package.
+
+The content of an array is described where it is made.
+"""
 
 from __future__ import annotations
 

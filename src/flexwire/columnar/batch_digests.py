@@ -1,7 +1,8 @@
-"""Digest record batches with a kernel: facts of each batch, sizes of records, hashes of keys.
+"""Digests record batches with a kernel: facts of each batch, sizes of records, hashes of keys.
 
-A `RecordReader` hands over a row of words for each batch that its kernel digests. For a batch that
-the kernel refuses, it hands over the object that was read instead. Both become the same row.
+A `RecordReader` passes on a row of words for each batch that its kernel digests. If the kernel
+refuses a batch, the reader passes on an object that it has read instead. Both become rows of the
+same form.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import value_hash as H  # noqa: N812 - a word in front of some ten
+from flexwire.columnar import value_hash as H  # noqa: N812 - a prefix for about ten names
 from flexwire.kernels import load_kernel
 from flexwire.records.decode import extents
 from flexwire.wire.batch_layout import (
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS: Final = 1 << 20
-"""At most this many keys are handed over at once, 32 MB; more if one batch has more."""
-# This many batches are held, and then returned.
+"""At most this many keys (32 MB) are passed on at once, or more if a single batch has more."""
+# This many batches are collected before they are returned.
 _MOST_BATCHES: Final = 1 << 16
 _MASK: Final = (1 << 64) - 1
 _MAGIC, _OUTCOME = "magic", "outcome"
@@ -40,7 +41,7 @@ _MAGIC, _OUTCOME = "magic", "outcome"
 KEYS_DTYPE: Final = np.dtype(
     [("hash", "<u8"), ("other", "<u8"), ("offset", "<i8"), ("size", "<i8")]
 )
-"""A key: both halves of its hash, and the offset and size of its record."""
+"""A key: both halves of its hash, and the offset and the size of its record."""
 _OF_HEADER: Final = (
     "size",
     "base_offset",
@@ -62,27 +63,29 @@ _OF_RECORDS: Final = (
     "newest",
 )
 DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
-"""The sums over a batch's records. A tombstone is a record with a key and a null value. ``oldest``
-and ``newest`` are the lowest and highest timestamp in milliseconds, without timestamps of -1."""
-# Each size below _EXACT is a class. Above this limit there are _HALF classes up to each power of
-# two.
+"""The sums over the records of a batch. A tombstone is a record with a key and a null value.
+``oldest`` and ``newest`` are the lowest and the highest timestamp in milliseconds, ignoring
+timestamps of -1."""
+# Each size below _EXACT is a class of its own. Above it, there are _HALF classes up to each power
+# of two.
 _HALF: Final = 64
 _EXACT: Final = 2 * _HALF
 SIZES: Final = _HALF * 26
-"""The number of classes of sizes: enough for sizes of 31 bits."""
+"""The number of classes of sizes, which is enough for sizes of 31 bits."""
 _PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
 _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
 
 class BatchDigests:
-    """Digests of record batches, taken as a `pa.RecordBatch` of words: one row a batch.
+    """Digests of record batches, returned as a `pa.RecordBatch` of words with one row per batch.
 
-    ``keys`` is called with the keys of records that have one, in an array of `KEYS_DTYPE` that is
+    ``keys`` is called with the keys of records that have a key, in an array of `KEYS_DTYPE` that is
     valid only during the call. Records of control batches are left out. ``seed`` is the start value
-    of the hashes. ``at`` is added to the batches' positions. ``outcomes`` returns a number for each
-    batch from its attributes, producer id and base offset, for the column ``outcome``. The keys of
-    a batch are handed over only if its outcome is in ``settled``. ``heard`` is called with the
-    digests of some batches as soon as they are made: an array for each fact, by name.
+    of the hashes. ``at`` is added to the positions of the batches. ``outcomes`` returns a number
+    for each batch from its attributes, producer id and base offset. This number is the column
+    ``outcome``. The keys of a batch are passed on only if its outcome is in ``settled``. ``heard``
+    is called with the digests of some batches as soon as they are made. It gets an array for each
+    fact, by name.
     """
 
     def __init__(
@@ -97,13 +100,13 @@ class BatchDigests:
         self.sizes: NumpyArray = np.zeros(SIZES, np.int64)
         """The number of records in each class of sizes."""
         self.skipped: list[NumpyArray] = []
-        """The positions and sizes of batches without any wanted record."""
+        """The positions and sizes of batches without wanted records."""
         self._keys_done = keys
         self._seed = seed
         self._outcomes = outcomes
         self._settled = settled
         self._heard = heard
-        # The number of held keys that belong to settled batches.
+        # The number of keys held from settled batches.
         self._kept_keys = 0
         self._rows: list[dict[str, NumpyArray]] = []
         self._count = 0
@@ -114,16 +117,16 @@ class BatchDigests:
 
     @property
     def has_room(self) -> bool:
-        """True if more batches can be held; otherwise `take` must be called first."""
+        """True if more batches can be held. Otherwise `take` must be called first."""
         return self._count < _MOST_BATCHES
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are digested: lowest and highest offset, then timestamp."""
+        """Set which records are digested: the lowest and highest offset, then timestamps."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Digest batches of a table from the first on, as `RecordColumnBuilder.read` reads them."""
+        """Digest batches of a table from ``first`` on; see `RecordColumnBuilder.read`."""
         self._make_room(batches[first])
         self._digests = np.zeros(len(batches), DIGEST)
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
@@ -141,16 +144,16 @@ class BatchDigests:
             self._run.take_keys(self._keys)
 
     def finish(self) -> None:
-        """Hand over the remaining keys."""
+        """Pass on the remaining keys."""
         if self._run is not None and self._run.used:
             self._keys_done(self._keys[: self._run.used])
             self._run.used = self._kept_keys = 0
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Add the digests of finished batches of the table, from row ``first`` on."""
+        """Add the digests of the finished batches of the table, starting with row ``first``."""
         digests = self._digests[first : first + len(batches)]
         is_kept = batches["is_skipped"] == 0
-        # The other batches may also have no wanted records.
+        # The other batches may have no wanted records either.
         is_kept &= (digests["records"] > 0) | (batches["count"] == 0)
         if not is_kept.all():
             self._skip(batches["position"][~is_kept], batches["size"][~is_kept])
@@ -174,7 +177,7 @@ class BatchDigests:
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 
     def _keep_settled(self, rows: dict[str, NumpyArray]) -> None:
-        """Drop the keys of batches that are not settled; those of these rows came last."""
+        """Drop the keys of batches that are not settled, which are the last keys so far."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
         used = self._run.used
         if not is_settled.all():
@@ -199,7 +202,7 @@ class BatchDigests:
                 self._heard(rows)
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Add a batch that was read into objects and has wanted records; return True."""
+        """Add a batch that was read as objects and has wanted records; return True."""
         if batch.records and not records:
             self._skip(np.array([batch.position]), np.array([batch.size]))
             return True
@@ -244,7 +247,7 @@ class BatchDigests:
         return True
 
     def take(self) -> pa.RecordBatch:
-        """Return the digests so far, and start again without any."""
+        """Return the digests so far, and start again with none."""
         columns = {
             name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS
@@ -257,7 +260,7 @@ class BatchDigests:
 
 
 def class_of(size: int) -> int:
-    """Return the class of a record size: one per size up to 127, then 64 per doubling.
+    """Return the class of a record size: one for each size up to 127, then 64 for each doubling.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)
@@ -267,7 +270,7 @@ def class_of(size: int) -> int:
 
 
 def least_of(kind: int) -> int:
-    """Return the least size of a class.
+    """Return the smallest size in a class.
 
     >>> [least_of(class_of(one)) for one in (0, 127, 129, 1001)]
     [0, 127, 128, 1000]
@@ -277,7 +280,7 @@ def least_of(kind: int) -> int:
 
 
 def hash_of(key: bytes, seed: int) -> tuple[int, int]:
-    """Return both halves of a key's hash, as the kernel computes them.
+    """Return both halves of the hash of a key, as the kernel computes them.
 
     >>> hash_of(b"a", 1) == hash_of(b"a", 1), hash_of(b"a", 1) == hash_of(b"a", 2)
     (True, False)

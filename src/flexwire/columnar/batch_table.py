@@ -1,6 +1,6 @@
-"""The table of record batches: a row for each batch of magic 2, with the fields of its header.
+"""The table of record batches: one row for each batch of magic 2, with its header fields.
 
-`flexwire.kernels` fills and reads it, and NumPy accesses its columns by name.
+`flexwire.kernels` fills the table and reads it, and NumPy accesses its columns by name.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ BATCH: Final = np.dtype(
         )
     ]
 )
-"""The columns up to ``count`` are header fields. ``count`` is `COUNT_REFUSED` for batches that
-kernels must not read. ``start`` and ``end`` are the addresses of the records, in the data or
-inflated. ``budget`` limits the batch's records and record headers. ``rows`` is the number of rows
-made from it. ``piece`` is the number of its piece of data, if several are scanned at once."""
+"""The columns before ``count`` are header fields. ``count`` is `COUNT_REFUSED` for batches that
+kernels must not read. ``start`` and ``end`` are the addresses of the records, in the data or in
+inflated bytes. ``budget`` limits the number of records and record headers of the batch. ``rows`` is
+the number of rows that were made from the batch. ``piece`` is the number of the piece of data with
+the batch, if several pieces are scanned at once."""
 COUNT_REFUSED: Final = -1
 
 
 class BatchHeaders(NamedTuple):
-    """The fields of some batch headers, an array for each; messages have no attributes here.
+    """The fields of several batch headers, one array for each; messages have no attributes here.
 
-    The count of records is -1 for a wrapper message, because it does not state the number.
+    The number of records is -1 for a wrapper message, because its header does not have the number.
     """
 
     positions: NumpyArray
@@ -75,5 +76,5 @@ def headers_of(table: NumpyArray) -> BatchHeaders:
 
 
 def new_table(rows: int) -> NumpyArray:
-    """Return a table in memory of Arrow's pool, which is reused; the table is not cleared."""
+    """Return a table in memory from Arrow's pool, which is reused and not cleared."""
     return np.frombuffer(pa.allocate_buffer(rows * BATCH.itemsize), BATCH)

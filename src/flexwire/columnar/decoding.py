@@ -1,7 +1,8 @@
-"""Messages into columns: `decode_messages`.
+"""Decodes messages into columns: `decode_messages`.
 
-If columns are passed on to Spark, Java makes a row from every value of a struct. This takes several
-times as long as decoding it. So unwanted fields are left out first, without copying the others.
+When columns are passed to Spark, Java makes a row from every value of a struct. This takes several
+times as long as decoding the column. Unwanted fields are therefore removed first, without copying
+the others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
-from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some thirty
+from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about thirty names
 from flexwire.columnar.program import ColumnBuffers, ColumnFullError, ColumnProgram, address
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.reference import (
@@ -56,7 +57,7 @@ def versions_of(
     *,
     is_read: bool,
 ) -> RowVersions:
-    """Check the input of decoding or encoding messages, and return the version of each row."""
+    """Check the input for decoding or encoding messages, and return the version of each row."""
     check_message(message)
     to_kind(encoding, "encoding", Encoding)
     to_choice(mode, "mode", get_args(Mode))
@@ -74,7 +75,7 @@ def versions_of(
 
 
 def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
-    """Return one version, or a column of them."""
+    """Return a single version, or a column of versions."""
     if isinstance(versions, pa.Array | pa.ChunkedArray):
         if not pa.types.is_integer(versions.type) and not pa.types.is_null(versions.type):
             raise refuse("versions", "a column of integers", str(versions.type))
@@ -89,14 +90,14 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
     if isinstance(versions, int) or not hasattr(versions, "__iter__"):
         return to_version(versions)
     several = to_list(versions, "versions", "a version, or one for each row")
-    # Arrow follows a list that contains itself until the process crashes.
+    # If a list contains itself, Arrow would follow it until the process crashes.
     return pa.array(
         [None if version is None else to_version(version) for version in several], pa.int64()
     )
 
 
 def column_names(columns: object) -> tuple[str, ...]:
-    """Check the names of requested record columns, and return them."""
+    """Check and return the names of requested record columns."""
     names = to_list(columns, "columns", "a list of names")
     if not names:
         raise refuse("columns", "one at least", columns)
@@ -107,7 +108,7 @@ def column_names(columns: object) -> tuple[str, ...]:
 
 
 def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
-    """Return the ends of a range, each an int64 or None."""
+    """Return the two ends of a range, each an int64 or None."""
     if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
         raise refuse(name, "a pair of the first and the last, or None for no end", ends)
     low, high = (None if end is None else to_int(end, name) for end in ends)
@@ -115,10 +116,10 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with only the wanted fields, in its own order; all if none is named.
+    """Return a type with only the wanted fields, in its own order; all fields if none is named.
 
-    The name of a field in a structure has dots, ``topics.partitions.leader_id``, also if the
-    structure is in an array. Raises `ArgumentError` for an unknown name.
+    The name of a field in a structure has dots, such as ``topics.partitions.leader_id``, even if
+    the structure is in an array. Raises `ArgumentError` for an unknown name.
 
     >>> inner = pa.struct({"c": pa.int8(), "d": pa.int8()})
     >>> pruned_type(pa.struct({"a": pa.int8(), "b": pa.list_(inner)}), ["b.d"])
@@ -148,7 +149,7 @@ def _pruned(kind: pa.DataType, paths: set[Path], within: str) -> pa.DataType:
 
 
 def pruned(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Convert a column to a type from `pruned_type`; kept fields are not copied."""
+    """Convert a column to a type from `pruned_type`. The fields that are kept are not copied."""
     if values.type == kind:
         return values
     mask = values.is_null() if values.null_count else None
@@ -197,19 +198,20 @@ def decode_messages(
     absent: Absent = "null",
     mode: Mode = "FAILFAST",
 ) -> pa.StructArray | PermissiveResult:
-    """Decode a binary column, a message in each row, into a column of `message_type`.
+    """Decode a binary column with one message per row into a column of `message_type`.
 
-    ``message`` is the name of a bundled message, a spec of your own, or a message class.
-    ``versions`` is one version, or an array with a version for each row. A null row returns null. A
-    field that a version lacks is null, or has its default with ``absent="default"``. The bytes of a
-    row must be exactly one message, as in ``Message.decode``.
+    ``message`` is the name of a bundled message, your own spec, or a message class. ``versions`` is
+    a single version, or an array with the version of each row. A null row becomes null. A field
+    that a version does not have is null, or has its default with ``absent="default"``. The bytes of
+    a row must be exactly one message, as in ``Message.decode``.
 
-    FAILFAST raises `DecodeError`, or `UnknownMessageError` if the message lacks the version, with
-    the row in a note. PERMISSIVE makes such rows null, and returns a `PermissiveResult`: the
-    values, and a column with the reason, path and offset of each error.
+    FAILFAST raises `DecodeError`, or `UnknownMessageError` if the message does not have the
+    version, with the row in a note. PERMISSIVE makes such rows null, and returns a
+    `PermissiveResult`: the values, and a column with the reason, path and offset of each error.
 
-    A ChunkedArray returns a ChunkedArray, with more chunks if a column would exceed 2**31-1 bytes
-    or elements. If an Array would exceed this, the function raises `CodecError`.
+    For a ChunkedArray, the result is a ChunkedArray. It has more chunks if a column would exceed
+    2**31-1 bytes or elements. For an Array that would exceed this, the function raises
+    `CodecError`.
 
     >>> from flexwire.messages import RequestHeader
     >>> header = RequestHeader(request_api_key=3, correlation_id=7, client_id="ping")
@@ -242,7 +244,7 @@ def _program(
 
 
 class _DecodedRows(MessageRows):
-    """One array of messages on its way into columns."""
+    """An array of messages that is being decoded into columns."""
 
     room, name = "columns_read", "decode"
 
@@ -262,7 +264,7 @@ class _DecodedRows(MessageRows):
 
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
-        # A uuid has 22 bytes as text, but 16 on the wire. No other value becomes larger.
+        # As text a uuid has 22 bytes, but 16 bytes in a message. No other value becomes longer.
         columns = ColumnBuffers(self.program, rows - first, 2 * self.size)
         run = KernelRun(self, self.program, first)
         run.put(self._input())
@@ -291,10 +293,10 @@ class _DecodedRows(MessageRows):
         }
 
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
-        """Undo the row that no longer fits in a column, and end before it; return the next row.
+        """Undo the row that does not fit in a column, and end before it; return the next row.
 
-        The row becomes the first row of the next chunk. If it is already the first row of this
-        chunk, it does not fit into any chunk.
+        This row becomes the first row of the next chunk. If it is already the first row of this
+        chunk, it fits in no chunk.
         """
         row, first = run.get(L.C_ROW), run.get(L.C_FIRST)
         run.put({L.C_OPERATION: self.program.refuse, L.C_ROWS: row + 1})

@@ -1,7 +1,7 @@
-"""The values of columns for fields that a message lacks: a field's default, or null.
+"""The values of columns for fields that a message does not have: a default, or null.
 
-A default is a list of rows, one for each column of the field. Reading fills the columns with these
-rows, and writing compares the columns with them.
+A default consists of rows, one for each column of the field. Reading fills the columns with these
+rows, and writing compares the columns with these rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some twenty
+from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about twenty names
 from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ColumnDefaults:
-    """The defaults of one program. With ``absent_are_null``, absent fields are read as null."""
+    """The defaults in one program; with ``absent_are_null``, absent fields are read as null."""
 
     def __init__(self, *, absent_are_null: bool, writing: bool) -> None:
         self.absent_are_null = absent_are_null
@@ -33,19 +33,19 @@ class ColumnDefaults:
         self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
-        """Add rows to the program; return their place in bytes, and their number."""
+        """Add rows to the program; return their place in bytes and their number."""
         at = len(self._rows) * L.DEFAULT
         self._rows += rows
         return at, len(rows)
 
     def words(self) -> NumpyArray:
-        """Return all rows kept."""
+        """Return all rows that were added."""
         return np.array(self._rows or [[0] * (L.DEFAULT // 8)], np.int64)
 
-    # Find the columns that are read at all, and those that can be null.
+    # Find the columns that are read at all, and the columns that may be null.
 
     def survey(self, schema: Schema, node: ColumnNode) -> None:
-        """Mark the columns that a version has, and those that it leaves null."""
+        """Mark the columns that a version has, and the columns that it leaves null."""
         fields = schema.by_attribute
         for name, child in node.fields.items():
             field = fields.get(name)
@@ -90,12 +90,12 @@ class ColumnDefaults:
                     child.used = True
                     self._survey_default(each, child)
 
-    # Rows.
+    # Rows of defaults.
 
     def absent(self, schema: Schema, node: ColumnNode) -> Rows:
         """Return the values for reading fields that a version does not have.
 
-        For writing, these are the values that the columns must have, so that no value is lost.
+        When writing, the columns must have these values, so that no value is lost.
         """
         fields = schema.by_attribute
         rows: Rows = []
@@ -115,7 +115,7 @@ class ColumnDefaults:
             return self.null(node)
         rows = self.of(field, node)
         if rows:
-            # Null also stands for the default, because the version has no value for this field.
+            # Null also counts as the default, because the version has no value for this field.
             rows[0][-1] = 1
         return rows
 
@@ -137,7 +137,7 @@ class ColumnDefaults:
         unknown = node.fields[UNKNOWN_TAGGED_FIELDS]
         if unknown.used or self.writing:
             rows.append(_row(L.NO_ITEMS, unknown, loose=True))
-        # If null stands for the default, it stands for the whole structure.
+        # If null counts as the default, this applies to the whole structure.
         return [_row(L.PRESENT, node, length=len(rows)), *rows]
 
     def _scalar(self, default: object, node: ColumnNode) -> list[int]:
@@ -151,13 +151,13 @@ class ColumnDefaults:
         return self._text(in_column(default), node)
 
     def _text(self, default: object, node: ColumnNode) -> list[int]:
-        assert isinstance(default, str | bytes)  # noqa: S101 - all other defaults are above
+        assert isinstance(default, str | bytes)  # noqa: S101 - all other kinds of defaults are handled above
         raw = default.encode() if isinstance(default, str) else default
         text = self._texts.setdefault(raw, np.frombuffer(raw or b" ", np.uint8))
         return _row(L.TEXT, node, int(text.ctypes.data), len(raw))
 
     def null(self, node: ColumnNode) -> Rows:
-        """Return a null. Inside a structure that is null, reading fills in blank values."""
+        """Return a null. In a structure that is null, reading fills in blank values."""
         if not (node.used or self.writing):
             return []
         if node.is_struct:
@@ -185,7 +185,7 @@ class ColumnDefaults:
 
 def _fields(field: Field) -> tuple[Field, ...]:
     inner = struct_of(field.type)
-    assert inner is not None  # noqa: S101 - the field's column is a struct
+    assert inner is not None  # noqa: S101 - the column of the field is a struct
     return inner.fields
 
 

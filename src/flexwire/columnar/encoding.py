@@ -1,4 +1,4 @@
-"""Encode columns as messages, and compute their sizes: `encode_messages`, `message_sizes`."""
+"""Encodes columns as messages, and computes their sizes: `encode_messages`, `message_sizes`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about ten names
 from flexwire.columnar import program
 from flexwire.columnar.decoding import versions_of
 from flexwire.columnar.program import ColumnBinding, ColumnProgram, address, allocate
@@ -68,12 +68,12 @@ def encode_messages(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.BinaryArray | PermissiveResult:
-    """Encode a column of structs, in the form that `decode_messages` returns, into a binary column.
+    """Encode a column of structs, as `decode_messages` returns it, into a binary column.
 
-    A null row returns null. A null field means None, which only a nullable field accepts. If the
-    version lacks the field, null means no value. A column may have another type if it can be
-    converted without loss. ``versions`` and ``mode`` are as in `decode_messages`. The errors are
-    `EncodeError`, and have no offset.
+    A null row becomes null. A null field means None, which is valid only for a nullable field. If
+    the version does not have the field, null means that there is no value. A column may have
+    another type if it can be converted without loss. ``versions`` and ``mode`` are as in
+    `decode_messages`. The errors are `EncodeError`s without an offset.
 
     >>> header = [{"request_api_key": 3, "request_api_version": 0, "correlation_id": 7,
     ...            "client_id": "ping"}]
@@ -120,7 +120,7 @@ def message_sizes(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.Int64Array | PermissiveResult:
-    """Return how many bytes `encode_messages` would return for each row, without making them.
+    """Return how many bytes `encode_messages` would return for each row, without encoding.
 
     >>> from flexwire.messages import RequestHeader
     >>> from flexwire.columnar import decode_messages
@@ -149,7 +149,7 @@ def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding
 
 
 class _WrittenRows(MessageRows):
-    """One array of structs that is being written as messages."""
+    """An array of structs that is being encoded as messages."""
 
     def __init__(
         self, message: MessageLike, data: pa.Array, versions: RowVersions, encoding: Encoding
@@ -159,25 +159,25 @@ class _WrittenRows(MessageRows):
         self.binding = ColumnBinding(self.program, data)
 
     def start(self, first: int, ends: NumpyArray) -> KernelRun:
-        """Begin a run that writes the rows' ends into ``ends``."""
+        """Begin a run that stores the end of each row in ``ends``."""
         run = KernelRun(self, self.program, first)
         run.put({L.C_COLUMNS: address(self.binding.columns), L.C_ENDS: address(ends)})
         return run
 
     def missing(self, first: int, after: int) -> NumpyArray | None:
-        """Return the rows without a value, null or refused; None if all rows have one."""
+        """Return the rows that are null or were refused; None if all rows have values."""
         refused = self.refused[first:after] != 0
         if self.data.null_count:
             refused |= np.asarray(self.data.slice(first, after - first).is_null())
         return refused if refused.any() else None
 
     def written(self, schema: Schema, row: int) -> bytes:
-        """Write a row with the reference executor."""
+        """Encode a row with the reference executor."""
         return write_row(schema, self.data[row].as_py())
 
 
 def _put_out(run: KernelRun, size: int) -> NumpyArray:
-    """Return memory that a run writes into from now on."""
+    """Return memory into which a run writes from now on."""
     out = allocate(size)
     run.put({L.C_OUT: address(out), L.C_LIMIT: address(out) + size})
     return out

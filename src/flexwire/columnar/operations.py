@@ -1,14 +1,14 @@
 """The operations of a columnar program as numbers, and the forms of tagged fields.
 
-Their order matters. Operations of fixed width come before `STRING`, from one byte to sixteen, so
-that a kernel finds the width by comparisons. Frequent operations are adjacent, so that the kernel's
-switch is a single table.
+Their order is significant. Operations of fixed width come before `STRING`, from one byte to
+sixteen, so that a kernel finds the width by comparisons. Frequent operations are adjacent, so that
+the switch of the kernel is a single table.
 
-Some operations exist only for columns. WIDENED is a number in a wider column. NUMBERS are adjacent
-numbers, each with the width of its column. BULK is an array of numbers, and TABLE an array of
-structures that have only numbers. NEXT continues an array, and MARKER reads whether a structure is
-null. TAGS, TAG and TAG_END are for tagged fields. FILL and CHECK are for fields that a version does
-not have. VALID is a number with no bytes. JUMP, END and REFUSE have their usual meaning.
+Some operations exist only for columns. WIDENED is a number whose column is wider. NUMBERS are
+adjacent numbers, each with the width of its column. BULK is an array of numbers, and TABLE is an
+array of structures with only numbers. NEXT continues an array, and MARKER reads whether a structure
+is null. TAGS, TAG and TAG_END are for tagged fields. FILL and CHECK are for fields that a version
+does not have. VALID is a number with no bytes. JUMP, END and REFUSE have their usual meanings.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _INTEGERS = {
 
 
 def operation_of(kind: Type) -> int:
-    """Return the number for a type of the wire."""
+    """Return the number of the operation for a type."""
     match kind:
         case Integer():
             return _INTEGERS[kind.name]

@@ -1,4 +1,4 @@
-"""Make the program that the kernels run from the schemas of a message's versions."""
+"""Makes the program for the kernels from the schemas of a message's versions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ninety
-from flexwire.columnar import operations as W  # noqa: N812 - as L
+from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about ninety names
+from flexwire.columnar import operations as W  # noqa: N812 - a prefix, as L is
 from flexwire.columnar.defaults import ColumnDefaults
 from flexwire.columnar.operations import FORMS, operation_of
 from flexwire.columnar.types import ColumnNode, ColumnTree, as_list, cast, validate_nulls
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# The bytes of a number in its column, by its operation.
+# The number of bytes of a number in its column, by its operation.
 _WIDTHS = {
     W.BOOL: 1,
     W.INT8: 1,
@@ -34,11 +34,11 @@ _WIDTHS = {
     W.INT64: 8,
     W.FLOAT64: 8,
 }
-# The operations that `W.NUMBERS` can contain, and their maximum size in bytes: the kernel that
-# writes reserves this room in advance.
+# The operations that `W.NUMBERS` may contain, and their maximum size in bytes: the kernel that
+# writes reserves this much room in advance.
 _PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
-# Their order, and the place where each group begins.
+# Their order, and the place at which each group begins.
 _ROWS = {
     L.O_INTS: {W.INT32},
     L.O_SHORTS: {W.INT16},
@@ -46,16 +46,16 @@ _ROWS = {
     L.O_OTHERS: {W.BOOL, W.INT8, W.VALID},
     L.O_ROWS_END: set[int](),
 }
-# If they are the elements of an array, they are read and written all at once.
+# If these are the elements of an array, they are read and written all at once.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
 
 class ColumnProgram:
-    """A program to read or write messages of some versions, in words that a kernel runs.
+    """A program that reads or writes messages of some versions, as words for a kernel.
 
-    ``entries`` has the first operation of each version; ``refuse`` is the entry for unknown
-    versions. A program never changes after it is made, so threads share it.
+    ``entries`` has the first operation for each version, and ``refuse`` is the entry for unknown
+    versions. A program never changes after it is made, so threads can share it.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class ColumnProgram:
         self.writing = writing
         self.defaults = ColumnDefaults(absent_are_null=absent_are_null, writing=writing)
         self.depth = 1
-        # The sizes that a run learns for the next: elements of each level and bytes of each column,
-        # by row.
+        # The sizes that a run learns for the next run: elements of each level and bytes of each
+        # column, per row.
         self.level_hints: NumpyArray = np.zeros(self.tree.levels)
         self.data_hints: NumpyArray = np.zeros(len(self.tree.nodes))
         self._operations: list[list[int]] = []
@@ -81,7 +81,7 @@ class ColumnProgram:
         self._tag_rows: list[int] = []
         self._refused: list[int] = []
         self._rows: dict[int, list[list[int]]] = {}
-        # The operation that takes the next number if that is adjacent to the last one.
+        # The operation to which the next number is added, if it is adjacent to the last number.
         self._numbers = -1
         for schema in schemas.values():
             self.defaults.survey(schema, self.tree.root)
@@ -96,9 +96,9 @@ class ColumnProgram:
         self._finish()
 
     def entry(self, version: int | None) -> int:
-        """Return the first operation of a version.
+        """Return the first operation for a version.
 
-        For an unknown version, an operation that refuses.
+        For an unknown version, this is an operation that refuses.
         """
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 
@@ -134,7 +134,7 @@ class ColumnProgram:
             at, count = self.defaults.keep(defaults)
             self._emit(code, {L.O_DEFAULTS: at, L.O_COUNT: count})
 
-    # Structures.
+    # Compiling structures.
 
     def _struct(self, schema: Schema, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
@@ -184,12 +184,12 @@ class ColumnProgram:
 
         self._later.append(later)
 
-    # Values.
+    # Compiling values.
 
     def _value(self, kind: types.Type, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
         column = node.number * L.COLUMN
-        # If other versions have nulls in this column, mark this value as not null.
+        # If this column has nulls in other versions, mark this value as not null.
         if node.nullable and not self.writing and not (node.is_text or node.is_list):
             self._number(W.VALID, 0, column)
         match kind:
@@ -219,7 +219,7 @@ class ColumnProgram:
                     self._emit(code, {L.O_COLUMN: column})
 
     def _number(self, code: int, width: int, column: int) -> None:
-        """Add a number to the numbers that are adjacent on the wire."""
+        """Add a number to the numbers that are adjacent in the message."""
         number = self._numbers
         if number < 0 or self._word(number, L.O_WIDTH) + width > _MOST_NUMBERS:
             number = self._emit(W.NUMBERS)
@@ -252,12 +252,12 @@ class ColumnProgram:
             self._patch(array, {L.O_AFTER: self._here()})
 
     def _make_table(self, array: int) -> None:
-        """Make an array a TABLE, handled column by column, if its elements have only numbers."""
+        """Make an array with only numbers in its elements a TABLE, which is processed by column."""
         codes = [operation[L.O_CODE // 8] for operation in self._operations[array + 1 :]]
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
         elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
-            # Elements mostly have no tagged fields, which takes one byte.
+            # Most elements have no tagged fields, which takes one byte.
             size = self._word(array + 1, L.O_WIDTH) + 1
         else:
             return
@@ -278,10 +278,10 @@ class ColumnProgram:
 
             self._later.append(later)
 
-    # Completing the words.
+    # Finishing the words.
 
     def _number_rows(self) -> NumpyArray:
-        """Return the rows of all numbers, those of one operation by their types."""
+        """Return the rows of all numbers; those of one operation are sorted by their types."""
         number_rows: list[list[int]] = []
         for number, rows in self._rows.items():
             for word, kinds in _ROWS.items():
@@ -297,7 +297,7 @@ class ColumnProgram:
         defaults = self.defaults.words()
         tag_rows[2::4] += address(defaults)
         codes = self.operations[:, 0]
-        # Until now, operations were referred to by their offsets.
+        # Until now, operations were identified by their offsets.
         base = address(self.operations)
         jumps = np.isin(codes, [W.ARRAY, W.TABLE, W.NEXT, W.MARKER, W.TAGS, W.TAG_END, W.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
@@ -323,21 +323,21 @@ class ColumnProgram:
         ]
         self.branches = np.array(branches or [[0] * 3], _WORD)
         self.branch_count = len(branches)
-        # The arrays to which the words point are kept with them.
+        # The arrays to which the words point are kept together with them.
         self._kept: list[Any] = [tag_rows, refused, defaults, rows]
 
 
 def address(array: NumpyArray) -> int:
-    """Return the address of a contiguous array's values; numpy takes three times as long."""
+    """Return the address of a contiguous array's values, in a third of numpy's time."""
     return int(pa.py_buffer(array).address)
 
 
 class ColumnBinding:
-    """The table of the columns of ``array``; their memory is held as long as it lives.
+    """The table of an array's columns, whose memory is kept while the table exists.
 
     If none of the requested versions has a field, its column may be missing. Raises `EncodeError`
-    for a missing column, for a column that no version has, and for a type that cannot be converted
-    without loss.
+    for a column that is missing, for a column that is in no version, and for a type that cannot be
+    converted without loss.
     """
 
     def __init__(self, program: ColumnProgram, array: pa.Array) -> None:
@@ -383,7 +383,7 @@ class ColumnBinding:
 
 
 def _fitted(node: ColumnNode, array: pa.Array, path: str) -> pa.Array:
-    """Return a column as the type of its node, with offsets that the kernels can rely on."""
+    """Return a column with the type of its node, and with offsets that kernels can rely on."""
     if node.is_struct:
         if not pa.types.is_struct(array.type):
             raise EncodeError(f"a column of structs, not of {array.type}", path=path)
@@ -402,29 +402,29 @@ def _address(buffer: Any) -> int:
     return int(buffer.address) if buffer else 0
 
 
-# The most bytes of a text column, and the most elements of an array, because an Arrow offset is an
-# int32.
+# The largest number of bytes of a text column and of elements of an array, because an Arrow offset
+# is an int32.
 MOST = INT32_MAX
-# The factor of additional room that a column gets, compared with the last batches.
+# A column gets this factor of additional room, compared with the last batches.
 _MARGIN = 1.1
 
 
 class ColumnFullError(Exception):
-    """A column would exceed `MOST`; the rest must go into another chunk."""
+    """A column would exceed `MOST`, so that the rest must go into another chunk."""
 
 
 def allocate(size: int) -> NumpyArray:
-    """Return memory from Arrow's pool, which keeps freed memory for the next batch.
+    """Return memory from Arrow's pool, which keeps memory that was freed for the next batch.
 
-    Getting new memory from the system takes as long as filling it, and threads wait for it.
+    Getting new memory from the system takes as long as filling it, and other threads wait for it.
     """
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
 class ColumnBuffers:
-    """The columns of ``rows`` rows. ``bound`` is the most elements or bytes that they can have.
+    """The columns for ``rows`` rows; ``bound`` is the largest number of elements or bytes in them.
 
-    The columns of a level grow together; the bytes of a text column grow separately.
+    The columns of a level grow together. The bytes of a text column grow separately.
     """
 
     def __init__(self, program: ColumnProgram, rows: int, bound: int) -> None:
@@ -448,7 +448,7 @@ class ColumnBuffers:
             self.columns[node.number, L.K_WIDTH // 8] = node.width
 
     def grow(self, status: int, what: int, need: int) -> None:
-        """Make the room that a kernel asked for; raise `ColumnFullError` beyond `MOST`."""
+        """Make the room that a kernel requests; raise `ColumnFullError` beyond `MOST`."""
         if need > MOST:
             raise ColumnFullError
         if status == L.GROW_LEVEL:
@@ -481,17 +481,17 @@ class ColumnBuffers:
         new = allocate(max(size, 8))
         old = buffers.get(node.number)
         if old is None:
-            # The first offset, if there are offsets.
+            # The first offset, if the column has offsets.
             new[:8] = 0
         else:
             new[:used] = old[:used]
         buffers[node.number] = new
         self.columns[node.number, word // 8] = address(new)
 
-    # What was filled.
+    # The part that was filled.
 
     def learn(self, rows: int) -> None:
-        """Let the next run begin with about as much room as this one used."""
+        """Let the next run begin with about as much room as this run has used."""
         share = _MARGIN / max(1, rows)
         self.program.level_hints = self.levels[:, L.N_COUNT // 8] * share
         for node in self._nodes:
@@ -510,10 +510,10 @@ class ColumnBuffers:
         return self._array(self.program.tree.root, rows, None)
 
     def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
-        """Return a column; ``within`` is the validity of the structure around it, None if no nulls.
+        """Return a column; ``within`` is the validity of the structure around it, or None.
 
-        The fields of a null structure are also null. Arrow does not need this, but it makes a field
-        correct when it is used alone.
+        The fields of a null structure are null too. Arrow does not require this, but a field is
+        then also correct when it is used alone.
         """
         if not node.used:
             return _unused(node, count, within)
@@ -543,7 +543,7 @@ class ColumnBuffers:
         valid = valid[:count]
         if within is not None:
             return valid & within
-        # Finding the minimum takes a third of the time of `all`.
+        # Finding the minimum takes a third of the time that `all` takes.
         return None if valid.min(initial=1) else valid
 
 
@@ -562,12 +562,12 @@ def buffer(array: NumpyArray, size: int) -> pa.Buffer:
 
 
 def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
-    """Return the first ``size`` bytes of a room."""
+    """Return the first ``size`` bytes of a buffer."""
     part = room.slice(0, size)
-    # A mostly empty buffer would be kept as long as the column.
+    # If most of the buffer is empty, it would be kept as long as the column.
     return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 
 def bits(flags: NumpyArray) -> pa.Buffer:
-    """Return a bit for each flag, as Arrow has them."""
+    """Return a bit for each flag, in Arrow's form."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

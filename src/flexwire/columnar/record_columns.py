@@ -1,12 +1,13 @@
-"""The columns of records, while a kernel fills them and as Arrow arrays.
+"""The columns of records: while a kernel fills them, and as Arrow arrays.
 
 `flexwire.columnar.record_schema` has the names and types of the columns.
 
 Copying a text to every row takes as long as copying a key, and Spark does not accept dictionaries.
-Nearly always all rows have the same text. Their column is then a slice of one that was made before.
+All rows nearly always have the same text. Their column is then a slice of a column that was made
+before.
 
-These columns serve both decoding in columns and the ``records`` table of an analysis. Spark accepts
-no dictionaries, no unsigned integers and no milliseconds, so there are none.
+These columns are used for decoding in columns, and for the ``records`` table of an analysis. Spark
+accepts no dictionaries, no unsigned integers and no milliseconds, so none of these are used.
 """
 
 from __future__ import annotations
@@ -39,17 +40,19 @@ if TYPE_CHECKING:
     from flexwire.records import Record, RecordBatch
 
 
-# The most rows of a kept column: more than a group of records of 64 bytes has.
+# The largest number of rows of a kept column, which is more than a group of records of 64 bytes
+# has.
 _KEPT = 1 << 18
 
 
 _TEXT = pa.string()
 MOST_OF_TEXTS = MOST
-"""The most bytes of a column of repeated texts; longer columns are split into chunks."""
+"""The largest number of bytes of a column with repeated texts. Longer columns are divided into
+chunks."""
 
 
 class RepeatedTexts:
-    """The texts of columns, each with a number."""
+    """The possible texts of columns, each with a number."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = [text.encode() for text in texts]
@@ -57,7 +60,7 @@ class RepeatedTexts:
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
     def repeated(self, numbers: NumpyArray, counts: NumpyArray) -> pa.StringArray | pa.ChunkedArray:
-        """Return a column with each text repeated by its count; chunked if one array is too small.
+        """Return a column in which each text is repeated by its count, in chunks if necessary.
 
         >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
@@ -77,17 +80,19 @@ class RepeatedTexts:
 
     @cached_property
     def _each(self) -> pa.StringArray:
-        # `pyarrow.array` imports pandas if it is installed, which takes longer than a first batch.
+        # If pandas is installed, `pyarrow.array` imports it, which takes longer than reading a
+        # first batch.
         ends = np.cumsum([0, *map(len, self._texts)], dtype=np.int32)
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._texts))]
         return pa.Array.from_buffers(pa.string(), len(self._texts), buffers)
 
     def same(self, number: int, rows: int) -> pa.StringArray:
-        """Return a column with one text in each row."""
+        """Return a column with the same text in each row."""
         size = len(self._texts[number])
         kept_rows, ends, data = self._columns.get(number, (-1, None, None))
         if kept_rows < rows:
-            # Twice the rows asked for, because the next batch may have a few more.
+            # The column has twice as many rows as requested, because the next batch may have a few
+            # more.
             kept_rows = max(rows, min(2 * rows, _KEPT))
             ends = pa.py_buffer(np.arange(kept_rows + 1, dtype=np.int32) * np.int32(size))
             data = pa.py_buffer(self._texts[number] * kept_rows)
@@ -105,10 +110,10 @@ RECORD_COLUMNS = {
     "timestamp_type": pa.string(),
     "key": pa.binary(),
     "value": pa.binary(),
-    # Keys are bytes, because the wire format does not require UTF-8. You can cast them to string.
+    # Keys are bytes, because the format does not require UTF-8. You can cast them to string.
     "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
 }
-"""The columns of a record. A timestamp is null if it is missing or outside of the years 1 to 9999,
+"""The columns of a record. A timestamp is null if it is missing or not in the years 1 to 9999,
 which are the limits of Spark's timestamps and Python's dates."""
 BATCH_COLUMNS = {
     "batch_position": pa.int64(),
@@ -126,11 +131,12 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""The optional columns with facts of a record's batch, as in `RecordBatch`, including -1."""
+"""The optional columns with facts about the batch of a record, as in `RecordBatch`, including -1.
+"""
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Return the schema of the named columns, in order; raise `KeyError` for an unknown one."""
+    """Return the schema of the named columns, in order; raise `KeyError` for an unknown name."""
     return _schema_of(tuple(columns))
 
 
@@ -141,7 +147,7 @@ def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
 
 
 def moment(milliseconds: int) -> int | None:
-    """Return a timestamp of the wire as a value of `MOMENT`.
+    """Return a timestamp of a record as a value of `MOMENT`.
 
     >>> moment(1700000000000), moment(-1), moment(2**62)
     (1700000000000000, None, None)
@@ -151,9 +157,9 @@ def moment(milliseconds: int) -> int | None:
 
 
 def to_moments(milliseconds: NumpyArray) -> NumpyArray | None:
-    """Convert timestamps of the wire in place to values of `MOMENT`, as `moment` does.
+    """Convert timestamps of records, in place, to values of `MOMENT`, as `moment` does.
 
-    Returns their validity; None if there are no nulls.
+    Returns their validity, or None if there are no nulls.
     """
     valid = None
     if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > LAST_MILLISECOND:
@@ -175,7 +181,7 @@ OF_RECORD: dict[str, Callable[[Record], Any]] = {
     "value": attrgetter("value"),
     "headers": _headers,
 }
-"""For each column, a function that returns its value for a record that is an object."""
+"""For each column, a function that returns its value for a record as an object."""
 OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     **{name: attrgetter(name) for name in BATCH_COLUMNS},
     "timestamp_type": lambda batch: batch.timestamp_type.value,
@@ -184,13 +190,13 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     "batch_size": attrgetter("size"),
     "max_timestamp": lambda batch: moment(batch.max_timestamp),
 }
-"""For each column about the batch, a function that returns its value."""
+"""For each column with a fact about the batch, a function that returns its value."""
 
 _TYPES = list(TimestampType)
 _CREATE_TIME = _TYPES.index(TimestampType.CREATE_TIME)
 _APPEND_TIME = _TYPES.index(TimestampType.LOG_APPEND_TIME)
-# Columns of text: the texts, the bits of a batch's attributes that select one, and the number of
-# the text for each value of these bits.
+# Columns of text: the texts, the bits of the batch's attributes that select a text, and the number
+# of the text for each value of these bits.
 _TEXTS = {
     "compression": (RepeatedTexts(COMPRESSIONS), COMPRESSION_MASK, np.arange(COMPRESSION_MASK + 1)),
     "timestamp_type": (
@@ -214,32 +220,32 @@ _FLAGS = {
     "is_control": CONTROL_MASK,
     "has_delete_horizon": DELETE_HORIZON_MASK,
 }
-# The columns whose room depends on the contents of records.
+# The columns whose size depends on the contents of records.
 _WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
 # The function that allocates the buffers for columns.
 allocate_room = pa.allocate_buffer
-# For batches of at most this many bytes, all columns stay in memory as long as any of them is used:
-# handing them over separately would add a third to the time of reading.
+# For batches with at most this many bytes, all columns stay in memory while any of them is used.
+# Passing them on separately would add a third to the time of reading.
 _SMALL = 1 << 16
-# Arrow's functions that import columns from C.
-_BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_from_c  # noqa: SLF001 - Arrow's own documentation calls them so
+# Arrow's functions for importing columns from C.
+_BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_from_c  # noqa: SLF001 - Arrow's own documentation uses these names
 
 
 class SizeHints:
-    """The room that the records of earlier batches needed, for each byte on the wire."""
+    """The room that the records of earlier batches needed, for each byte of the batches."""
 
     __slots__ = ("share",)
 
     def __init__(self) -> None:
-        # At the beginning, any column could take all bytes.
+        # At the beginning, any column might need all bytes.
         self.share = _WHOLE.copy()
 
 
 class RecordColumnBuilder:
-    """Memory for the records of some batches, at least for one batch; a kernel fills it.
+    """Memory for the records of at least one batch, which a kernel fills.
 
-    ``limits`` are the lowest and highest offset and timestamp that are wanted. ``bounds`` has the
-    most records of the batches, their bytes, and the bytes of the largest batch.
+    ``limits`` are the lowest and the highest wanted offset, and those of timestamps. ``bounds`` has
+    the largest number of records in the batches, their bytes, and the bytes of the largest batch.
     """
 
     def __init__(
@@ -260,10 +266,10 @@ class RecordColumnBuilder:
         self._run = make(allocate, columns, limits, bounds, hints.share)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Read batches of a table, from the first on, whose positions count from ``data``.
+        """Read batches of a table from ``first`` on; their positions are counted from ``data``.
 
-        Returns the row of the batch where reading stopped, and whether that batch was refused. If
-        not, there is no room for it, or the table ends there.
+        Returns the row of the batch at which reading stopped, and whether that batch was refused.
+        If it was not, there is no room for it, or the table ends there.
         """
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
         return stopped
@@ -283,7 +289,7 @@ class RecordColumnBuilder:
             for name in self._columns
         ]
         schema = schema_of(self._columns)
-        # If it is small, no column of texts is in chunks.
+        # If the column is small, its texts are not in chunks.
         if self._is_small:
             return [self._run.take_batch(columns, _BATCH_FROM_C, schema)]
         arrays = [
@@ -305,7 +311,7 @@ def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Arra
     attributes = batches["attributes"]
     if name in _TEXTS:
         texts, mask, numbers = _TEXTS[name]
-        # For one batch NumPy would take longer than the column.
+        # For a single batch, NumPy would take longer than building the column.
         if len(batches) == 1 and (rows := counts.item()) <= _KEPT:
             return texts.same(numbers.item(attributes.item() & mask), rows)
         return texts.repeated(numbers[attributes & mask], counts)
@@ -325,14 +331,14 @@ def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Arra
 
 
 def batch_fact(name: str, batches: NumpyArray) -> pa.Array:
-    """Return a column of `BATCH_COLUMNS`, or the type of timestamps, once for each batch."""
+    """Return a column of `BATCH_COLUMNS`, or the type of timestamps, with one value per batch."""
     return _batch_column(name, batches, np.ones(len(batches), np.int64))
 
 
 def from_batch(
     batch: RecordBatch, records: Sequence[Record], columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """Return the columns of records that were read into objects, all of one batch."""
+    """Return the columns of records that were read as objects, all from one batch."""
     schema = schema_of(columns)
     arrays = [
         pa.array([OF_RECORD[name](record) for record in records], kind)

@@ -1,4 +1,4 @@
-"""Write columns as record batches: the reverse of `decode_records`."""
+"""Writes columns as record batches, which is the reverse of `decode_records`."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# The unit of time on the wire.
+# The unit of time in record batches.
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _PAIR = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 _HEADERS = "headers[]"
-# The most bytes of a record without its key, value and headers: its length, its attributes, both
-# deltas, both lengths and the count of headers. A record header adds its two lengths.
+# The largest number of bytes of a record without its key, value and headers: its length, its
+# attributes, both deltas, both lengths and the number of headers. A record header adds its own two
+# lengths.
 _RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
-# The number of rows that are written at a time.
+# The number of rows that are written at the same time.
 _GROUP = 20_000
 _HEADER_FIELDS = np.dtype([(name, f">{code}") for name, code in HEADER_FIELDS.items()])
 MOST_RECORDS = 1000
-"""The default number of records of a batch."""
+"""The default number of records in a batch."""
 
 
 def encode_records(
@@ -66,17 +67,17 @@ def encode_records(
     level: int | None = None,
     timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """Encode rows as record batches of magic 2, one after the other.
+    """Encode rows as record batches of magic 2, one after another.
 
-    ``rows`` has columns with the names of `decode_records`: ``key``, ``value``, ``headers``,
+    ``rows`` has columns with the names that `decode_records` uses: ``key``, ``value``, ``headers``,
     ``timestamp`` (timestamps of whole milliseconds, or milliseconds as int64) and ``offset``. If a
     column is missing, keys and values are null, there are no headers, timestamps are -1, and
     offsets are 0, 1, 2 and so on. Other columns are ignored. A batch has at most
     ``records_per_batch`` records, all from one chunk of a table.
 
-    Raises `EncodeError`, naming the rows, for values that no record can hold, and for a column of
-    another type. Raises `CodecError` for an array whose buffers do not match its type. It refuses
-    the same values as `encode_messages`, with the same texts: for example, a null in the list of a
+    Raises `EncodeError`, with the rows, for values that a record cannot have, and for a column of a
+    wrong type. Raises `CodecError` for an array whose buffers do not match its type. It refuses the
+    same values as `encode_messages`, with the same texts: for example, a null in the list of a
     record's headers is not a header.
     """
     return b"".join(
@@ -98,11 +99,11 @@ def encode_record_pieces(
     level: int | None = None,
     timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
 ) -> Iterator[bytes | memoryview]:
-    """Encode rows as `encode_records` does, and yield the bytes in pieces of some batches.
+    """Encode rows as `encode_records` does, and yield the bytes in pieces of several batches.
 
-    If a caller releases each piece before the next one, for example after writing it to a file, the
-    memory does not grow. Raises the `EncodeError` of `encode_records` when it reaches the wrong
-    row.
+    If the caller releases each piece before the next one, for example after writing it to a file,
+    the memory does not grow. Raises the `EncodeError` of `encode_records` when it reaches the row
+    with the error.
     """
     records_per_batch = to_int(records_per_batch, "records_per_batch")
     if not isinstance(rows, pa.RecordBatch | pa.Table):
@@ -110,7 +111,7 @@ def encode_record_pieces(
     if records_per_batch < 1:
         raise EncodeError(f"{records_per_batch} records in a batch; one at least")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
-    # A level that the compression type does not have is refused, even if there are no rows.
+    # A level that the compression type does not have is refused even if there are no rows.
     level = checked_level(compression_of(attributes), level)
     done = 0
     for chunk in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
@@ -126,10 +127,10 @@ def encode_record_pieces(
 
 @dataclass(frozen=True, slots=True)
 class _BatchGroup:
-    """Batches that are written without their headers; each has a gap for its header.
+    """Batches that are written without their headers, for which each has a gap.
 
-    Batch i has the rows from ``firsts[i]`` to ``lasts[i]``. It extends from ``starts[i]`` to
-    ``ends[i]``, including the gap.
+    Batch i has the rows from ``firsts[i]`` to ``lasts[i]``. Its bytes, with the gap, are from
+    ``starts[i]`` to ``ends[i]``.
     """
 
     out: NumpyArray
@@ -150,7 +151,7 @@ class _BatchGroup:
         }
 
     def sealed(self, attributes: int) -> memoryview | None:
-        """Write all headers into their gaps; return None if one does not fit."""
+        """Write all headers into their gaps; return None if one of them does not fit."""
         fields = self._fields()
         deltas = fields["last_offset"] - fields["base_offset"]
         sizes = self.ends - self.starts - ENTRY.size
@@ -177,7 +178,7 @@ class _BatchGroup:
         return self.out.data[: self.ends[-1]]
 
     def _seal(self) -> bool:
-        """Put the crcs into the headers with the kernel; return whether there is a kernel."""
+        """Let the kernel put the crcs into the headers; return False without a kernel."""
         if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
@@ -194,9 +195,9 @@ class _BatchGroup:
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
-        """Yield the batches one by one, compressed according to the attributes.
+        """Yield the batches one by one, compressed as the attributes say.
 
-        Raises `EncodeError`.
+        Raises `EncodeError` for a batch that cannot be written.
         """
         fields = self._fields()
         for row, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
@@ -207,7 +208,7 @@ class _BatchGroup:
 
 
 class _ChunkColumns:
-    """The columns of a chunk; ``before`` is the number of rows before it."""
+    """The columns of a chunk; ``before`` is the number of rows before the chunk."""
 
     def __init__(self, chunk: pa.RecordBatch, before: int, each: int) -> None:
         self.before = before
@@ -228,7 +229,7 @@ class _ChunkColumns:
         self._writer = room and room.RecordWriter(*columns, *headers)
 
     def groups(self) -> Iterator[_BatchGroup]:
-        """Write all rows, some batches at a time."""
+        """Write all rows, several batches at a time."""
         first, rows = 0, len(self.offsets)
         while first < rows:
             last = min(rows, first + max(self.each, _GROUP // self.each * self.each))
@@ -247,7 +248,7 @@ class _ChunkColumns:
         )
 
     def _run(self, first: int, last: int) -> _BatchGroup | None:
-        """Write batches with the kernel; return None if it refuses the first."""
+        """Write batches with the kernel; return None if it refuses the first batch."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
             return None
@@ -257,9 +258,9 @@ class _ChunkColumns:
         return self._group(room, extents[:written], first, last) if written else None
 
     def _most(self, first: int, last: int) -> int | None:
-        """Return the most bytes that the records of some rows can take.
+        """Return the largest number of bytes that the records in some rows can have.
 
-        None if offsets are wrong.
+        Returns None if offsets are wrong.
         """
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)
@@ -272,9 +273,9 @@ class _ChunkColumns:
         return size
 
     def _validate(self) -> None:
-        """Check all offsets once.
+        """Check all offsets, but only once.
 
-        The kernel checks an offset before it uses it, but the code after this does not.
+        The kernel checks an offset before it uses the offset, but the later code does not.
         """
         if not self._is_valid:
             for name in ("key", "value", "headers"):
@@ -317,12 +318,12 @@ def _size(array: pa.Array, first: int, last: int) -> int:
         return 0
     ends = np.frombuffer(offsets, np.int32)
     size = int(ends[array.offset + last]) - int(ends[array.offset + first])
-    # Offsets that go down are refused later.
+    # Offsets that decrease are refused later.
     return max(size, 0)
 
 
 def _column(chunk: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Return a column by its name; None if there is no such column."""
+    """Return a column by its name, or None if there is no such column."""
     places = chunk.schema.get_all_field_indices(name)
     if len(places) > 1:
         raise EncodeError(f"{len(places)} columns have this name", path=name)
@@ -339,7 +340,7 @@ def _binary(chunk: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
-    """Return the record headers as lists, none of them null; None if no record has headers."""
+    """Return the record headers as lists without nulls, or None if no record has headers."""
     array = _column(chunk, "headers")
     if array is None or pa.types.is_null(array.type):
         return None
@@ -358,7 +359,7 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     validate_nulls(array, "headers")
     ends = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
     if (np.diff(ends)[np.asarray(array.is_null())] > 0).any():
-        # A null means no headers; elements behind a null are left out.
+        # Null means no headers. Elements of a null row are left out.
         validate(array, "headers", full=True)
         return pc.fill_null(array, [])
     return pa.ListArray.from_arrays(array.offsets, array.values)
@@ -375,7 +376,7 @@ def _check_fields(names: list[str]) -> None:
 
 
 def _parts(items: pa.StructArray) -> list[pa.Array]:
-    """Return the keys and the values of record headers; both are null if the header is null."""
+    """Return the keys and the values of record headers. Both are null if the header is null."""
     if items.null_count:
         parts = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
         return [parts[field.name] for field in _PAIR]
@@ -405,11 +406,11 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> NumpyArray:
 
 
 def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
-    """Return the result of the cast in less than half its time; None if the cast would refuse."""
+    """Do the same as a cast in less than half the time; return None where it would refuse."""
     microseconds = _numbers(array.view(pa.int64()), 0)
     milliseconds = allocate(microseconds.nbytes).view(np.int64)
     np.floor_divide(microseconds, 1000, out=milliseconds)
-    # No remainder is negative, so all are 0 if their sum is 0; sums wrap at 64 bits.
+    # No remainder is negative, so all are 0 if their sum is 0. Sums wrap around at 64 bits.
     if (int(microseconds.sum()) - 1000 * int(milliseconds.sum())) % 2**64:
         return None
     if array.null_count:
@@ -418,7 +419,7 @@ def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
 
 
 def _numbers(array: pa.Array, instead: int = 0) -> NumpyArray:
-    """Return the numbers of a column, with a given number in place of each null."""
+    """Return the numbers in a column, with a given number in place of each null."""
     # Arrow copies a column even if it has no nulls.
     array = pc.fill_null(array, instead) if array.null_count else array
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False))

@@ -1,8 +1,9 @@
-"""Read the record batches of many pieces of memory into columns, all pieces at once.
+"""Reads the record batches in many pieces of memory into columns, all pieces at once.
 
-A message has separate records for each partition, often only a few. A separate start for each would
-take longer than reading them. So one scan finds the batches of all pieces, and one pass reads the
-records of the wanted batches. No batch continues from its piece into the next.
+A message has separate records for each partition, and often only a few. Starting anew for each
+partition would take longer than reading its records. A single scan therefore finds the batches of
+all pieces, and a single pass reads the records of the wanted batches. No batch continues from its
+piece into the next piece.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# The number of batches that are searched for at once.
+# The number of batches for which a search looks at once.
 _TABLE = 1 << 14
 
 
 class RefusedPiece(NamedTuple):
     """Bytes that kernels do not read.
 
-    Their place, and the batch of the group at which they begin.
+    It has their place, and the batch of the group at which they begin.
     """
 
     batch: int
@@ -42,18 +43,18 @@ class RefusedPiece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PieceGroup:
-    """Batches one after the other: a table of type `BATCH`.
+    """Several batches in order: a table of type `BATCH`, and the records in them.
 
-    ``records`` has the rows of the batches that were read; each batch says how many rows it has. An
-    entry without rows is not a batch, is a batch without records, or was refused. For such an
-    entry, `flexwire.records` reads as many bytes as its size.
+    ``records`` has the rows of the batches that were read. Each batch says how many rows it has. An
+    entry without rows is something other than a batch, a batch without records, or a refused batch.
+    For such an entry, `flexwire.records` reads as many bytes as the entry's size.
     """
 
     batches: NumpyArray
     records: pa.RecordBatch
 
     def refused(self) -> Iterator[RefusedPiece]:
-        """Yield the bytes that are not in ``records``; adjacent bytes of a piece are joined."""
+        """Yield the bytes that are not in ``records``. Adjacent bytes of a piece are joined."""
         rows = np.flatnonzero(self.batches["rows"] == 0)
         pieces, starts = self.batches["piece"][rows], self.batches["position"][rows]
         stops = starts + self.batches["size"][rows]
@@ -64,11 +65,11 @@ class PieceGroup:
 
 
 class PieceReader:
-    """Yields the batches in pieces of data in order, with their records, in groups.
+    """Yields the batches in pieces of data with their records, in order and in groups.
 
-    The pieces are ``data[starts[0]:ends[0]]`` and so on, and none is empty. A group has about as
-    many bytes as a CPU cache, or one batch. ``hints`` come from an earlier reader with the same
-    selection.
+    The pieces are ``data[starts[0]:ends[0]]`` and so on. None of them is empty. A group has about
+    as many bytes as a CPU cache, or a single batch. ``hints`` come from an earlier reader with the
+    same selection.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class PieceReader:
                 batches = batches[last:]
 
     def _unread(self) -> NumpyArray:
-        """Return a table that leaves each whole piece to `flexwire.records`."""
+        """Return a table that leaves every piece to `flexwire.records` completely."""
         table = np.zeros(len(self._starts), BATCH)
         table["position"] = self._starts
         table["size"] = self._ends - self._starts
@@ -106,7 +107,7 @@ class PieceReader:
         return table
 
     def _tables(self) -> Iterator[NumpyArray]:
-        """Find the batches."""
+        """Yield tables of the batches that are found."""
         piece, position = 0, int(self._starts[0]) if len(self._starts) else 0
         while piece < len(self._starts):
             table = np.zeros(_TABLE, BATCH)

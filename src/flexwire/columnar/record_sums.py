@@ -1,8 +1,8 @@
-"""Count records and their bytes with a kernel, without making columns.
+"""Counts records and their bytes with a kernel, without making columns.
 
-With such sums, a `RecordReader` counts the records of batches that its kernel takes. It yields the
-records of batches that the kernel refuses, as it does without sums. It also yields sums that were
-removed to make room for others.
+With such sums, a `RecordReader` counts the records of batches that its kernel reads. It yields the
+records of batches that the kernel refuses, as it does without sums. It also yields the sums that
+were removed to make room for others.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 RECORDS: Final = "records"
 KEY_SIZE, VALUE_SIZE = "key_size", "value_size"
 KEY_BYTES, VALUE_BYTES = "key_bytes", "value_bytes"
-# Sums are taken when there are this many, a power of two. With their index they fit into a core's
-# cache.
+# When there are this many sums (a power of two), they are taken out. Together with their index,
+# they fit into a core's cache.
 _MOST: Final = 1 << 14
-# Facts of this many kinds of batches are held before the sums are taken.
+# Facts of at most this many kinds of batches are held before the sums are taken out.
 _MOST_FACTS: Final = 4096
 _FACTS: Final = {
     "compression": "attributes",
@@ -44,38 +44,38 @@ _FACTS: Final = {
 SUM: Final = np.dtype(
     [(name, np.int64) for name in ("fact", KEY_SIZE, VALUE_SIZE, RECORDS, KEY_BYTES, VALUE_BYTES)]
 )
-"""A sum: the number of the common facts of its batches, the sizes of key and value in wire form
+"""A sum: the number of the common facts of its batches, the sizes of key and value as in a record
 (twice the size, 1 for null; 0 if sums do not distinguish them), the number of records, and the
 bytes of their keys and values."""
 
 
 class RecordCounter(Protocol):
-    """Anything that a `RecordReader` counts records into, instead of yielding them."""
+    """Any object into which a `RecordReader` counts records without yielding them."""
 
     @property
     def has_room(self) -> bool:
-        """True if more can be counted; otherwise `take` must be called first."""
+        """True if more can be counted. Otherwise `take` must be called first."""
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are counted: lowest and highest offset, then timestamp."""
+        """Set which records are counted: the lowest and highest offset, then timestamps."""
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
+        """Count batches of a table from ``first`` on; see `RecordColumnBuilder.read`."""
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Add the finished batches of the table, from row ``first`` on."""
+        """Add the finished batches of the table, starting with row ``first``."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Add a batch that the kernel refused; False if the reader must yield its records."""
+        """Add a batch that the kernel refused; return False if its records must be yielded."""
 
     def take(self) -> pa.RecordBatch:
         """Return the counts, and start again from zero."""
 
 
 class RecordSizeSums:
-    """Sums of records, grouped by the sizes of keys and values, and by facts of their batches.
+    """Sums of records, grouped by the sizes of keys and values and by facts about batches.
 
-    ``groups`` names `KEY_SIZE`, `VALUE_SIZE` and facts of `BATCH_COLUMNS`.
+    ``groups`` has `KEY_SIZE`, `VALUE_SIZE` and names of facts in `BATCH_COLUMNS`.
     """
 
     def __init__(self, groups: Iterable[str]) -> None:
@@ -93,22 +93,25 @@ class RecordSizeSums:
 
     @property
     def has_room(self) -> bool:
-        """True if there is room for more kinds of batches; otherwise `take` must come first."""
+        """True if there is room for more kinds of batches.
+
+        Otherwise `take` must be called first.
+        """
         return len(self._batches) < _MOST_FACTS
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are counted: lowest and highest offset, then timestamp."""
+        """Set which records are counted: the lowest and highest offset, then timestamps."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
+        """Count batches of a table from ``first`` on; see `RecordColumnBuilder.read`."""
         self._tell(batches[first:])
         stopped: tuple[int, bool] = self._run.read(batches, first, data)
         return stopped
 
     def _tell(self, batches: NumpyArray) -> None:
-        """Number batches by the facts that distinguish them."""
+        """Number batches by the facts that make them different."""
         columns = [batches[name] for name in self._header_facts]
         facts = np.stack(columns, axis=1) if columns else None
         begins: NumpyArray = np.zeros(0, int)
@@ -129,10 +132,10 @@ class RecordSizeSums:
         return number
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Do nothing, because the sums already have everything."""
+        """Do nothing, because the sums already include these batches."""
 
-    def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - as `RecordCounter`
-        """Take nothing in."""
+    def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - `RecordCounter` requires these arguments
+        """Return False, because batches that were read as objects are not counted here."""
         return False
 
     def take(self) -> pa.RecordBatch:
@@ -160,12 +163,12 @@ class RecordSizeSums:
 
 
 def is_sums(batch: pa.RecordBatch) -> bool:
-    """Return whether a batch of a reader has sums, not records."""
+    """Return whether a batch from a reader has sums and not records."""
     return RECORDS in batch.schema.names
 
 
 def _sizes(raw: NumpyArray) -> pa.Array:
-    """Return sizes from their form on the wire: twice the size, or 1 for null."""
+    """Return sizes from the form in records, which is twice the size, or 1 for null."""
     is_null = raw & 1 != 0
     sizes = np.where(is_null, 0, raw >> 1).astype(np.int32)
     valid = bits(~is_null) if is_null.any() else None

@@ -1,4 +1,4 @@
-"""Records in columns: record batches and message sets to Arrow."""
+"""Records in columns: converts record batches and message sets to Arrow."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 
 MOST_ENOUGH = 1 << 24
-"""The largest size of a group that a caller can request, in bytes."""
-# After these bytes there is room for a batch of this many bytes.
+"""The largest size of a group that a caller may request, in bytes."""
+# After these bytes there is room for a batch with this many bytes.
 _SPARE = 4 << 20
 
 _FACTS = ("position", "size", "is_skipped")
@@ -65,7 +65,7 @@ _FACTS = ("position", "size", "is_skipped")
 class _InflatedBatches:
     """The batches of a group that were inflated, and those that were refused.
 
-    The fields are lists, because reading and setting single items of an array is slow.
+    The fields are lists, because single items of an array are slow to read and set.
     """
 
     compressions: list[int]
@@ -87,10 +87,10 @@ class _InflatedBatches:
 
 
 class Inflater:
-    """Inflates batches of magic 2, none of them beyond ``max_inflated`` bytes.
+    """Inflates batches of magic 2, each to at most ``max_inflated`` bytes.
 
-    Positions count from the start of ``data``. With ``ratio``, no batch inflates beyond that many
-    times its own bytes. The inflated bytes stay in place until the next group.
+    Positions are counted from the start of ``data``. With ``ratio``, no batch is inflated to more
+    than this many times its own bytes. The inflated bytes are valid until the next group.
     """
 
     def __init__(self, data: NumpyArray, max_inflated: int, ratio: int | None = None) -> None:
@@ -100,14 +100,15 @@ class Inflater:
         self._budget = object_budget(max_inflated)
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
-        # Buffers for batches that did not fit into the room.
+        # Buffers for batches for which there was not enough room.
         self._beside: list[NumpyArray] = []
 
     def inflate_group(self, table: NumpyArray, enough: int) -> int:
-        """Inflate batches from the first in the table on, until they have ``enough`` bytes.
+        """Inflate the first batches of the table, until they have ``enough`` bytes.
 
-        Returns the row after them. Sets the place of their records, ``start`` and ``end``, and
-        ``budget``. A batch that does not inflate gets the ``count`` of refused batches.
+        Returns the row after these batches. Sets ``start`` and ``end``, which are the place of
+        their records, and ``budget``. A batch that cannot be inflated gets the ``count`` of refused
+        batches.
         """
         last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
@@ -136,7 +137,7 @@ class Inflater:
             self._begin, self._room = address(room), room.data
 
     def _ask_codec(self, todo: _InflatedBatches, row: int) -> int:
-        """Inflate one batch; return its inflated size, 0 if it is refused."""
+        """Inflate one batch; return its inflated size, or 0 if it is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
         if todo.skipped[row] or not size:
             return 0
@@ -168,7 +169,7 @@ class Inflater:
 
 
 def _hold(table: NumpyArray, compressions: NumpyArray, ratio: int) -> None:
-    """Refuse compressed batches beyond ``ratio`` times their bytes, and bound their records."""
+    """Refuse compressed batches that exceed ``ratio``, and limit the number of their records."""
     rows = np.flatnonzero(compressions)
     most = table["size"][rows] * ratio
     is_beyond = table["end"][rows] - table["start"][rows] > most
@@ -187,22 +188,23 @@ _CHECKS: tuple[tuple[str, Callable[[Any], Any], Any], ...] = (
     ("timestamps", partial(range_of, name="timestamps"), _ALL),
     ("max_inflated", partial(to_int, name="max_inflated", least=0), MAX_INFLATED),
 )
-# The number of bytes of records that are read at once: with more than fits into a CPU cache,
-# reading would wait for memory. The first group is smaller: its columns show how much room the
-# others need.
+# The number of bytes of records that are read at once. If they did not fit into a CPU cache,
+# reading would wait for memory. The first group is smaller, because its columns show how much room
+# the others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
-# The number of batches that are searched for at once.
+# The number of batches for which a search looks at once.
 _TABLE = 1 << 14
 _NONE = np.empty(0, BATCH)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """The records to read, and their columns.
+    """The records to read, and the columns for them.
 
-    Both ranges include their ends, and None means no limit. If a batch is outside of a range by its
-    header, neither its records nor its crc are read. A compressed batch inflates to at most
-    ``max_inflated`` bytes, and with ``max_ratio`` to at most that many times its own bytes.
+    Both ranges include their ends. None means that there is no limit. If the header of a batch
+    shows that it is outside of a range, neither its records nor its crc are read. A compressed
+    batch may inflate to at most ``max_inflated`` bytes and, with ``max_ratio``, to at most that
+    many times its own bytes.
     """
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
@@ -218,14 +220,14 @@ class RecordSelection:
             to_int(self.max_ratio, "max_ratio", least=1, bits=32)
         for name, check, usual in _CHECKS:
             value = getattr(self, name)
-            # Defaults are right, and checking them takes long compared with a small batch.
+            # Defaults are valid, and checking them takes long compared with reading a small batch.
             if value is not usual:
-                # The class is frozen, but its fields must have their declared types.
+                # The class is frozen, but its fields must have the declared types.
                 object.__setattr__(self, name, check(value))
 
     @property
     def limits(self) -> tuple[int, int, int, int]:
-        """The lowest and highest offset, the lowest and highest timestamp."""
+        """The lowest and the highest offset, then the lowest and the highest timestamp."""
         if not self.has_ranges:
             return INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX
         low = [INT64_MIN if end is None else end for end in (self.offsets[0], self.timestamps[0])]
@@ -234,7 +236,7 @@ class RecordSelection:
 
     @property
     def has_ranges(self) -> bool:
-        """Return whether one of the ranges has an end."""
+        """Return whether any of the ranges has an end."""
         return not (self.offsets == self.timestamps == _ALL)
 
     def keeps(self, record: Record) -> bool:
@@ -246,17 +248,18 @@ class RecordSelection:
 class RecordReader:
     """Yields the records in data as Arrow record batches, in order; see `decode_records`.
 
-    If a caller releases each batch before the next, all batches need no more memory than the first.
+    If the caller releases each batch before the next one, all batches together need no more memory
+    than the first.
 
-    Data that ends within a batch is an error, because a damaged length looks the same. With
-    ``partial``, it is the partial batch at the end of a full fetch, if no whole batch follows. In
-    ``PERMISSIVE`` mode, reading continues after a damaged length at the next whole batch of magic
-    2 with the right crc.
+    Data that ends within a batch is an error, because a damaged length would look the same. With
+    ``partial``, it is treated as the partial batch at the end of a full fetch, if no complete batch
+    follows. In ``PERMISSIVE`` mode, reading continues after a damaged length with the next complete
+    batch of magic 2 that has the right crc.
 
-    ``cut`` means that the data is a piece of more data. A batch that does not end in it is its
-    partial batch, whatever follows in the piece, and so is damage after which no batch was found.
-    ``skips`` takes headers and returns which batches to skip; it gets some headers twice. ``hints``
-    come from an earlier reader with the same selection.
+    ``cut`` means that the data is a piece of a longer stream. If a batch does not end in the piece,
+    it is its partial batch, whatever follows in the piece. Damage after which no batch was found is
+    treated in the same way. ``skips`` is called with headers, and returns which batches to skip.
+    Some headers may be passed twice. ``hints`` come from an earlier reader with the same selection.
 
     Attributes:
         position: the number of bytes that are finished.
@@ -294,7 +297,7 @@ class RecordReader:
         # Batches that were found but not read yet.
         self._found: NumpyArray = _NONE
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
-        # The end of scanning, and the place of bytes that kernels do not read.
+        # The end of the scan, and the place of bytes that kernels do not read.
         self._scanned = 0
         self._other = -1
         self.hints = SizeHints() if hints is None else hints
@@ -305,7 +308,7 @@ class RecordReader:
         return BatchSearch(_ReaderData(self._data))
 
     def count_into(self, sums: RecordCounter) -> None:
-        """Count records instead of yielding them, except those of batches that kernels refuse.
+        """Count records without yielding them, except those of batches that kernels refuse.
 
         The reader also yields sums for which there was no more room.
         """
@@ -320,7 +323,7 @@ class RecordReader:
                 self._advance()
 
     def _advance(self) -> None:
-        """Read the next group of batches, or the next batch that is not for the kernels."""
+        """Read the next group of batches, or the next batch that kernels cannot read."""
         is_scanned = len(self._found) > 0 or self.position == self._other
         if self._batches is not None and not is_scanned:
             self._found = self._scan()
@@ -334,10 +337,10 @@ class RecordReader:
         else:
             self._read_one()
 
-    # Batches of magic 2.
+    # Reading batches of magic 2.
 
     def _scan(self) -> NumpyArray:
-        """Find the next batches; none if kernels do not read the next one."""
+        """Find the next batches; return none if kernels cannot read the next one."""
         # No batch is smaller than its header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
         count, position, is_other = self._batches.scan(self._data, self.position, table)
@@ -372,13 +375,13 @@ class RecordReader:
                     self._read_one()
                     stopped += 1
             done = stopped
-        # Batches are adjacent.
+        # The batches are adjacent.
         self.position = int(self._found["position"][0]) if len(self._found) else self._scanned
 
-    # Batches that kernels do not read, or that they refused.
+    # Reading batches that kernels cannot read, or that they have refused.
 
     def _read_one(self) -> None:
-        """Read the batch or message at the position into objects, and from these into columns."""
+        """Read the batch or message at the position as objects, and convert these to columns."""
         start, end = self.position, len(self._data)
         if end - start < ENTRY.size:
             self._end_within(None)
@@ -386,7 +389,7 @@ class RecordReader:
         size = ENTRY.size + ENTRY.unpack(self._data[start : start + ENTRY.size].tobytes())[1]
         taken = self._data[start : start + max(size, HEADER_SIZE)].tobytes()
         if size <= end - start:
-            # One more byte shows that the length is right: reading stops before it.
+            # One more byte shows that the length is right, because reading stops before it.
             taken += b"\0"
         batches = decode_batches(
             taken, check_crc=self.wanted.check_crc, max_inflated=self.wanted.max_inflated
@@ -423,7 +426,7 @@ class RecordReader:
         return bool(self._skips(headers)[0])
 
     def _end_within(self, declared: int | None) -> None:
-        """Finish if the data ends before the end of the batch at the position."""
+        """Finish, because the data ends before the end of the batch at the position."""
         start, end = self.position, len(self._data)
         remaining = end - start
         is_rest = self._is_cut and (declared is None or declared <= MAX_BATCH_BYTES)
@@ -437,7 +440,7 @@ class RecordReader:
         self._refuse(RecordError(reason, offset=start), None)
 
     def _refuse(self, error: RecordError, after: int | None) -> None:
-        """Raise an error, or note it and continue after it or, if unknown, at the next batch."""
+        """Raise an error, or note it and continue at ``after`` or, without it, the next batch."""
         if self._mode == "FAILFAST":
             raise error from None
         if after is None:
@@ -453,7 +456,7 @@ class RecordReader:
 
 
 def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
-    """Return room for the wanted columns of the records of batches; a kernel fills it."""
+    """Return room for the wanted columns of the records in batches, which a kernel fills."""
     bounds = load_kernel("batches").bounds(batches)
     return RecordColumnBuilder(
         wanted.columns, wanted.limits, bounds, hints, check_crc=wanted.check_crc
@@ -461,18 +464,18 @@ def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> 
 
 
 class _ReaderData:
-    """The data of a reader, in the form for searching batches."""
+    """The data of a reader, in the form that a search for batches needs."""
 
     def __init__(self, data: NumpyArray) -> None:
         self._data = data
         self.size = len(data)
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes, or as many as there are."""
+        """Return ``size`` bytes, or fewer if there are no more."""
         return self._data[position : position + size].tobytes()
 
 
-# The most common selection, made once.
+# The most common selection, which is made only once.
 _USUAL = (DEFAULT_COLUMNS, _ALL, _ALL, True, MAX_INFLATED)
 _EVERYTHING = RecordSelection(*_USUAL)
 
@@ -487,20 +490,20 @@ def decode_records(
     max_inflated: int = MAX_INFLATED,
     partial: bool = False,
 ) -> pa.Table:
-    """Decode the records of record batches and message sets, of every magic and compression.
+    """Decode the records in record batches and message sets, of every magic and compression.
 
-    ``data`` is any buffer. ``columns`` are names of `RECORD_COLUMNS` and `BATCH_COLUMNS`; other
-    columns are not copied. Both ranges include their ends, and None means no end. If the header of
-    a batch shows that it is outside of them, the whole batch is skipped. Returns a table with as
-    many chunks as Arrow's int32 offsets require.
+    ``data`` is any buffer of bytes. ``columns`` are names in `RECORD_COLUMNS` and `BATCH_COLUMNS`.
+    Other columns are not copied. Both ranges include their ends. None means that there is no end.
+    If the header of a batch shows that it is outside of a range, the whole batch is skipped. The
+    result is a table with as many chunks as Arrow's int32 offsets require.
 
-    Raises `RecordError` for the first damaged batch, and for data that ends within a batch, because
-    a damaged length looks the same. A full fetch may end in this way too: with ``partial`` such an
-    end is left out, unless a whole batch follows it. Raises `ArgumentError` for an unknown column.
-    Use a `RecordReader` for data that does not fit in memory, to continue after damage, and to find
-    out what was left out.
+    Raises `RecordError` for the first damaged batch. Also raises it for data that ends within a
+    batch, because a damaged length would look the same. A full fetch may end in this way too. With
+    ``partial``, such an end is left out, unless a complete batch follows it. Raises `ArgumentError`
+    for an unknown column. Use a `RecordReader` for data that does not fit into memory, to continue
+    after damage, and to find out what was left out.
     """
-    # The selection checks them and makes them a tuple.
+    # The selection checks the names, and makes them a tuple.
     asked = cast("tuple[str, ...]", columns), offsets, timestamps, check_crc, max_inflated
     wanted = _EVERYTHING if all(map(is_, asked, _USUAL)) else RecordSelection(*asked)
     reader = RecordReader(data, wanted, partial=partial)

@@ -1,6 +1,6 @@
-"""The reference executor for rows: it raises the errors for rows that kernels refuse.
+"""The reference executor for rows, which raises the errors for rows that kernels refuse.
 
-A row is a mapping in Arrow's form. Its plain value is in the form that the wire types use.
+A row is a mapping in the form of Arrow. Its plain value has the form of the wire types.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about ten names
 from flexwire.columnar import program
 from flexwire.columnar.program import address
 from flexwire.columnar.types import in_column, raw_tagged_fields, validate
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.encoding import Encoding
 
-    # The function takes the address of a run's words.
+    # The function is called with the address of a run's words.
     Kernel = Callable[[int], int]
 
 
 def read_row(schema: Schema, data: bytes, *, absent_are_null: bool) -> dict[str, Any]:
-    """Read the one message in ``data`` as a row; raises `DecodeError`."""
+    """Read the only message in ``data`` as a row; raises `DecodeError`."""
     reader = Reader(data)
     plain = schema.read(reader)
     if reader.remaining:
@@ -79,7 +79,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
     """Write a row as a message; raises `EncodeError`.
 
-    A null means None. If the version lacks the field, null means no value.
+    Null means None. If the version does not have the field, null means that there is no value.
     """
     writer = Writer()
     schema.write(writer, _plain(writer, row, schema))
@@ -145,23 +145,23 @@ def _uuid(writer: Writer, text: str) -> uuid.UUID:
 
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
-# Why a row is null, and where: the reason, the field's path with the names of the JSON form, and
-# the byte in the row's message, which only decoding has. It is null if the row has no error.
+# The reason why a row is null, the path of the field with the names in the JSON form, and the byte
+# in the row's message, which exists only for decoding. It is null if the row has no error.
 ERROR = pa.struct([("reason", pa.string()), ("path", pa.string()), ("offset", pa.int64())])
 REFUSED, TOO_LARGE = 1, 2
 
 
 class PermissiveResult(NamedTuple):
-    """The values of all rows, and the error of each row that has one."""
+    """The values of all rows, and the error of each row with an error."""
 
     values: Any
     errors: Any
 
 
 class RowVersions:
-    """The version of each row.
+    """The version of each row, for decoding or encoding.
 
-    One version for all rows, or for each row the index in ``each`` of its version.
+    This is one version for all rows, or an index into ``each`` for every row.
     """
 
     def __init__(self, versions: Any, rows: int) -> None:
@@ -193,9 +193,9 @@ class RowVersions:
 
 
 class MessageRows(ABC):
-    """The rows of one array to convert; ``refused`` marks those that a kernel did not take.
+    """The rows of an array that is converted; ``refused`` marks those that a kernel refused.
 
-    ``kind`` is the type of the result. ``room`` and ``name`` identify the kernel.
+    ``kind`` is the type of the result. ``room`` and ``name`` select the kernel.
     """
 
     kind: pa.DataType
@@ -217,7 +217,7 @@ class MessageRows(ABC):
         self.valid_versions = tuple(sorted(valid_versions))
 
     def _checked_version(self, version: int | None) -> int:
-        """Return a version if the message has it; otherwise raise `UnknownMessageError`."""
+        """Return a version if the message has it, and raise `UnknownMessageError` otherwise."""
         if version is None:
             raise UnknownMessageError("no version is given")
         self.served.schema(version, self.encoding)
@@ -225,17 +225,17 @@ class MessageRows(ABC):
 
     @abstractmethod
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
-        """Run the kernel over rows from ``first`` on, as many as fit into one array.
+        """Run the kernel for rows from ``first`` on, as many as fit into one array.
 
-        Return the array, and the row at which to continue.
+        Returns the array, and the row at which to continue.
         """
 
     @abstractmethod
     def reference(self, schema: Schema, row: int) -> Any:
-        """Return one row by the reference executor; raise its error if it has one."""
+        """Return one row by means of the reference executor, or raise its error."""
 
     def chunks(self, mode: Mode) -> Iterator[PermissiveResult]:
-        """Yield all rows in arrays; raise the first error in mode FAILFAST."""
+        """Yield all rows in arrays; in FAILFAST mode, raise the first error."""
         compiled, rows, first = self._kernel(), len(self.data), 0
         while first < rows:
             if compiled is None:
@@ -251,12 +251,12 @@ class MessageRows(ABC):
         return None if room is None else getattr(room, self.name)
 
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
-        """Insert the rows that the kernel refused, by the reference executor, or their errors."""
+        """Insert the rows that the kernel refused, or their errors, from the reference executor."""
         these = self.refused[first : first + len(values)]
-        # Finding the maximum takes a tenth of the time of finding all marked rows.
+        # Finding the maximum takes a tenth of the time for finding all marked rows.
         refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
         if refused:
-            # Kernels check each offset before they use it; the following code does not.
+            # Kernels check each offset before they use it, but the code below does not.
             validate(self.data, full=True)
         done: dict[int, Any] = {}
         wrong: dict[int, FlexwireError] = {}
@@ -282,7 +282,7 @@ class MessageRows(ABC):
 
 
 class KernelRun:
-    """One run of a kernel over rows from ``first`` on: its words, and the memory they point to."""
+    """A run of a kernel for rows from ``first`` on: its words, and the memory for them."""
 
     def __init__(self, rows: MessageRows, program: ColumnProgram, first: int) -> None:
         versions = rows.versions
@@ -304,7 +304,7 @@ class KernelRun:
         )
 
     def put(self, words: dict[int, int]) -> None:
-        """Set words."""
+        """Set words of the run."""
         for word, value in words.items():
             self._words[word // 8] = value
 
@@ -313,7 +313,7 @@ class KernelRun:
         return int(self._words[word // 8])
 
     def go(self, kernel: Kernel) -> int:
-        """Start or continue the kernel; return why it stopped, 0 at the end."""
+        """Start or continue the kernel; return the reason why it stopped, or 0 at the end."""
         return kernel(address(self._words))
 
 
@@ -324,7 +324,7 @@ def _refuse_too_large() -> NoReturn:
 def gather(
     data: Any, rows: Callable[[pa.Array, int], MessageRows], kind: pa.DataType, mode: Mode
 ) -> Any:
-    """Convert an array into an array, or a chunked array into a chunked array."""
+    """Convert an array to an array, or a chunked array to a chunked array."""
     results: list[PermissiveResult] = []
     begin = 0
     for chunk in data.chunks if isinstance(data, pa.ChunkedArray) else [data]:
@@ -346,7 +346,7 @@ def gather(
 
 
 def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:
-    """Insert results that were computed row by row into the results of a kernel."""
+    """Insert results for single rows into the results of a kernel."""
     if not done:
         return values
     indices = np.arange(len(values))

@@ -1,8 +1,8 @@
-"""The Arrow type of a message: the union of its fields over all its versions.
+"""The Arrow type of a message, which is the union of its fields in all versions.
 
-So one column holds messages of every version: a field that a version does not have is null there,
-or has its default. Every structure ends with ``unknown_tagged_fields``. Names are the snake_case
-attributes of the message classes.
+One column can therefore have messages of every version. A field that a version does not have is
+null there, or has its default. Every structure ends with ``unknown_tagged_fields``. Names are the
+attributes of the message classes, in snake_case.
 
 | Kafka | Arrow and Spark |
 |---|---|
@@ -13,12 +13,12 @@ attributes of the message classes.
 | bytes, records | binary, as on the wire (the ``records`` table holds what is in them) |
 | array, structure | list, struct |
 
-All code that makes columns from values uses these types: the reference executor of rows, the
-columns of objects, and the defaults that kernels fill in.
+All code that makes columns from values uses these types: the reference executor for rows, columns
+made from objects, and the defaults that kernels fill in.
 
-pyarrow's own validation without ``full`` is fast, but checks only the first and the last offset.
-The kernels check the offsets of each row that is not null. Other code that follows offsets, such as
-a cast, a copy or pyarrow's own ``to_pylist``, needs the full validation.
+pyarrow's own validation is fast without ``full``, but then checks only the first and the last
+offset. The kernels check the offsets of each row that is not null. All other code that uses offsets
+needs the full validation, such as a cast, a copy, or pyarrow's own ``to_pylist``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldType
 
 
-# More than a hundred times the number in Kafka's largest message.
+# This is more than a hundred times the number of columns in Kafka's largest message.
 MOST_COLUMNS = 10_000
 # A tag is an unsigned varint of 32 bits, which does not fit into a signed int.
 RAW_TAGGED_FIELDS = pa.list_(pa.struct([("tag", pa.int64()), ("data", pa.binary())]))
@@ -67,11 +67,11 @@ _PRIMITIVES = {
 
 
 def message_type(message: MessageLike) -> pa.StructType:
-    """Return the type of a message's column: every field of every supported version.
+    """Return the type of a message's column, with every field of every supported version.
 
-    It does not depend on the versions that a batch happens to have, so batches stay alike.
-    Raises `SpecError` if the types of a field in different versions have no common column, and for
-    more than `MOST_COLUMNS` columns.
+    It does not depend on the versions that occur in a batch, so batches have the same type. Raises
+    `SpecError` if the types of a field in different versions cannot share a column, and for more
+    than `MOST_COLUMNS` columns.
 
     >>> message_type("ListGroupsRequest").field("states_filter").type
     ListType(list<item: string>)
@@ -85,13 +85,13 @@ def message_type(message: MessageLike) -> pa.StructType:
 def _message_type(message: MessageLike) -> pa.StructType:
     served = schemas_of(message)
     for spec, versions in served.specs:
-        # Raises `SpecError` for a spec without a layout, which has no columns.
+        # This raises `SpecError` for a spec without a layout, which has no columns.
         resolve(spec, versions.highest)
     return _MessageColumns(served).message()
 
 
 class _MessageColumns:
-    """The columns of a message: those of the union of its fields."""
+    """The columns of a message, for the union of its fields."""
 
     def __init__(self, served: MessageSchemas) -> None:
         self.name = served.name
@@ -106,10 +106,10 @@ class _MessageColumns:
     def count(self, name: str, open_: tuple[str, ...]) -> int:
         """Count the columns of a structure.
 
-        A spec may use one structure very often, and each use counts.
+        A spec may use a structure very often, and each use counts.
         """
         if name in open_:
-            # The fields come from several specs together.
+            # The fields come from several specs.
             raise SpecError(f"structure {name} contains itself", source=self.name)
         if name not in self.counted:
             within = (*open_, name)
@@ -135,7 +135,7 @@ class _MessageColumns:
 
 
 def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """Return the type that holds values of all ``kinds``; raise `SpecError` if there is none."""
+    """Return a type for values of all ``kinds``; raise `SpecError` if there is no such type."""
     first = kinds[0]
     if all(kind.equals(first) for kind in kinds):
         return first
@@ -160,7 +160,7 @@ def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
 
 
 def in_column(value: Any) -> Any:
-    """Return the value of a field that is neither an array nor a structure; None is null.
+    """Return the value of a field that is neither an array nor a structure. None becomes null.
 
     >>> in_column(uuid.UUID(int=1)), in_column(7), in_column(None)
     ('AAAAAAAAAAAAAAAAAAAAAQ', 7, None)
@@ -189,9 +189,9 @@ def validate(data: pa.Array, path: str = "", *, full: bool = False) -> None:
 
 
 def validate_nulls(data: pa.Array, path: str) -> None:
-    """Raise `CodecError` for text or lists with nulls whose int32 offsets decrease.
+    """Raise `CodecError` for text or lists with nulls if the int32 offsets decrease.
 
-    Kernels do not compare the offsets of a null row, so the rows around it could overlap.
+    Kernels do not compare the offsets of a null row, so otherwise the rows around it could overlap.
     """
     if not data.null_count:
         return
@@ -213,7 +213,7 @@ def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 
 def as_list(data: pa.Array, path: str) -> pa.ListArray:
-    """Return a column of lists of any kind as a column of lists with int32 offsets."""
+    """Return a column of lists of any kind as lists with int32 offsets."""
     kind = data.type
     if pa.types.is_list(kind):
         return data
@@ -229,11 +229,11 @@ def _is_flat(kind: pa.DataType) -> bool:
 
 
 class ColumnNode:
-    """One column: of a struct, a list, text or numbers; ``number`` is its row in the table.
+    """A column of a struct, a list, text or numbers; ``number`` is its row in the table.
 
-    Columns are numbered from the top down, so a list's elements follow the list. ``level``
-    identifies the array that contains a column, 0 outside of all arrays. ``items`` is the level of
-    a list's elements.
+    Columns are numbered from the outside inwards, so the elements of a list come after the list.
+    ``level`` is the array that has the column in it, or 0 outside of all arrays. ``items`` is the
+    level of a list's elements.
     """
 
     def __init__(self, tree: ColumnTree, kind: pa.DataType, level: int) -> None:
@@ -243,7 +243,7 @@ class ColumnNode:
         tree.nodes.append(self)
         self.items = -1
         self.width = 0
-        # Two facts about a field: whether any version has it, and whether it can be null.
+        # Two facts about a field: whether any version has it, and whether it may be null.
         self.used = False
         self.nullable = False
         self.fields: dict[str, ColumnNode] = {}
@@ -258,11 +258,11 @@ class ColumnNode:
             tree.levels += 1
             self.element = ColumnNode(tree, kind.value_type, self.items)
         elif not self.is_text:
-            # A bool is a byte in the kernels.
+            # For kernels, a bool is a byte.
             self.width = max(8, kind.bit_width) // 8
 
     def use(self) -> None:
-        """Mark the column as filled, and the columns of raw tagged fields below it."""
+        """Mark the column as filled, and the columns for raw tagged fields in it."""
         self.used = True
         if self.is_tagged_fields:
             for node in (self.element, *self.element.fields.values()):
@@ -270,7 +270,7 @@ class ColumnNode:
 
 
 class ColumnTree:
-    """All columns of a message; ``levels`` is the number of arrays, plus one for the rows."""
+    """All columns of a message; ``levels`` is the number of arrays plus one, for the rows."""
 
     def __init__(self, kind: pa.StructType) -> None:
         self.nodes: list[ColumnNode] = []
@@ -278,5 +278,5 @@ class ColumnTree:
         self.root = ColumnNode(self, kind, 0)
 
     def used(self) -> Iterator[ColumnNode]:
-        """Return the columns that a program fills, from the top down."""
+        """Yield the columns that a program fills, from the outside inwards."""
         return (node for node in self.nodes if node.used)

@@ -82,8 +82,8 @@ def is_preview(release: str) -> bool:
 def is_since(release: str, first: str) -> bool:
     """Return whether a release is ``first`` or newer; a candidate counts as its release.
 
-    If the name of a release is not a number, it belongs to your own catalog. Such a release counts
-    as newer than any other.
+    If the name of a release is not a number, it belongs to your own catalog. It counts as newer
+    than any other.
 
     >>> is_since("4.0.0-rc1", "4.0.0"), is_since("3.9.2", "4.0.0"), is_since("mine", "4.0.0")
     (True, False, True)
@@ -272,8 +272,7 @@ class CatalogEntry:
 
         If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` if the catalog has no such spec. For Kafka's own releases there always is
-        one.
+        Raises `SpecError` if the catalog has no such spec. Kafka's own releases always have one.
         """
         valid = self.releases[release]
         serving = [spec for spec, _ in self.served(release)]
@@ -420,8 +419,8 @@ class Catalog:
     """The messages in a directory that `import_specs` has written.
 
     ``bundled`` is true for the catalog in the package. ``packed`` is a catalog that another process
-    sent. ``releases`` are all its releases, oldest first, and ``final_releases`` are the releases
-    that are not previews. Raises `SpecError` if there is no catalog.
+    sent. ``releases`` are all its releases, oldest first; ``final_releases`` are not previews.
+    Raises `SpecError` if there is no catalog.
     """
 
     def __init__(
@@ -461,8 +460,7 @@ class Catalog:
     def packed(self) -> PackedCatalog | None:
         """The path of the catalog, and its files in a zip file, for `use_packed_catalog`.
 
-        Another process can use this value. It is None for the bundled catalog, which every process
-        has.
+        Another process can use this value. None for the bundled catalog, which all processes have.
         """
         if self._packed is None and self.place is not None:
             self._packed = (self.place, self._pack())
@@ -480,8 +478,7 @@ class Catalog:
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
-                # This is the earliest time that a zip file can have. With it, equal files have
-                # equal bytes.
+                # This is the earliest time in a zip file, with which equal files have equal bytes.
                 archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )
@@ -489,7 +486,7 @@ class Catalog:
 
     @property
     def newest_release(self) -> str:
-        """The newest release, which may lack some modules."""
+        """The newest release. It may lack some modules."""
         return self.releases[-1]
 
     def newest_release_of(self, module: str) -> str:
@@ -502,7 +499,7 @@ class Catalog:
     def release(self, asked: str) -> str:
         """Return the release that a name means. For example, "4.0" means the newest 4.0.
 
-        Raises `UnknownMessageError`, with the most similar release, if none matches.
+        Raises `UnknownMessageError`, with the nearest release, if none matches.
 
         >>> catalog().release("4.0")
         '4.0.2'
@@ -512,8 +509,7 @@ class Catalog:
     def final_release(self, asked: str) -> str:
         """Return the final release that a name means, as `release` does.
 
-        Raises `ArgumentError` for a preview, which may still change and is therefore no basis for
-        verdicts.
+        Raises `ArgumentError` for a preview: it may still change, so no verdict can use it.
         """
         release = self.release(asked)
         if is_preview(release):

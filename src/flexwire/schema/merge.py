@@ -74,7 +74,7 @@ class MergedField:
         return self._over(lambda spec: (spec.tagged_versions,))
 
     def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:
-        """Return the versions that the specs give, each for those it serves: "0-3,7+" or "none"."""
+        """Return the versions from each spec, limited to those it is used for: "0-3,7+"."""
         versions = Versions.NONE
         for spec, served in self.mentions:
             for stated in say(spec):

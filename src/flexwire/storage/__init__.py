@@ -1,11 +1,10 @@
-"""Files by URL: reading and writing, on this machine or in an object store.
+"""Files by URL: reads and writes them on this machine or in an object store.
 
-A file is read in pieces, by ranges. A written file appears whole, or not at all.
+A file is read in pieces, by ranges. A file that is written appears completely, or not at all.
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- Output appears whole or not at all (`storage/test_laws.py`).
-- A source is the file that was listed. Otherwise it raises an error
-  (`storage/test_wrong_answers.py`,
-  `tables/test_inputs.py`).
+- Output appears completely or not at all (`storage/test_laws.py`).
+- A source returns the bytes of the file that was listed. Otherwise it raises an error
+  (`storage/test_wrong_answers.py`, `tables/test_inputs.py`).
 """

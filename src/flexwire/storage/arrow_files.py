@@ -1,7 +1,7 @@
-"""Files of a directory for pyarrow, read through `Source`, which refuses changed or partial files.
+"""Files of a directory for pyarrow, read with `InputFile`, which refuses changed or partial files.
 
-fsspec's own handler hides failures of a store: a server error becomes a missing file, and bytes
-that are too few, or from another range, become a table.
+The handler of fsspec hides failures of a store: a server error becomes a missing file. Too few
+bytes, or bytes from another range, become a table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
-    """The content of ``url``, read-only; names begin with the library's own name for ``url``."""
+    """The content of ``url``, read-only.
+
+    Names begin with the name that the library has for ``url``.
+    """
 
     def __init__(self, store: FileStore, url: str) -> None:
         super().__init__(store.files)
@@ -36,7 +39,7 @@ class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no type
         return self.open_input_file(path)
 
     def get_file_info(self, paths: list[str]) -> Any:
-        """Return the kind of each path. `StorageError` if that cannot be determined."""
+        """Return the kind of each path. Raises `StorageError` if the kind cannot be determined."""
         infos = []
         for path in paths:
             with report_failures(self._url_of(path), "look for"):

@@ -1,4 +1,4 @@
-"""The search for the capture files that paths and URLs on a command line name."""
+"""Finds the capture files that paths and URLs on a command line mean."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ _NOTHING: Final = (
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
 CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
-"""The condition on names of captures, as an error states it."""
+"""The condition for the names of captures, as an error states it."""
 
 
 def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
-    """Return every capture that ``paths`` name, each once, in the order of their names.
+    """Return every capture that ``paths`` mean, each once, sorted by name.
 
-    A file is accepted whatever its name. In a directory, at any depth, files that end in one of
-    `SUFFIXES` are accepted. A path that does not exist is read as a pattern with ``*``, ``?``,
-    ``[…]`` and ``**``. A file on this machine is named by its absolute path, without symbolic
-    links.
+    A single file is accepted whatever its name is. In a directory, at any depth, files that end in
+    one of `SUFFIXES` are accepted. If a path does not exist, it is treated as a pattern with ``*``,
+    ``?``, ``[…]`` and ``**``. The name of a file on this machine is its absolute path, without
+    symbolic links.
 
-    Raises `CaptureError` for a path without any file, and `StorageError` if that is unknown.
+    Raises `CaptureError` for a path without files, and `StorageError` if this cannot be determined.
     """
     return list_files(paths, has_capture_name, CAPTURES)
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
-    """Return files with other names, in the same way; ``name`` describes them in an error."""
+    """Return other kinds of files in the same way; ``name`` describes them in an error."""
     sources: list[InputFile] = []
     for path_or_url in paths:
         if not isinstance(path_or_url, str | Path):
@@ -74,7 +74,7 @@ def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> l
 
 
 def _order(source: InputFile) -> str:
-    # A directory comes before its siblings, as paths are ordered.
+    # A directory comes before its siblings, in the order of paths.
     return source.url.replace("/", "\0")
 
 
@@ -85,14 +85,15 @@ def _here(path: Path, is_wanted: IsWanted) -> Iterator[InputFile]:
         for directory_name, _, names in os.walk(path, onerror=_refuse):
             directory = os.path.realpath(directory_name)
             for name in filter(is_wanted, names):
-                file = os.path.join(directory, name)  # noqa: PTH118 - a Path for each of a million takes a minute
-                with suppress(FileNotFoundError):  # a broken link, or removed in the meantime
-                    status = os.stat(file)  # noqa: PTH116 - a Path takes a minute
+                file = os.path.join(directory, name)  # noqa: PTH118 - making a Path for each of a million files takes a minute
+                # the link is broken, or the file was removed in the meantime
+                with suppress(FileNotFoundError):
+                    status = os.stat(file)  # noqa: PTH116 - using Path for a million files takes a minute
                     if stat.S_ISREG(status.st_mode):
-                        is_link = os.path.islink(file)  # noqa: PTH114 - a Path takes a minute
+                        is_link = os.path.islink(file)  # noqa: PTH114 - using Path for a million files takes a minute
                         yield _source(os.path.realpath(file) if is_link else file, status)
     else:
-        matches = map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        matches = map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 - Path.glob does not accept absolute patterns
         # A pipe or a device matches its own name, and is neither a file nor a directory.
         for match in matches:
             if match.is_file() or match.is_dir():
@@ -122,8 +123,8 @@ def _in_store(url: str, is_wanted: IsWanted) -> Iterator[InputFile]:
 
 
 def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[InputFile]:
-    """Yield the files that match a pattern, and the captures in each matching directory."""
-    from fsspec.utils import glob_translate  # noqa: PLC0415 - this room is imported where fsspec is not
+    """Yield the files that match a pattern, and the captures in directories that match it."""
+    from fsspec.utils import glob_translate  # noqa: PLC0415 - this package is also imported without fsspec
 
     first = re.search(r"[*?[]", pattern)
     literal = pattern[: first.start()] if first else pattern
@@ -140,7 +141,7 @@ def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[InputFile]:
 
 
 def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
-    """Return the files that `list_captures` finds, as paths. `StorageError` in an object store."""
+    """Return the files of `list_captures` as paths; raise `StorageError` for an object store."""
     files = []
     for source in list_captures(paths):
         if scheme_of(source.url):
@@ -150,7 +151,7 @@ def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def has_capture_name(name: str) -> bool:
-    """Return whether a file has the name of a capture."""
+    """Return whether the name of a file is that of a capture."""
     return name.lower().endswith(SUFFIXES)
 
 

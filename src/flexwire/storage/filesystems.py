@@ -1,13 +1,13 @@
-"""The library that reads and writes each scheme, opened once in each process.
+"""The library that reads and writes each scheme, opened once per process.
 
-The libraries are fsspec's, not pyarrow's. They send a file as one request, or in parts that are
-aborted if one of them fails. An output stream of pyarrow has no abort and publishes the bytes that
-were written before the error. fsspec's listings also have the ETag or generation, which pyarrow's
-lack. If a library needs settings (keys, region, another endpoint), it reads them from the
-environment by itself.
+The libraries are those of fsspec, not of pyarrow. They send a file as one request, or in parts that
+are aborted if one of them fails. An output stream of pyarrow cannot be aborted, and publishes the
+bytes that were written before an error. fsspec's listings also have the ETag or generation of
+files, which pyarrow's listings lack. If a library needs settings (keys, a region, another
+endpoint), it reads them from the environment itself.
 
-A URL never contains a password here: keys come from the environment, as each library reads it. A
-URL that seems to contain one is refused, and no message repeats it.
+URLs never contain passwords here. Keys come from the environment, which each library reads in its
+own way. A URL that seems to contain a password is refused, and no message repeats it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ STORES: Final = {
     "hdfs": "spark",
     "memory": "spark",
 }
-"""Each scheme, with the extra of flexwire that installs its library."""
+"""The schemes, each with the extra of flexwire that installs its library."""
 
 _WITHOUT_AUTHORITY = {"hdfs", "memory"}
-# A file name may contain a colon without a slash.
+# A file name may contain a colon that is not followed by a slash.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)")
-# A library's error may contain its own address, from the environment.
+# An error of a library may contain an address that comes from the environment.
 _PASSWORD = re.compile(r"://[^\s@\"']*:[^\s@\"']*@")
 _SECRET = re.compile(
     r"([?&][\w.-]*(?:sig|signature|token|key|secret|credential)[\w.-]*=)[^&\s\"']+", re.IGNORECASE
@@ -53,10 +53,10 @@ _WITHHELD = "…"
 
 
 def scheme_of(url: str) -> str:
-    """Return the scheme, in lower case; empty for a path, which a ``file:`` URL is too.
+    """Return the scheme in lower case; empty for a path, and also for a ``file:`` URL.
 
-    Raises `StorageError` for a URL of a scheme that is not in `STORES`, and for one that contains a
-    password or does not name a bucket.
+    Raises `StorageError` for a URL whose scheme is not in `STORES`, that contains a password, or
+    that names no bucket.
 
     >>> scheme_of("captures/monday.pcap"), scheme_of("s3://bucket/captures")
     ('', 's3')
@@ -81,7 +81,7 @@ def scheme_of(url: str) -> str:
 
 
 def local_path(url: str) -> Path:
-    """Return the path of a URL whose scheme is empty, also of a ``file:`` URL.
+    """Return the path of a URL whose scheme is empty, which includes ``file:`` URLs.
 
     >>> local_path("file:///srv/captures/one%20day.pcap").as_posix()
     '/srv/captures/one day.pcap'
@@ -96,7 +96,7 @@ def local_path(url: str) -> Path:
 
 
 def shown(url: str) -> str:
-    """Return a URL for a message: without its password, or anything that looks like one.
+    """Return a URL for a message, without its password or anything that looks like one.
 
     >>> shown("s3://key:secret/with/slashes@bucket/captures")
     's3://…@bucket/captures'
@@ -112,7 +112,7 @@ def shown(url: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """Return a library's text without passwords; addresses may be anywhere in it."""
+    """Return a library's text without passwords. Addresses may be anywhere in it."""
     return _SECRET.sub(rf"\1{_WITHHELD}", _PASSWORD.sub(f"://{_WITHHELD}@", text))
 
 
@@ -125,16 +125,17 @@ def _refused(url: str, reason: str) -> StorageError:
 
 
 ANSWER_SECONDS: Final = 120.0
-"""The time limit of a request for a piece or a page, with the library's own retries, in seconds."""
+"""The time limit for requesting a piece or a page, including the library's own retries, in seconds.
+"""
 
 RETRIES: Final = 3
-"""How often a request is made, with the tries of the library below inside each."""
+"""How often a request is made. The library makes its own retries for each of these."""
 
 _REASON_CHARACTERS = 300
 
 
 class FileStore:
-    """The file system of one library, and its name for a URL."""
+    """The file system of one library, and the name that it has for a URL."""
 
     __slots__ = ("files", "kind")
 
@@ -144,27 +145,30 @@ class FileStore:
 
     @property
     def renames(self) -> bool:
-        """True if a file must be written beside its place first, as it shows while it grows."""
+        """True if a file must be written under another name first, because readers see it grow."""
         return self.kind == "hdfs"
 
     def key(self, url: str) -> str:
         """Return the name of a URL in this library: bucket and key, without the scheme."""
-        return str(self.files._strip_protocol(url))  # noqa: SLF001 - every fsspec file system has it
+        return str(self.files._strip_protocol(url))  # noqa: SLF001 - every file system of fsspec has this method
 
     def wait(self, coroutine: Any, *arguments: Any) -> Any:
-        """Return the result of a coroutine of the library, in its own loop."""
-        from fsspec.asyn import sync  # noqa: PLC0415 - this room is imported where fsspec is not
+        """Run a coroutine of the library in the library's own loop, and return the result."""
+        from fsspec.asyn import sync  # noqa: PLC0415 - this package is also imported without fsspec
 
         return sync(self.files.loop, coroutine, *arguments, timeout=ANSWER_SECONDS)
 
     @property
     def limit(self) -> dict[str, float]:
-        """The timeouts of this library for a call without an answer."""
+        """The timeouts of this library for a call that gets no response."""
         return {"timeout": ANSWER_SECONDS} if getattr(self.files, "async_impl", False) else {}
 
 
 def open_store(url: str) -> FileStore:
-    """Return the store of a URL. `StorageError` if its library is missing, or cannot start."""
+    """Return the store of a URL.
+
+    Raises `StorageError` if its library is missing or cannot start.
+    """
     scheme = scheme_of(url)
     with report_failures(url, "open"):
         try:
@@ -176,18 +180,18 @@ def open_store(url: str) -> FileStore:
 
 @contextmanager
 def report_failures(url: str, tried: str) -> Iterator[None]:
-    """Raise a library's errors as `StorageError`, with what was ``tried`` on ``url``."""
+    """Raise a library's errors as `StorageError`, with the action that was ``tried`` on ``url``."""
     try:
         yield
     except FlexwireError:
         raise
-    except Exception as error:  # noqa: BLE001 - each library raises its own tree of errors
-        # Its traceback may contain withheld text.
+    except Exception as error:  # noqa: BLE001 - each library raises its own kinds of errors
+        # Its traceback may contain text that must be withheld.
         raise StorageError(reason_of(error), url=shown(url), tried=tried) from None
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a library or the system refused, in one line, without credentials."""
+    """Return in one line why a library or the system has refused, without credentials."""
     if isinstance(error, TimeoutError) and not str(error):
         return f"no answer in {ANSWER_SECONDS:g} s"
     if isinstance(error, OSError) and error.strerror:
@@ -199,15 +203,18 @@ def reason_of(error: Exception) -> str:
 
 
 @lru_cache(maxsize=64)
-def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # noqa: ARG001 - a fork opens its own
+def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # noqa: ARG001 - a forked process opens its own library
     kind = _library(scheme)
-    # gcsfs logs a traceback for each error, which reaches the terminal if there is no handler.
+    # gcsfs logs a traceback for each error, which would appear on the terminal if there were no
+    # handler.
     logging.getLogger(kind.__module__.partition(".")[0]).addHandler(logging.NullHandler())
-    settings = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - fsspec's own way
-    # A cached listing would hide the writes of others, and a shared instance would have one.
+    settings = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - this is fsspec's own way
+    # A cached listing would hide the writes of other processes, and a shared instance would have a
+    # cache.
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)
     if scheme in {"s3", "s3a"}:
-        # By default it tries 5 times, within 5 tries of its own, within botocore's 5.
+        # By default, the library makes 5 tries, in each of them 5 tries of another kind, and in
+        # each of those botocore makes 5 tries.
         files.retries = RETRIES
     return FileStore(
         files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme)
@@ -216,12 +223,13 @@ def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # no
 
 def _library(scheme: str) -> Any:
     if scheme in {"gs", "gcs"}:
-        # Not gcsfs's default class: that one asks Google's control plane about each bucket,
-        # ignoring a configured endpoint, and lets a zonal bucket's files appear in parts.
+        # This is not gcsfs's default class. That class asks Google's control plane about each
+        # bucket, even if another endpoint is configured, and lets files of zonal buckets appear in
+        # parts.
         return importlib.import_module("gcsfs.core").GCSFileSystem
     return importlib.import_module("fsspec").get_filesystem_class(scheme)
 
 
 def _authority(url: str) -> str:
-    # In a memory URL this is a part of the path, in other URLs the bucket.
+    # In a memory URL, this is a part of the path. In other URLs, it is the bucket.
     return url.partition("://")[2].split("/", 1)[0]

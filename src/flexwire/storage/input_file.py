@@ -1,6 +1,6 @@
-"""One input file, on this machine or in an object store, in the version that was listed.
+"""One input file on this machine or in an object store, in the version that was listed.
 
-Reading raises `StorageError` if the file ends early, or is no longer the one that was listed.
+Reading raises `StorageError` if the file ends early, or is no longer the file that was listed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 
 PIECE_BYTES: Final = 8 << 20
 PIECES_AHEAD: Final = 2
-"""Pieces that are fetched while one is being read: at most three of them are in memory."""
+"""The number of pieces that are fetched while another piece is read, so that at most three are in
+memory."""
 
 
 class LocalRange(io.RawIOBase):
-    """Bytes of a file on this machine: ``size`` bytes from its current position."""
+    """A range of ``size`` bytes of a file on this machine, from the file's current position."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class LocalRange(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
-        """Fill ``buffer``; 0 at the end of the range."""
+        """Fill ``buffer``; return 0 at the end of the range."""
         size_limit = min(len(buffer), self._left)
         if not size_limit:
             return 0
@@ -80,7 +81,7 @@ class LocalRange(io.RawIOBase):
 
 
 class ForwardRange(io.RawIOBase):
-    """Bytes ``start`` to ``stop`` of a file, by a function that reads from one byte to another.
+    """The bytes from ``start`` to ``stop`` of a file, which a function reads piece by piece.
 
     It requests ``piece`` bytes at a time.
     """
@@ -101,7 +102,7 @@ class ForwardRange(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
-        """Fill ``buffer`` from one piece; 0 at the end of the range."""
+        """Fill ``buffer`` from one piece; return 0 at the end of the range."""
         if not self._piece:
             self._ask()
             if not self._coming:
@@ -120,7 +121,7 @@ class ForwardRange(io.RawIOBase):
             self._next = until
 
     def close(self) -> None:
-        """Cancel the pending requests."""
+        """Cancel the requests that are pending."""
         if not self.closed:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._coming.clear()
@@ -129,7 +130,7 @@ class ForwardRange(io.RawIOBase):
 
 
 class SeekableRange(io.RawIOBase):
-    """A whole file of ``size`` bytes, by a function that reads from one byte to another."""
+    """A whole file of ``size`` bytes, which a function reads from any byte to any other."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         self._read = read
@@ -155,7 +156,7 @@ class SeekableRange(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
-        """Fill ``buffer``; fewer bytes at the end of the file only."""
+        """Fill ``buffer``, with fewer bytes only at the end of the file."""
         last = min(self._at + len(buffer), self._size)
         if last <= self._at:
             return 0
@@ -167,17 +168,17 @@ class SeekableRange(io.RawIOBase):
 
 _BUFFER: Final = 1 << 20
 _GONE: Final = "it is gone since it was listed, or only the driver sees it"
-_GROWING: Final = {"", "hdfs"}  # in an object store, every change makes another file
+_GROWING: Final = {"", "hdfs"}  # in an object store, every change creates another file
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file by URL or path, with the size and version from its listing.
+    """A file given by URL or path, with the size and version from its listing.
 
-    A task opens it on any machine. Opening and reading fail if the file was replaced in the
-    meantime. A file on this machine, or in HDFS, may have grown: it is read up to the ``size``
-    listed. ``version`` is an ETag or a generation in an object store, and on this machine the time
-    of the last change and the file's number.
+    A task can open it on any machine. Opening and reading fail if the file was replaced in the
+    meantime. A file on this machine or in HDFS may have grown: it is read only up to the listed
+    ``size``. ``version`` is an ETag or a generation in an object store. On this machine it is the
+    time of the last change and the file's number.
     """
 
     url: str
@@ -186,16 +187,16 @@ class InputFile:
 
     @property
     def name(self) -> str:
-        """Its name in tables and messages: its path, or its URL without a possible key."""
+        """Its name in tables and messages: the path, or the URL without any key in it."""
         return shown(self.url) if scheme_of(self.url) else self.url
 
     def open(
         self, start: int = 0, stop: int | None = None, *, piece: int = PIECE_BYTES
     ) -> io.BufferedReader:
-        """Open the bytes from ``start`` to ``stop``, forward, in pieces that are fetched ahead.
+        """Open the bytes from ``start`` to ``stop`` for reading forward, in pieces fetched ahead.
 
-        A store is asked for a ``piece`` at a time; up to three are in memory. Raises
-        `StorageError`, here or while it is read, if the bytes cannot be read.
+        A store is asked for one ``piece`` at a time, and up to three pieces are in memory. Raises
+        `StorageError` if the bytes cannot be read, here or while reading.
         """
         stop = self.size if stop is None else stop
         if not 0 <= start <= stop <= self.size:
@@ -208,10 +209,10 @@ class InputFile:
         return io.BufferedReader(ForwardRange(self._read, start, stop, piece), _BUFFER)
 
     def open_at_will(self) -> io.BufferedReader:
-        """Open all its bytes, at any position, for a file in a store; for readers of Parquet.
+        """Open all bytes of a file in a store for reading at any position, for readers of Parquet.
 
-        Each request reads at least `PIECE_BYTES`, up to the end. Raises `StorageError` while it is
-        read, if the bytes cannot be read or are not those that were listed.
+        Each request reads at least `PIECE_BYTES`, or up to the end. Raises `StorageError` while
+        reading if the bytes cannot be read, or are not those of the listed file.
         """
         return io.BufferedReader(SeekableRange(self._read, self.size), PIECE_BYTES)
 
@@ -223,13 +224,14 @@ class InputFile:
             return file.read()
 
     def _read(self, first: int, last: int, *, is_all: bool = False) -> bytes:
-        """Return bytes of a file in a store. `StorageError` if they are of another version."""
+        """Return bytes of a file in a store; raise `StorageError` if its version has changed."""
         store = open_store(self.url)
         key = store.key(self.url)
         with report_failures(self.url, "read"):
             data, version = request_range(store, key, self.size, self.version, first, last)
             if version != self.version and not (is_all and not version):
-                # Checked afterwards, so that all bytes read before it are of the listed version.
+                # This check comes afterwards, so that all bytes read before it belong to the listed
+                # version.
                 self._compare(store, key)
         if version and version != self.version:
             raise self._error(f"expected version {self.version}, got {version}")
@@ -264,7 +266,7 @@ class InputFile:
         self._refuse_change(size, version, grows=store.kind in _GROWING)
 
     def _compare_here(self, status: os.stat_result) -> None:
-        # A copy with the same size and time, on another machine, counts as the same file.
+        # A copy on another machine counts as the same file if it has the same size and time.
         changed, _, number = self.version.partition("/")
         if status.st_size == self.size and str(status.st_mtime_ns) == changed:
             return
@@ -285,7 +287,7 @@ class InputFile:
 
 
 def input_file_at(url: str) -> InputFile:
-    """Return a file in a store in its current version. `StorageError` if it does not exist."""
+    """Return a file in a store in its current version; raise `StorageError` if it is missing."""
     store = open_store(url)
     with report_failures(url, "read"):
         info = store.files.info(store.key(url), **store.limit)

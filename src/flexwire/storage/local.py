@@ -1,9 +1,10 @@
-"""Files and directories of this machine: they appear whole, and only their owner can read them.
+"""Files and directories on this machine, which appear whole and which only their owner can read.
 
-New files have mode 0600 or 0700 from their creation; existing files keep their mode.
+New files are created with mode 0600 or 0700. Existing files keep their mode.
 
-Data between tasks is written and read once, so it is compressed. With small messages, whose tables
-have nine bytes a frame, the files between the tasks of an analysis were larger than the tables.
+Data between tasks is written once and read once, so it is compressed. With small messages, tables
+have nine bytes per frame, and without compression the files between the tasks of an analysis were
+larger than the tables.
 """
 
 from __future__ import annotations
@@ -29,33 +30,33 @@ DIRECTORY_MODE: Final = 0o700
 
 
 def make_private_directory(directory: Path) -> None:
-    """Create a directory and its missing parents; `OSError` if something blocks its path."""
+    """Create a directory and its missing parents; raise `OSError` if the path is blocked."""
     for ancestor in (*reversed(directory.parents), directory):
-        # Two processes may create it at once.
+        # Two processes may create the directory at the same time.
         if not ancestor.is_dir():
             ancestor.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
 
 
 def create_private_file(path: Path) -> FileIO:
-    """Return a new file, unbuffered; `FileExistsError` if one of that name exists."""
+    """Return a new unbuffered file; raise `FileExistsError` if a file with this name exists."""
     return FileIO(path, "x", opener=_private)
 
 
 def lock_while_open(file: FileIO) -> None:
     """Lock a file until it is closed, so that others see that it is being written (`is_locked`).
 
-    Some file systems and operating systems have no such locks. The file is then not locked.
+    Some file systems and operating systems have no such locks. In this case the file is not locked.
     """
     with suppress(ImportError, OSError):
-        import fcntl  # noqa: PLC0415 - Windows has no such module
+        import fcntl  # noqa: PLC0415 - Windows does not have this module
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_locked(path: str | Path) -> bool:
-    """Return whether a process holds the lock of a file; False if that cannot be found out."""
+    """Return whether a process holds the lock of a file, or False if this cannot be determined."""
     with suppress(ImportError, OSError):
-        import fcntl  # noqa: PLC0415 - Windows has no such module
+        import fcntl  # noqa: PLC0415 - Windows does not have this module
 
         with FileIO(path, "r") as file:
             try:
@@ -66,7 +67,7 @@ def is_locked(path: str | Path) -> bool:
 
 
 def make_tree_private(root: Path) -> None:
-    """Remove all other users' rights from a directory and its content."""
+    """Remove the rights of all other users from a directory and its content."""
     for directory_name, _, names in os.walk(root):
         Path(directory_name).chmod(DIRECTORY_MODE)
         for name in names:
@@ -77,7 +78,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, FILE_MODE)
 
 
-_QUICKLY: Final = 1  # a level of zstd
+_QUICKLY: Final = 1  # this is a level of zstd
 
 
 def compress(data: bytes) -> bytes:
@@ -92,16 +93,16 @@ def decompress(data: bytes) -> bytes:
     return bytes(zstd.decompress(data))
 
 
-# Spark and other readers of tables skip names that begin with a point.
+# Spark and other readers of tables skip names that begin with a dot.
 _MARK: Final = ".flexwire-"
 
 
 @contextmanager
 def writing(target: Path) -> Iterator[Path]:
-    """Return a new file for its owner alone, which replaces ``target`` when the block is done.
+    """Return a new private file, which replaces ``target`` at the end of the block.
 
-    It is written beside the target under another name, synced and renamed. An existing target is
-    replaced at once. If the block raises, no file is left.
+    It is written in the same directory under another name, synced and renamed. An existing target
+    is replaced in one step. If the block raises an error, no file is left.
     """
     make_private_directory(target.parent)
     unfinished = target.parent / f"{_MARK}{secrets.token_hex(8)}-{target.name}"[:255]
@@ -119,9 +120,9 @@ def writing(target: Path) -> Iterator[Path]:
 
 
 def move(file: Path, target: Path) -> None:
-    """Replace ``target`` with a finished file, by one rename; the file's old name is gone.
+    """Replace ``target`` with a finished file by one rename, after which its old name is gone.
 
-    From another file system it is copied.
+    If the file is on another file system, it is copied.
     """
     make_private_directory(target.parent)
     if file.stat().st_dev != target.parent.stat().st_dev:
@@ -131,15 +132,16 @@ def move(file: Path, target: Path) -> None:
         return
     file.chmod(FILE_MODE)
     with file.open("rb") as finished:
-        # After a crash of the machine there must be no name without its bytes.
+        # After a crash of the machine, no name may exist without its bytes.
         os.fsync(finished.fileno())
     file.replace(target)
 
 
 def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:
-    """Yield every file below ``root`` whose name begins with ``prefix``, except those of `writing`.
+    """Yield every file below ``root`` whose name begins with ``prefix``, except unfinished ones.
 
-    With ``unfinished``, yield only those: files that a killed process left.
+    With ``unfinished``, yields only the unfinished files of `writing`, which a killed process left
+    behind.
     """
     start = root / prefix[: prefix.rfind("/") + 1]
     for directory_name, directories, names in os.walk(start, onerror=_raise_unless_gone):
@@ -149,14 +151,14 @@ def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterat
             relative = path.relative_to(root).as_posix()
             if name.startswith(_MARK) is not unfinished or not relative.startswith(prefix):
                 continue
-            with suppress(FileNotFoundError):  # removed meanwhile
+            with suppress(FileNotFoundError):  # the file was removed in the meantime
                 status = path.stat()
                 modified = moment_of(status.st_mtime)
                 yield FileEntry(relative, status.st_size, modified, version_here(status))
 
 
 def remove(root: Path, name: str) -> None:
-    """Remove a file, and the directories that it leaves empty; nothing if there is no such file."""
+    """Remove a file if it exists, and the directories that become empty."""
     path = root / name
     path.unlink(missing_ok=True)
     for above in path.parents:
@@ -166,7 +168,7 @@ def remove(root: Path, name: str) -> None:
             above.rmdir()
         except FileNotFoundError:
             continue
-        except OSError:  # not empty
+        except OSError:  # the directory is not empty
             return
 
 
@@ -176,7 +178,7 @@ def _raise_unless_gone(error: OSError) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    # Without it, a rename may be lost when the machine crashes.
+    # Without this, a rename may be lost if the machine crashes.
     number = os.open(directory, os.O_RDONLY)
     try:
         with suppress(OSError):  # some network file systems cannot sync a directory

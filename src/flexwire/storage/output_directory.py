@@ -1,4 +1,4 @@
-"""A directory by URL, on this machine or in an object store; files in it appear whole."""
+"""A directory by URL, on this machine or in an object store, in which files appear whole."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from flexwire.storage.store_listing import FileEntry
 
-_MOST_IN_A_REMOVAL: Final = 1000  # the limit of S3
+_MOST_IN_A_REMOVAL: Final = 1000  # this is the limit of S3
 
 
 def check_name(name: str) -> None:
-    """Raise `ArgumentError` for a name that is not relative, or has "." or ".." in it."""
+    """Raise `ArgumentError` for a name that is not relative, or that contains "." or ".."."""
     is_plain = isinstance(name, str) and name and str(PurePosixPath("/", name)) == f"/{name}"
     if not is_plain or ".." in name.split("/"):
         raise refuse("name", "a relative name without . and ..", name)
@@ -42,10 +42,10 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OutputDirectory:
-    """A directory by URL or path. It need not exist, and is opened when it is used.
+    """A directory given by URL or path. It need not exist, and is opened when it is used.
 
-    Names in it are relative, with ``/`` between their parts. Every failure is a `StorageError`. A
-    path is made absolute, because other processes have other working directories.
+    Names in it are relative, with ``/`` between their parts. Every failure raises a `StorageError`.
+    A path is made absolute, because other processes have other working directories.
     """
 
     url: str
@@ -68,7 +68,7 @@ class OutputDirectory:
         return None if scheme_of(self.url) else Path(self.url)
 
     def at(self, name: str) -> str:
-        """Return the place of a name below `url`; a subclass may use another place."""
+        """Return the place of a name below `url`. A subclass may use another place."""
         return name
 
     def child(self, name: str) -> Self:
@@ -77,10 +77,10 @@ class OutputDirectory:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Yield a local file to write, private and empty, which becomes ``name`` after the block.
+        """Yield an empty private file for writing, which becomes ``name`` after the block.
 
-        On this machine it is written once, in its final directory. If the block raises, nothing
-        appears.
+        On this machine it is written directly in its final directory. If the block raises an error,
+        no file appears.
         """
         url = self._url(name)
         if self.path is not None:
@@ -96,9 +96,9 @@ class OutputDirectory:
             Path(unfinished_name).unlink(missing_ok=True)
 
     def put(self, file: Path, name: str) -> None:
-        """Put a finished local file at ``name``, and replace an existing one.
+        """Put a finished local file at ``name``, replacing an existing file.
 
-        On this machine it is moved, and into a store it is copied.
+        On this machine the file is moved. Into a store it is copied.
         """
         url = self._url(name)
         if self.path is None:
@@ -110,7 +110,7 @@ class OutputDirectory:
             local.move(file, Path(url))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write ``name`` with this content, and replace an existing file."""
+        """Write ``name`` with this content, replacing an existing file."""
         url = self._url(name)
         if self.path is None:
             store = open_store(url)
@@ -129,7 +129,7 @@ class OutputDirectory:
             return Path(url).read_bytes()
 
     def exists(self, name: str) -> bool:
-        """Return whether there is a file of this name."""
+        """Return whether there is a file with this name."""
         url = self._url(name)
         if self.path is None:
             store = open_store(url)
@@ -148,26 +148,27 @@ class OutputDirectory:
             yield from local.entries(path, prefix)
 
     def source(self, entry: FileEntry) -> InputFile:
-        """Return a listed file, which can be read by ranges as long as it is unchanged."""
+        """Return a listed file, whose ranges can be read as long as the file does not change."""
         return InputFile(self._url(entry.name), entry.size, entry.version)
 
     def arrow(self) -> tuple[Any, str]:
-        """Return a pyarrow file system and the directory's name in it, for pyarrow's table readers.
+        """Return a pyarrow file system, and the directory's name in it, for pyarrow's readers.
 
-        It uses the same keys. A store's failure is a `StorageError`; a wrong file is an error of
-        pyarrow's. It is for reading only, because an abandoned stream publishes its bytes.
+        It uses the same keys as this object. A failure of the store raises a `StorageError`. An
+        invalid file raises an error of pyarrow. It is read-only, because an abandoned stream would
+        publish its bytes.
         """
-        from pyarrow import fs  # noqa: PLC0415 - only tables need it
+        from pyarrow import fs  # noqa: PLC0415 - only tables need this module
 
         if self.path is not None:
             return fs.LocalFileSystem(), self.url
-        from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - only tables need it
+        from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - only tables need this module
 
         store = open_store(self.url)
         return fs.PyFileSystem(StoredFiles(store, self.url)), store.key(self.url)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; a missing file is not an error."""
+        """Remove files. A missing file is not an error."""
         remaining = iter(names)
         while batch := list(islice(remaining, _MOST_IN_A_REMOVAL)):
             if self.path is None:
@@ -180,11 +181,11 @@ class OutputDirectory:
                         local.remove(Path(self.url), self.at(name))
 
     def sweep(self, before: datetime) -> int:
-        """Remove the unfinished files of killed writers, begun before that time.
+        """Remove the unfinished files of killed writers that were begun before a time.
 
-        These are not files yet: the growing ones of a directory on this machine, and the parts of
-        an upload that S3 keeps and charges for. The other stores drop theirs by themselves, after a
-        week.
+        These are not visible as files yet: the growing files in a directory on this machine, and
+        the parts of an upload, which S3 keeps and charges for. Other stores remove such parts by
+        themselves after a week.
         """
         if (path := self.path) is None:
             store = open_store(self.url)
@@ -210,7 +211,7 @@ def _read_whole(url: str) -> bytes:
         try:
             return file.read()
         except StorageError:
-            # The file may have been replaced in between; otherwise it is an error.
+            # The file may have been replaced in the meantime. Otherwise this is an error.
             previous, file = file, input_file_at(url)
             if file == previous:
                 raise
@@ -219,7 +220,7 @@ def _read_whole(url: str) -> bytes:
 
 @contextmanager
 def _report_disk_failures(url: str, tried: str) -> Iterator[None]:
-    # A caller that writes while the disk is full gets this message too.
+    # A caller who writes while the disk is full also gets this message.
     try:
         yield
     except OSError as error:

@@ -1,7 +1,8 @@
-"""One range of a file in a store, and the check that the store's response is the requested one.
+"""Reads one range of a file in a store, and checks that the response is for the requested range.
 
-A store, or a proxy before it, may respond with fewer bytes, with another range, or with old content
-of the file. A library returns such bytes like any others. The headers show the difference.
+A store, or a proxy in front of it, may respond with fewer bytes, with another range, or with old
+content of the file. A library returns such bytes like any other bytes. The headers of the response
+show the difference.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RangeAnswer(NamedTuple):
-    """The bytes of a range, and the version in the response; empty if it has none."""
+    """The bytes of a range, and the version in the response, which is empty if it has none."""
 
     data: bytes
     version: str
@@ -26,11 +27,11 @@ class RangeAnswer(NamedTuple):
 def request_range(
     store: FileStore, key: str, size: int, version: str, first: int, last: int
 ) -> RangeAnswer:
-    """Return bytes ``first`` to ``last`` of a file of ``size`` bytes.
+    """Return the bytes from ``first`` to ``last`` of a file with ``size`` bytes.
 
-    S3 is asked up to `RETRIES` times, until the response is that range of that ``version``. If the
-    last response is of another version, it is returned, and the caller refuses it. Raises `OSError`
-    for other bytes than the requested ones, and the library's own errors.
+    S3 is asked up to `RETRIES` times, until the response has this range of this ``version``. If the
+    last response is for another version, it is returned, and the caller refuses it. Raises
+    `OSError` if other bytes than the requested ones are returned, and the library's own errors.
     """
     if store.kind == "s3":
         wanted = RangeAnswer(b"", version), f"bytes {first}-{last - 1}/{size}"
@@ -62,13 +63,13 @@ def _request_s3_range(
 async def _s3_response(
     files: Any, request: dict[str, str], is_right: Callable[[dict[str, Any], bytes], bool]
 ) -> tuple[dict[str, Any], bytes]:
-    """Return the headers and the body of the first correct response, or otherwise of the last."""
+    """Return the headers and body of the first correct response, or else of the last response."""
     for retries_left in reversed(range(RETRIES)):
         response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no other call in its loop
         try:
             data = await response["Body"].read()
         except Exception:
-            # The connection ended: each library below s3fs has its own errors for that.
+            # The connection has ended. Each library below s3fs raises its own errors for this.
             if not retries_left:
                 raise
             continue

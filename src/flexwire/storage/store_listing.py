@@ -1,7 +1,7 @@
-"""Listings of a store, page by page: a million objects are never in memory at once.
+"""Lists a store page by page, so that a million objects are never in memory at once.
 
-Each library's listing is called for one page at a time. The libraries' own calls would collect all
-pages first, at two kilobytes an object.
+The function of each library that lists a single page is used. The libraries' usual functions would
+first collect all pages, with two kilobytes per object.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class FileEntry(NamedTuple):
 def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
     """Yield every object below ``url``, at any depth, whose name there begins with ``prefix``.
 
-    They come in an object store's order, which is that of the names' bytes. An empty place returns
-    none.
+    The objects come in the order of a store, which is that of the bytes of their names. For an
+    empty place, nothing is yielded.
     """
     store = open_store(url)
     base = store.key(url).rstrip("/") + "/"
@@ -47,12 +47,12 @@ def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
         if page is None:
             return
         for entry in page:
-            if entry.name and not entry.name.endswith("/"):  # else a directory's mark
+            if entry.name and not entry.name.endswith("/"):  # otherwise it marks a directory
                 yield entry
 
 
 def file_description(store: FileStore, info: dict[str, Any]) -> tuple[int, datetime, str]:
-    """Return size, time and version of one file, from a library's description."""
+    """Return the size, time and version of one file, from a library's description."""
     time_value = next(filter(None, map(info.get, _TIMES)), None)
     version = info.get("generation") or info.get("ETag") or info.get("etag")
     if store.kind == "gs" and version is None:
@@ -136,9 +136,10 @@ _LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
 
 
 def moment_of(seconds: float) -> datetime:
-    """Return the moment this many seconds after 1970, in UTC, or the nearest in years 1 to 9999.
+    """Return the time this many seconds after 1970 in UTC, or the nearest one that is possible.
 
-    A file may have any time: some file systems keep 64 bits of it.
+    A file may have any time, because some file systems store times with 64 bits. Datetimes have the
+    years 1 to 9999.
 
     >>> moment_of(0).isoformat(), moment_of(10**12).isoformat()
     ('1970-01-01T00:00:00+00:00', '9999-12-31T23:59:59.999999+00:00')

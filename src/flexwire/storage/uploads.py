@@ -1,6 +1,6 @@
 """Writes to a store that appear as a whole: one request, or parts that are completed at the end.
 
-A library's output stream is never used, because an abandoned one publishes its bytes.
+The output streams of libraries are never used, because an abandoned stream publishes its bytes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from flexwire.storage.filesystems import FileStore
 
 PART_BYTES: Final = 32 << 20
-"""A file of up to twice this is one request. For a larger one, two parts are sent at once."""
+"""A file of up to twice this size is one request. For a larger file, two parts are sent at the same
+time."""
 
 _PARTS_AT_ONCE = 2
 
 
 def put_file(store: FileStore, key: str, file: Path) -> None:
     """Copy a local file to ``key``."""
-    # A library misreads a missing file, or ignores it.
+    # If a file is missing, a library misinterprets or ignores this.
     with file.open("rb"):
         pass
     if store.renames:
@@ -44,7 +45,7 @@ def put_bytes(store: FileStore, key: str, data: bytes) -> None:
 
 
 def remove(store: FileStore, keys: Sequence[str]) -> None:
-    """Remove up to a thousand files; a missing file is not an error."""
+    """Remove up to a thousand files. A missing file is not an error."""
     if store.kind == "s3":
         bucket = keys[0].partition("/")[0]
         objects = [{"Key": key.partition("/")[2]} for key in keys]
@@ -60,7 +61,7 @@ def remove(store: FileStore, keys: Sequence[str]) -> None:
 
 
 def sweep(store: FileStore, key: str, before: datetime) -> int:
-    """Abort S3's unfinished uploads below ``key`` that began before that time."""
+    """Abort the unfinished uploads to S3 below ``key`` that began before a time."""
     if store.kind != "s3":
         return 0
     bucket, _, start = f"{key.rstrip('/')}/".partition("/")
@@ -87,8 +88,9 @@ def _parts(store: FileStore, size: int = PART_BYTES) -> dict[str, int]:
     if store.kind == "s3":
         return {"chunksize": PART_BYTES, "max_concurrency": _PARTS_AT_ONCE}
     if store.kind == "gs":
-        # gcsfs sends data that is smaller than a part between two delimiter lines. A file that
-        # contains such a line, or ends with "\r", is cut off there. A part is sent unchanged.
+        # gcsfs sends data that is smaller than a part between two lines that delimit it. A file
+        # that contains such a line, or that ends with "\r", would be cut off there. A part is sent
+        # unchanged.
         return {"chunksize": min(size, PART_BYTES) or 1}
     return {"max_concurrency": _PARTS_AT_ONCE} if store.kind == "az" else {}
 
@@ -99,7 +101,8 @@ def _by_renaming(store: FileStore, key: str, write: Any) -> None:
     try:
         store.files.makedirs(directory, exist_ok=True)
         write(unfinished)
-        # Its rename does not replace an existing file. Between the two calls there is neither file.
+        # Renaming in HDFS does not replace an existing file. Between the two calls, no file has
+        # this name.
         with suppress(FileNotFoundError):
             store.files.rm_file(key)
         store.files.mv(unfinished, key)

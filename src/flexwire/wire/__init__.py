@@ -1,22 +1,22 @@
-"""How Kafka writes values: the reference executor, and KIP-482's types by their names.
+"""How Kafka writes values: the reference executor, and the types of KIP-482 by their names.
 
-This executor judges all others, so it is written to be read, not to be fast. A type is an object
-with one way to be read and one way to be written. A structure is a list of typed fields. Both name
-the place of a faulty value. `cursor` moves primitives, `types` has the types of KIP-482 and those
-before it, `schema` puts types together into structures, and `tags` writes their tagged fields.
-`limits` and the files named `…_layout` hold the numbers of the formats for everything above.
-`flexwire.schema` decides which fields a message has. The names in ``__all__`` are for schemas that
-are composed by hand.
+The other executors are tested against this one, so it is written to be read and not to be fast. A
+type is an object that reads and writes one kind of value. A structure is a list of typed fields.
+Types and structures both name the place of an invalid value in an error. `cursor` reads and writes
+primitives, `types` has the types of KIP-482 and the older ones, `schema` combines types into
+structures, and `tags` writes their tagged fields. `limits` and the files named `…_layout` have the
+numbers of the formats, which all other code uses. `flexwire.schema` decides which fields a message
+has. The names in ``__all__`` are for schemas that are composed by hand.
 
-Laws of this room:
+Laws of this package:
 
-- The wire types word every error of decoding and encoding. Reason: the other executors refuse
-  without a word, and would differ. Test: `tests/codec/test_executors.py`.
-- The numbers of the formats are here, once for all Python code. Reason: two copies would soon
-  differ.
-  Test: `tests/wire/test_limits.py`.
-- A length is compared with the bytes that remain before anything is allocated. Reason: a false
-  length would use all memory. Test: `tests/codec/test_boundaries.py`.
+- The wire types raise all errors of decoding and encoding. Reason: the other executors refuse input
+  without a reason. If they raised errors, these would differ. Test:
+  `tests/codec/test_executors.py`.
+- The numbers of the formats are defined here, once for all Python code. Reason: two copies would
+  soon differ. Test: `tests/wire/test_limits.py`.
+- A length is compared with the remaining bytes before memory is allocated. Reason: a wrong length
+  could use all memory. Test: `tests/codec/test_boundaries.py`.
 
 >>> from flexwire.wire import COMPACT_NULLABLE_STRING, INT32, Field, Schema
 >>> header = Schema(

@@ -1,7 +1,8 @@
-"""The places of the fields before a batch's records, and before a message's key.
+"""The places of the fields before the records of a batch, and before the key of a message.
 
-Each field is defined once, with its width. Structs, offsets and sizes follow from that, for Python
-and kernels alike. Source: Kafka's documentation, "Record Batch" and "Old Message Format".
+Each field is defined once, with its width. Structs, offsets and sizes follow from these widths, for
+Python and for kernels. The source is Kafka's documentation, "Record Batch" and "Old Message
+Format".
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HEADER_FIELDS: Final = {
     "base_sequence": "i",
     "record_count": "i",
 }
-"""The header of a record batch (magic 2): its fields in order, with their `struct` codes."""
+"""The header of a record batch (magic 2): its fields in order, with their codes for `struct`."""
 
 HEADER: Final = struct.Struct(">" + "".join(HEADER_FIELDS.values()))
 HEADER_SIZE: Final = HEADER.size
@@ -45,40 +46,40 @@ _ENDS: Final = tuple(accumulate(struct.calcsize(f">{code}") for code in HEADER_F
     BASE_SEQUENCE_AT,
     RECORD_COUNT_AT,
 ) = (0, *_ENDS[:-1])
-# The crc covers everything after it.
+# The crc covers all bytes after it.
 CRC_START: Final = ATTRIBUTES_AT
 
-# Magic 0 and 1: an entry of a message set starts with its offset and the size of the rest, like a
-# record batch.
+# In magic 0 and 1, an entry of a message set begins with its offset and the size of the rest, like
+# a record batch.
 ENTRY: Final = struct.Struct(">qi")
 LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
-# Offset, size, crc, magic, attributes and, in magic 1, timestamp.
+# The offset, size, crc, magic and attributes and, in magic 1, the timestamp.
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
-# The magic is at the same place in every format, and so is the size of the bytes after it. The crc
-# of a message covers everything from the magic on.
+# The magic is at the same place in every format, and so is the number of bytes after it. The crc of
+# a message covers all bytes from the magic on.
 MESSAGE_CRC_START: Final = MAGIC_AT
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
 
 RECORD_BATCH: Final = 2
 """The magic of record batches."""
 MESSAGE_SETS: Final = (0, 1)
-"""The magics of message sets."""
-# A message has two lengths after its prefix, of the key and the value.
+"""The magics of the messages in message sets."""
+# After these fields, a message has two lengths: that of the key and that of the value.
 LEAST_SIZES: Final = (*(prefix.size + 2 * 4 for prefix in PREFIXES), HEADER_SIZE)
-"""The whole size of the smallest batch of each magic."""
+"""The size of the smallest batch of each magic."""
 NO_VALUE: Final = -1
-"""The value for a missing timestamp, producer id or epoch."""
+"""The value that stands for a missing timestamp, producer id or epoch."""
 
-# The attributes of a batch or message.
+# The bits in the attributes of a batch or message.
 COMPRESSION_MASK: Final = 0x07
 TIMESTAMP_TYPE_MASK: Final = 0x08
 TRANSACTIONAL_MASK: Final = 0x10
 CONTROL_MASK: Final = 0x20
 DELETE_HORIZON_MASK: Final = 0x40
-# The compression types by their numbers.
+# The compression types, in the order of their numbers.
 NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 LEAST_RECORD: Final = 7
-"""The bytes of the smallest record: length, attributes, two deltas, two lengths, a count."""
+"""The size of the smallest record: a length, attributes, two deltas, two lengths, and a count."""
 LEAST_RECORD_HEADER: Final = 2
-"""The bytes of the smallest record header: the lengths of its key and value."""
+"""The size of the smallest record header: the lengths of its key and its value."""

@@ -1,6 +1,6 @@
-"""KIP-482's names of fields and of its tag section, for schemas that are composed by hand.
+"""The names in KIP-482 for fields and their tag section, for schemas that are composed by hand.
 
-The names are those of the KIP's table; `Schema` and `Field` themselves are in `wire.schema`.
+The names are those of the table in the KIP. `Schema` and `Field` themselves are in `wire.schema`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ TAGGED_FIELDS = "_tagged_fields"
 
 
 class TaggedFields(types.Type):
-    """A section of optional fields as a separate type: its value maps tags to values.
+    """A section of optional fields as a separate type, whose value maps tags to values.
 
-    An unknown tag has its bytes as value. Every value in the mapping is written, even a default.
+    The value of an unknown tag is its bytes. Every value in the mapping is written, even if it is a
+    default.
 
     >>> from flexwire.wire import COMPACT_STRING, Schema
     >>> tagged = Schema(TaggedFieldsSection({5: Field("rack", COMPACT_STRING)}))
@@ -95,12 +96,12 @@ def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - the KIP's class na
 
 
 def TagSection(fields: Mapping[int, Field] | None = None) -> Field:  # noqa: N802 - as above
-    """A section of tagged fields by the name of KIP-482's draft, with interleaved tag headers."""
+    """A section of tagged fields with the name in KIP-482's draft, and interleaved tag headers."""
     return TaggedFieldsSection(fields, TagForm.INTERLEAVED)
 
 
 def TaggedFieldsSection(  # noqa: N802 - the KIP's class name
     fields: Mapping[int, Field] | None = None, form: TagForm = TagForm.SECTION
 ) -> Field:
-    """The field of type `TaggedFields` that a structure ends with; it may be missing."""
+    """The field of type `TaggedFields` at the end of a structure, which may be missing."""
     return Field(TAGGED_FIELDS, TaggedFields(fields, form), default={})

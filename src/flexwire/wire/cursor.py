@@ -1,4 +1,4 @@
-"""A read position in bytes, and a growing write buffer."""
+"""A position for reading bytes, and a buffer for writing that grows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def format_path(path: list[str]) -> str:
-    """Join a path in its usual form: ``topics[0].name``.
+    """Return a path in its usual form, such as ``topics[0].name``.
 
     >>> format_path(["topics", "[0]", "name"])
     'topics[0].name'
@@ -24,10 +24,11 @@ def format_path(path: list[str]) -> str:
 
 
 class Reader:
-    """Reads primitives from ``data``; every length is checked against the remaining bytes.
+    """Reads primitives from ``data``, and checks every length against the remaining bytes.
 
-    Strict by default; ``lenient`` accepts what Kafka's Java accepts. Positions count bytes from the
-    start of ``data``. Raises `DecodeError` with the path and byte where reading failed.
+    A reader is strict by default. A ``lenient`` reader accepts everything that Kafka's Java
+    accepts. Positions are counted in bytes from the start of ``data``. Raises `DecodeError` with
+    the path and the byte at which reading failed.
     """
 
     __slots__ = ("data", "end", "lenient", "path", "position")
@@ -41,16 +42,16 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """The number of bytes not read yet."""
+        """The number of bytes that were not read yet."""
         return self.end - self.position
 
     def error(self, reason: str, offset: int | None = None) -> DecodeError:
-        """Return the error for ``offset``, which is the current position by default."""
+        """Return the error at ``offset``, or at the current position by default."""
         at = self.position if offset is None else offset
         return DecodeError(reason, path=format_path(self.path), offset=at)
 
     def annotate(self, start: int, label: str, value: object) -> None:
-        """Ignore a value that was read; `ExplainingReader` keeps it."""
+        """Ignore a value that was read. `ExplainingReader` records it."""
 
     def take(self, count: int) -> bytes:
         """Read ``count`` bytes unchanged."""
@@ -61,16 +62,16 @@ class Reader:
         return self.data[start : self.position]
 
     def skip(self, count: int) -> None:
-        """Move past ``count`` bytes without copying them."""
+        """Skip ``count`` bytes without copying them."""
         if count > self.remaining:
             raise self.error(f"declared length {count} but {self.remaining} bytes remain")
         self.position += count
 
     def visit(self, count: int) -> None:
-        """Ignore the number of elements or tagged fields that are read or skipped next."""
+        """Ignore how many elements or tagged fields are read or skipped next."""
 
     def unpack(self, layout: struct.Struct, name: str) -> tuple[int | float | bytes, ...]:
-        """Read fixed-width big-endian values."""
+        """Read big-endian values of fixed width."""
         if layout.size > self.remaining:
             raise self.error(f"{name} takes {layout.size} bytes but {self.remaining} remain")
         values = layout.unpack_from(self.data, self.position)
@@ -78,7 +79,7 @@ class Reader:
         return values
 
     def read_unsigned_varint(self) -> int:
-        """Read an unsigned varint: 0 to 2**32-1."""
+        """Read an unsigned varint, which is from 0 to 2**32-1."""
         try:
             value, self.position = read_unsigned_varint(
                 self.data, self.position, self.end, lenient=self.lenient
@@ -88,7 +89,7 @@ class Reader:
         return value
 
     def read_unsigned_varlong(self) -> int:
-        """Read an unsigned varlong: 0 to 2**64-1."""
+        """Read an unsigned varlong, which is from 0 to 2**64-1."""
         try:
             value, self.position = read_unsigned_varlong(
                 self.data, self.position, self.end, lenient=self.lenient
@@ -99,10 +100,10 @@ class Reader:
 
 
 class Writer:
-    """Collects bytes. Raises `EncodeError` with the path of the field that cannot be written.
+    """Collects bytes. Raises `EncodeError` with the path of a field that cannot be written.
 
-    A ``lenient`` one only checks values: it accepts the values of the lenient reader, and its bytes
-    are not a message.
+    A ``lenient`` writer is only for checking values: it accepts the values of the lenient reader,
+    and its bytes are not a valid message.
     """
 
     __slots__ = ("buffer", "lenient", "path")
@@ -113,7 +114,7 @@ class Writer:
         self.path: list[str] = []
 
     def error(self, reason: str) -> EncodeError:
-        """Return the error for the field that is being written."""
+        """Return the error for the field that is currently written."""
         return EncodeError(reason, path=format_path(self.path))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -121,5 +122,5 @@ class Writer:
         self.buffer += data
 
     def write_unsigned_varint(self, value: int) -> None:
-        """Append an unsigned varint: 0 to 2**32-1."""
+        """Append an unsigned varint, which is from 0 to 2**32-1."""
         self.buffer += write_unsigned_varint(value)

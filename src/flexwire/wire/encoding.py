@@ -1,4 +1,4 @@
-"""The encodings of a message: Kafka's own, those of KIP-482's two drafts, and two forced ones."""
+"""The encodings of a message: Kafka's own, those in KIP-482's two drafts, and two forced ones."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from enum import Enum
 
 
 class Encoding(Enum):
-    """An encoding of a message version: the same object, other bytes.
+    """An encoding of a message version: the same object has different bytes in each.
 
-    The drafts' encodings change versions that are flexible in the spec, FLEXIBLE those that are
-    not. For all others each equals KAFKA. `flexwire.schema.resolve` decides the effect on a field.
+    The encodings of the drafts change versions that are flexible in the spec, and FLEXIBLE changes
+    versions that are not. For all other versions, an encoding equals KAFKA.
+    `flexwire.schema.resolve` decides how an encoding affects a field.
     """
 
     #: As released Kafka writes it: KIP-482, final.

@@ -1,9 +1,9 @@
-"""The places of chosen fields in the bytes of a message, without objects for the rest.
+"""The places of selected fields in the bytes of a message, without objects for other fields.
 
-A proxy must know the addresses in a response of 10 MB, and must not block for a second to decode
-the whole response. So the bytes are walked: a value that is not requested is skipped by its length,
-and the walk ends after the last requested field. A sender decides how many elements must be
-skipped, so `BoundedReader` ends a walk that takes too long.
+A proxy needs the addresses in a response of 10 MB, but must not block for a second in order to
+decode the whole response. The message is therefore walked: values that were not requested are
+skipped by their length, and the walk ends after the last requested field. The sender decides how
+many elements must be skipped, so `BoundedReader` ends a walk that takes too long.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 Path = tuple[str, ...]
-# More fields than a structure has.
+# This is more than the number of fields in any structure.
 _TO_THE_END: Final = 2**31
 
 
 class BoundedReader(Reader):
-    """A reader that skips at most ``most`` elements and tagged fields; then `DecodeError`."""
+    """A reader that skips at most ``most`` elements and tagged fields, and then raises an error."""
 
     __slots__ = ("_left", "most")
 
@@ -46,7 +46,7 @@ class BoundedReader(Reader):
 
 
 class TaggedSpan(NamedTuple):
-    """A tagged field that encloses a field: the positions of its size, its value and its end."""
+    """A tagged field around another field: the positions of its size, its value and its end."""
 
     size_at: int
     value_at: int
@@ -54,10 +54,10 @@ class TaggedSpan(NamedTuple):
 
 
 class FieldSpan(NamedTuple):
-    """A requested field: its path, its value, and the bytes from ``start`` to ``end``.
+    """A requested field: its path, its value, and the positions of its ``start`` and ``end``.
 
-    Fields of the same structure have the same ``structure``, the position where it begins.
-    ``enclosing`` are the tagged fields around it, the outermost first.
+    Fields in the same structure have the same ``structure``, which is the position of the
+    structure's start. ``enclosing`` are the tagged fields around the field, the outermost first.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class FieldSpan(NamedTuple):
 
 
 class _SpanPaths:
-    """The requested fields in a structure, by attribute: a field itself, or fields inside it."""
+    """The requested fields of a structure by attribute: a whole field, or fields inside it."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.here: set[str] = set()
@@ -89,7 +89,7 @@ def _wanted(paths: tuple[Path, ...]) -> _SpanPaths:
 
 
 def _last_wanted(schema: Schema, wanted: _SpanPaths) -> int:
-    """Return the index of the last inline field that a walk has to read, -1 for none."""
+    """Return the index of the last inline field that must be read, or -1 if there is none."""
     names = wanted.here | wanted.inside.keys()
     if not schema.tags_lead and any(field.attribute in names for field in schema.tagged.values()):
         return _TO_THE_END
@@ -99,11 +99,11 @@ def _last_wanted(schema: Schema, wanted: _SpanPaths) -> int:
 def field_spans(
     schema: Schema, reader: Reader, paths: Sequence[Path], *, to_end: bool = False
 ) -> Iterator[FieldSpan]:
-    """Find fields by their paths of attributes, in the order of the bytes.
+    """Find fields by paths of attributes, in the order of their bytes.
 
-    A path goes through structures and, for each element, through arrays of structures; if one is
-    missing, the field is not found. The walk stops after the last field, unless it continues
-    ``to_end``. Raises `DecodeError`.
+    A path leads through structures, and through each element of arrays of structures. If one of
+    these is missing, the field is not found. The walk ends after the last field, unless ``to_end``
+    is true. Raises `DecodeError`.
     """
     return _SpanWalk(reader).structure(schema, _wanted(tuple(paths)), (), (), is_last=not to_end)
 
@@ -209,18 +209,18 @@ class _SpanWalk:
 
 
 class Replacement(NamedTuple):
-    """A field and its new value."""
+    """A field that was found, and its new value."""
 
     field: FieldSpan
     value: Any
 
 
 def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
-    """Return ``data`` with other values in some fields; all other bytes stay.
+    """Return ``data`` with new values in some fields. All other bytes stay the same.
 
-    The sizes of tagged fields around them are written again. The fields are in tag sections
-    (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values that the
-    fields' types do not accept.
+    The sizes of the tagged fields around them are adapted. Tagged fields must be in tag sections
+    (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values that do not
+    have the types of their fields.
     """
     edits: list[tuple[int, int, bytes]] = []
     around: set[TaggedSpan] = set()
@@ -229,7 +229,8 @@ def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
         field.type.write(writer, value)
         edits.append((field.start, field.end, bytes(writer.buffer)))
         around.update(field.enclosing)
-    # The innermost first, because the width of its size counts in the size of the field around it.
+    # The innermost field comes first, because the width of its size counts in the size of the field
+    # around it.
     for span in sorted(around, key=lambda span: span.value_at, reverse=True):
         grown = sum(
             len(new) - (end - start)

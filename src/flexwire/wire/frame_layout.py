@@ -1,6 +1,6 @@
-"""The numbers of lz4 and zstd frames in compressed record batches; all little-endian.
+"""The numbers in lz4 and zstd frames of compressed record batches. All are little-endian.
 
-Sources: the LZ4 frame format, RFC 8878 (zstd), and the xxHash specification.
+The sources are the LZ4 frame format, RFC 8878 (zstd), and the xxHash specification.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 LZ4_MAGIC: Final = 0x184D2204
-# The flags, in the byte after the magic: the version, and the parts of a frame.
+# The flags in the byte after the magic: the version, and which parts a frame has.
 LZ4_VERSION_MASK: Final = 0xC0
 LZ4_VERSION: Final = 0x40
 LZ4_INDEPENDENT: Final = 0x20
@@ -16,18 +16,18 @@ LZ4_BLOCK_CHECKSUM: Final = 0x10
 LZ4_CONTENT_SIZE: Final = 0x08
 LZ4_CONTENT_CHECKSUM: Final = 0x04
 LZ4_DICTIONARY: Final = 0x01
-# The byte after that gives the largest block: 4 to 7 for 64 KiB to 4 MiB.
+# The next byte has the largest block size: 4 to 7 for 64 KiB to 4 MiB.
 LZ4_LEAST_SIZE, LZ4_MOST_SIZE = 4, 7
 LZ4_SIZE_SHIFT: Final = 4
-# The highest bit of a block's length marks an uncompressed block.
+# The highest bit of a block's length means that the block is not compressed.
 LZ4_STORED: Final = 1 << 31
 LZ4_LENGTH_MASK: Final = LZ4_STORED - 1
 
 ZSTD_MAGIC: Final = 0xFD2FB528
 ZSTD_BLOCK_SIZE: Final = 1 << 17
-"""The most bytes that a block inflates to."""
+"""The largest size of a block when it is inflated."""
 ZSTD_RAW, ZSTD_RLE, ZSTD_COMPRESSED, ZSTD_RESERVED = range(4)
-"""The types of blocks."""
+"""The types of zstd blocks."""
 
 XXH_PRIME_1: Final = 0x9E3779B1
 XXH_PRIME_2: Final = 0x85EBCA77
@@ -37,7 +37,7 @@ XXH_PRIME_5: Final = 0x165667B1
 
 
 def lz4_block_size(code: int) -> int:
-    """Return the bytes of the largest block for a code, 4 to 7.
+    """Return the size of the largest block for a code from 4 to 7.
 
     >>> lz4_block_size(4), lz4_block_size(7)
     (65536, 4194304)

@@ -1,7 +1,7 @@
-"""The numbers of the formats, each once: how long, how high and how wide anything on the wire is.
+"""The limits of the formats: the largest lengths, numbers and widths in the protocol.
 
-The reference executor, the generated source and the kernels take them from here, so that all accept
-the same bytes. Lengths are in bytes unless said otherwise.
+The reference executor, the generated source and the kernels use these numbers, so that all accept
+the same bytes. Lengths are in bytes unless a comment says otherwise.
 """
 
 from __future__ import annotations
@@ -27,27 +27,29 @@ RANGES: Final = {
     "UINT32": (0, UINT32_MAX),
     "INT64": (INT64_MIN, INT64_MAX),
 }
-"""The lowest and the highest number of each integer type, by the type's name."""
+"""The lowest and the highest number of each integer type, by the name of the type."""
 
 LONGEST_STRING: Final = INT16_MAX
-"""The most bytes of a string, compact ones too: Kafka's own writer refuses more."""
+"""The largest number of bytes in a string, even a compact one: Kafka's own writer refuses longer
+ones."""
 LONGEST: Final = INT32_MAX
-"""The most bytes of bytes and records, and the most elements of an array."""
+"""The largest number of bytes in bytes and records, and of elements in an array."""
 
 HIGHEST_TAG: Final = INT32_MAX
-"""The highest tag of a tag section; its unsigned varint could be twice that."""
+"""The highest tag in a tag section. Its unsigned varint could be twice as high."""
 HIGHEST_TAG_IN_BUFFER: Final = INT16_MAX
-"""The highest tag of an optional field buffer (KIP-482's first draft), where it is an int16."""
+"""The highest tag in an optional field buffer (KIP-482's first draft), in which it is an int16."""
 
 VARINT_BITS: Final = 32
 VARLONG_BITS: Final = 64
 GROUP_BITS: Final = 7
-"""The bits that each byte of a varint holds; the eighth bit means that another byte follows."""
+"""The number of value bits in each byte of a varint. The eighth bit means that another byte
+follows."""
 VARINT_BYTES: Final = -(-VARINT_BITS // GROUP_BITS)
 VARLONG_BYTES: Final = -(-VARLONG_BITS // GROUP_BITS)
-"""The most bytes of a varint and of a varlong."""
+"""The largest number of bytes in a varint and in a varlong."""
 
 FIRST_MILLISECOND: Final = -62_135_596_800_000
-"""The start of the year 1, in ms since 1970: the first of Python's and Spark's times."""
+"""The start of the year 1, in ms since 1970, which is the first time in Python and Spark."""
 LAST_MILLISECOND: Final = 253_402_300_799_999
-"""The end of the year 9999, the last year of both."""
+"""The end of the year 9999, which is the last year in both."""

@@ -1,40 +1,40 @@
-"""The numbers of capture files, and of the headers in packets.
+"""The numbers in capture files, and in the headers of packets.
 
-Objects (`flexwire.capture.files`) use these numbers; `kernels/packets.pyx` has its own, and a test
-compares them.
+Python objects (`flexwire.capture.files`) use these numbers. `kernels/packets.pyx` has its own, and
+a test compares the two.
 """
 
 from __future__ import annotations
 
-# The type of a pcapng block, by its first word.
+# The type of a pcapng block, which is its first word.
 INTERFACE, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
 SECTION = 0x0A0D0D0A
-# A block is its type and length, a body, and the length again.
+# A block consists of its type and length, a body, and the length again.
 BLOCK_HEAD, BLOCK_TAIL = 8, 4
 BLOCK_FRAME = BLOCK_HEAD + BLOCK_TAIL
-# The size of the fields before the packet in a block's body, for enhanced and old blocks.
+# The size of the fields before the packet in the body of an enhanced or an old block.
 PACKET_FIELDS, SIMPLE_FIELDS = 20, 4
 OPTION_HEAD = 4
 OPTION_COMMENT, OPTION_TSRESOL, OPTION_TSOFFSET = 1, 9, 14
-# The header before each packet of a pcap file.
+# The header before each packet in a pcap file.
 RECORD_HEAD = 16
 
 MAX_BLOCK_BYTES = 16 * 1024 * 1024
-"""A longer packet or block is damage; libpcap's own limit for a packet is 256 KiB."""
+"""A longer packet or block counts as damage. The limit of libpcap for a packet is 256 KiB."""
 
 MAX_INTERFACES = 65536
 MILLION = 1_000_000
-MAX_TIMESTAMP_US = 253_402_300_800_000_000  # the year 10000, where datetime ends
+MAX_TIMESTAMP_US = 253_402_300_800_000_000  # the year 10000, after the last time of datetime
 
-# Network protocols, by Ethernet's numbers, and the tags that may come before one.
+# Network protocols as Ethernet numbers them, and the tags that may come before a protocol.
 IPV4, IPV6 = 0x0800, 0x86DD
 VLAN_TAGS = VLAN, VLAN_OUTER, VLAN_OLD = 0x8100, 0x88A8, 0x9100
 VLAN_TAG_BYTES = 4
-# Address families of loopback captures, by the operating systems' numbers (BSDs differ).
+# Address families in loopback captures, as operating systems number them (BSDs differ).
 FAMILY_IPV4 = 2
 FAMILIES_IPV6 = FAMILY_LINUX, FAMILY_NETBSD, FAMILY_FREEBSD, FAMILY_DARWIN = 10, 24, 28, 30
 FAMILY_BYTES = 4
-# The place of the network protocol in link headers; a cooked header of version 2 has a tag at its
+# The place of the network protocol in link headers. In version 2, a cooked header has a tag at its
 # end.
 ETHERNET_PROTOCOL_AT, COOKED_PROTOCOL_AT = 12, 14
 COOKED_2_BYTES, COOKED_2_TAGS_AT = 20, 22
@@ -43,25 +43,25 @@ TCP = 6
 FRAGMENT_HEADER, AUTHENTICATION_HEADER = 44, 51
 EXTENSION_HEADERS = (0, 43, FRAGMENT_HEADER, AUTHENTICATION_HEADER, 60, 135, 139, 140)
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES = 20, 40, 20
-# This much of a TCP header is read: up to its flags.
+# This much of a TCP header is read, which includes its flags.
 TCP_READ_BYTES = 14
-# More fragments follow, or this is one that does not begin the packet.
+# These bits mean that more fragments follow, or that this fragment is not the first.
 FRAGMENT_BITS = 0x3FFF
 
-# How a link states its protocol.
+# The ways in which a link states its protocol.
 (LINK_UNKNOWN, LINK_NULL, LINK_ETHERNET, LINK_RAW, LINK_COOKED, LINK_COOKED_2) = range(6)
 LINKS = {
-    0: LINK_NULL,  # BSD loopback
+    0: LINK_NULL,  # loopback of BSD
     1: LINK_ETHERNET,
-    12: LINK_RAW,  # raw IP as some systems number it
-    14: LINK_RAW,  # and as OpenBSD does
+    12: LINK_RAW,  # raw IP, as some systems number it
+    14: LINK_RAW,  # raw IP, as OpenBSD numbers it
     101: LINK_RAW,
-    108: LINK_NULL,  # OpenBSD loopback
+    108: LINK_NULL,  # loopback of OpenBSD
     113: LINK_COOKED,
-    228: LINK_RAW,  # IPv4 only
-    229: LINK_RAW,  # IPv6 only
+    228: LINK_RAW,  # only IPv4
+    229: LINK_RAW,  # only IPv6
     276: LINK_COOKED_2,
 }
 
-# A TCP segment takes at least this many bytes of a file.
+# In a file, a TCP segment takes at least this many bytes.
 LEAST_BYTES = RECORD_HEAD + IPV4_BYTES + TCP_READ_BYTES

@@ -1,8 +1,9 @@
-"""Structures: fields in order and, in a flexible version, tagged fields (KIP-482).
+"""Structures: fields in order and, in flexible versions, tagged fields (KIP-482).
 
-A structure's value is a mapping from attribute names to values; a missing field has its default,
-and ``unknown_tagged_fields`` maps tags to bytes. `Schema.resolved` makes the structures of message
-specs. By hand they are composed from KIP-482's type classes, and an attribute is a field's name.
+The value of a structure is a mapping from attribute names to values. A missing field has its
+default, and ``unknown_tagged_fields`` maps tags to bytes. `Schema.resolved` makes the structures of
+message specs. By hand, structures are composed from KIP-482's type classes, and the attribute of a
+field is its name.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from typing import Self
 
 UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
-# The default of a field without one, which occurs only in schemas composed by hand.
+# The default of a field without a default, which exists only in schemas composed by hand.
 NO_DEFAULT: Final = object()
 
 
 class Presence(Enum):
-    """The presence of a field in one version of a message."""
+    """Whether and how a field is present in one version of a message."""
 
     INLINE = "inline"
     TAGGED = "tagged"
@@ -39,14 +40,14 @@ class Presence(Enum):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a structure at one version.
+    """A field of a structure in one version.
 
-    A field that has a default may be missing in a mapping, and a tagged field that has its default
-    value is not written. ``default`` is a value of the field; an empty tuple means an empty array,
-    an empty mapping a structure whose fields all have their defaults. ``attribute`` is the field's
-    key in a mapping and ``json_name`` its name in paths; both default to ``name``. ``tag`` is set
-    if the field is tagged, and also if it is untagged only because the encoding has no tagged
-    fields.
+    A field with a default may be missing in a mapping. A tagged field is not written if its value
+    is the default. ``default`` is a value of the field. An empty tuple stands for an empty array,
+    and an empty mapping for a structure whose fields all have their defaults. ``attribute`` is the
+    key of the field in a mapping, and ``json_name`` is its name in paths. Both default to ``name``.
+    ``tag`` is set if the field is tagged. It is also set if the field is untagged only because the
+    encoding has no tagged fields.
     """
 
     name: str
@@ -67,22 +68,23 @@ class Field:
         )
 
     def is_default(self, value: Any) -> bool:
-        """Return whether a tagged or absent field with this value is left out."""
+        """Return whether a tagged or absent field with this value is not written."""
         return self.default is not NO_DEFAULT and self.type.is_default(value, self.default)
 
 
 @dataclass(frozen=True, init=False)
 class Schema(Type):
-    r"""A structure at one version, or one composed by hand.
+    r"""A structure in one version, or a structure composed by hand.
 
-    By hand: mandatory fields in order and, if ``optional_fields`` are given, optional ones by tag.
-    Their place depends on ``form``: a tag section at the end, as in KIP-482, or an optional field
-    buffer at the beginning, as in its first draft. Without ``optional_fields`` the structure has no
-    place for unknown ones either; with an empty mapping it has one.
+    By hand, it has mandatory fields in order and, if ``optional_fields`` are given, optional fields
+    by tag. ``form`` decides where the optional fields are: in a tag section at the end as in
+    KIP-482, or in an optional field buffer at the beginning as in its first draft. Without
+    ``optional_fields``, the structure has no place for unknown fields either. With an empty
+    mapping, it has a place for them.
 
-    ``fields`` are all fields; those of a version of a message include the absent ones. ``flexible``
-    structures have tagged fields. ``refused_tags`` are tags of fields that other versions have:
-    Kafka refuses them here.
+    ``fields`` are all fields. In a version of a message, they include the absent ones. A structure
+    with tagged fields is ``flexible``. ``refused_tags`` are the tags of fields in other versions,
+    which Kafka refuses in this one.
 
     >>> from flexwire.wire import CompactArrayOf, COMPACT_STRING, INT16, STRING
     >>> foo = Schema(Field("baz", INT16), optional_fields={1: Field("bar", COMPACT_STRING)})
@@ -139,7 +141,7 @@ class Schema(Type):
         refused_tags: frozenset[int],
         form: TagForm,
     ) -> Self:
-        """Make a structure of fields that define their own places."""
+        """Make a structure from fields that know whether they are inline, tagged or absent."""
         schema = cls.__new__(cls)
         vars(schema).update(
             name=name, fields=fields, flexible=flexible, refused_tags=refused_tags, form=form
@@ -148,17 +150,17 @@ class Schema(Type):
 
     @property
     def tags_lead(self) -> bool:
-        """Return whether the structure begins with its tagged fields, not ends with them."""
+        """Return whether the structure begins with its tagged fields and does not end with them."""
         return self.flexible and self.form is TagForm.BUFFER
 
     @cached_property
     def inline(self) -> tuple[Field, ...]:
-        """The fields that are always present, in wire order."""
+        """The fields that are always present, in the order in which they are written."""
         return tuple(field for field in self.fields if field.presence is Presence.INLINE)
 
     @cached_property
     def tagged(self) -> dict[int, Field]:
-        """The tagged fields by tag, in ascending order."""
+        """The tagged fields by tag, in ascending order of the tags."""
         tagged = ((field.tag, field) for field in self.fields if field.presence is Presence.TAGGED)
         return {
             tag: field
@@ -168,22 +170,23 @@ class Schema(Type):
 
     @cached_property
     def absent(self) -> tuple[Field, ...]:
-        """The fields that this version lacks."""
+        """The fields that this version does not have."""
         return tuple(field for field in self.fields if field.presence is Presence.ABSENT)
 
     @cached_property
     def by_attribute(self) -> dict[str, Field]:
-        """All fields by their attributes."""
+        """All fields by their attribute names."""
         return {field.attribute: field for field in self.fields}
 
     @cached_property
     def attributes(self) -> frozenset[str]:
-        """The keys that a value's mapping may have."""
+        """The keys that may be in a value's mapping."""
         return frozenset(self.by_attribute) | {UNKNOWN_TAGGED_FIELDS}
 
     @cached_property
     def least_size(self) -> int:
-        # Once for each structure, because specs may double it at every level.
+        # This is computed once for each structure, because specs may double their number at every
+        # level.
         return sum(field.type.least_size for field in self.inline) + self.flexible
 
     def layout(self) -> object:
@@ -191,14 +194,14 @@ class Schema(Type):
         tagged = tuple((tag, field.name, field.type.layout()) for tag, field in self.tagged.items())
         return (inline, self.form if self.flexible else None, tagged)
 
-    # Reading.
+    # Methods for reading.
 
     def decode(
         self, data: bytes | bytearray | memoryview, *, lenient: bool = False
     ) -> dict[str, Any]:
-        """Decode bytes to a mapping; raise `DecodeError`, also for leftover bytes.
+        """Decode bytes to a mapping; raise `DecodeError`, also if bytes are left over.
 
-        Missing optional fields are not in the mapping.
+        Optional fields that are missing are not in the mapping.
         """
         reader = Reader(to_bytes(data), lenient=to_flag(lenient, "lenient"))
         try:
@@ -243,7 +246,7 @@ class Schema(Type):
 
     @cached_property
     def _skipped(self) -> tuple[tuple[int, Type | None], ...]:
-        """The steps of skipping: a number of bytes, then a field without a fixed size, if any."""
+        """The steps for skipping: a number of bytes, then a field without a fixed size, if any."""
         steps: list[tuple[int, Type | None]] = []
         together = 0
         for field in self.inline:
@@ -255,10 +258,10 @@ class Schema(Type):
                 together += size
         return (*steps, (together, None)) if together else tuple(steps)
 
-    # Writing.
+    # Methods for writing.
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Return the bytes of a mapping; raise `EncodeError` if there are none."""
+        """Return the bytes of a mapping; raise `EncodeError` if it cannot be written."""
         writer = Writer()
         try:
             self.write(writer, value)
@@ -323,7 +326,7 @@ class Schema(Type):
         write_tagged_fields(writer, self.form, payloads, unknown, taken)
 
     def is_default(self, value: Any, default: Any) -> bool:
-        """Return whether ``value`` equals ``default``: None, or a structure of defaults."""
+        """Return whether ``value`` equals ``default``, which is None or a structure of defaults."""
         if default is None or value is None:
             return value is default
         if not isinstance(value, Mapping) or value.get(UNKNOWN_TAGGED_FIELDS):
@@ -336,7 +339,7 @@ class Schema(Type):
 
 
 def tagged_fields(fields: Mapping[int, Field] | None, name: str) -> dict[int, Field]:
-    """Return an argument that must be a mapping of tags to fields, with each field tagged."""
+    """Return an argument, which must map tags to fields, with the tag set in each field."""
     if fields is not None and not isinstance(fields, Mapping):
         raise refuse(name, "a mapping of tags to fields", fields)
     return {tag: _tagged(tag, field) for tag, field in (fields or {}).items()}
@@ -352,9 +355,10 @@ def _tagged(tag: int, field: Field) -> Field:
 
 @dataclass(frozen=True)
 class NullableStruct(Type):
-    """A structure after a marker: negative for null, in flexible versions or not.
+    """A structure after a marker, which is negative for null, in any version.
 
-    The marker is an int8 of -1 or 1; in a tagged field it is an unsigned varint, 0 or 1.
+    The marker is an int8 with the value -1 or 1. In a tagged field it is an unsigned varint with
+    the value 0 or 1.
     """
 
     schema: Schema
@@ -362,7 +366,7 @@ class NullableStruct(Type):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # the structure's
-        """The structure's name."""
+        """The name of the structure."""
         return self.schema.name
 
     def layout(self) -> object:
@@ -376,7 +380,10 @@ class NullableStruct(Type):
             self.schema.skip(reader)
 
     def read_is_null(self, reader: Reader) -> bool:
-        """Read the marker; return whether it stands for null. Raises `DecodeError`."""
+        """Read the marker; return whether it means null.
+
+        Raises `DecodeError` for an invalid marker.
+        """
         start = reader.position
         marker = reader.read_unsigned_varint() if self.tagged else reader.take(1)[0]
         null = not 0 < marker <= HIGHEST_TAG if self.tagged else marker > 0x7F
@@ -399,7 +406,7 @@ class NullableStruct(Type):
 
 
 def struct_of(kind: Type) -> Schema | None:
-    """Return the structure that a type is, marks as nullable, or has as elements."""
+    """Return the structure that a type is, contains after a marker, or has as elements."""
     if isinstance(kind, ArrayType):
         kind = kind.element
     if isinstance(kind, NullableStruct):

@@ -1,7 +1,7 @@
-"""The numbers of TCP segments, and of the frames that they carry.
+"""The numbers in TCP segments, and in the frames inside them.
 
-Sources: RFC 9293 (flags and sequence numbers); Kafka's protocol guide (a frame is an int32 length
-and as many bytes), RequestHeader.json.
+The sources are RFC 9293 (flags and sequence numbers), Kafka's protocol guide (a frame is an int32
+length and as many bytes), and RequestHeader.json.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ PSH: Final = 0x08
 ACK: Final = 0x10
 
 MODULUS: Final = 1 << 32
-"""Sequence numbers count bytes modulo this (RFC 9293, section 3.4)."""
+"""Sequence numbers count bytes modulo this number (RFC 9293, section 3.4)."""
 HALF_MODULUS: Final = MODULUS // 2
 
 PREFIX_LENGTH: Final = 4
-"""Bytes of the length before the payload of a frame."""
+"""The number of bytes of the length before the payload of a frame."""
 CORRELATION_ID_SIZE: Final = 4
 CORRELATION_ID_IN_REQUEST: Final = 4
-"""Its offset in the payload of a request, after the api key and version; in a response it comes
-first."""
+"""The offset of the correlation id in a request's payload, after the api key and version. In a
+response it is at the start."""
 
 REQUEST_HEAD: Final = PREFIX_LENGTH + 8
-"""Bytes up to the end of a request's length, api key, version and correlation id."""
+"""The number of bytes of a request's length, api key, version and correlation id."""
 RESPONSE_HEAD: Final = PREFIX_LENGTH + 4
-"""Bytes up to the end of a response's length and correlation id."""
+"""The number of bytes of a response's length and correlation id."""
 API_KEY_SHIFT: Final = 16
-"""The api key is above the version in the 32 bits after the length."""
+"""In the 32 bits after the length, the api key is above the version."""

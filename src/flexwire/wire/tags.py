@@ -1,7 +1,7 @@
-"""Tagged fields on the wire, in the three forms that KIP-482 gave them over time.
+"""Tagged fields in bytes, in the three forms that KIP-482 has had over time.
 
-A form defines how a tag and a length precede a value, and where the fields end. The structure knows
-the meaning of a tag.
+A form defines how the tag and the length are written before a value, and where the fields end. The
+structure knows the meaning of a tag.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 _INT16 = struct.Struct(">h")
-# From one run of 32 bits to every second bit of 64, halving the runs at each step.
+# Spreads one run of 32 bits to every second bit of 64, by halving the runs in each step.
 _STEPS = (
     (16, 0x0000FFFF0000FFFF),
     (8, 0x00FF00FF00FF00FF),
@@ -32,12 +32,12 @@ _STEPS = (
 
 
 class TagForm(Enum):
-    """The form of the tagged fields of a structure on the wire.
+    """How the tagged fields of a structure are written.
 
-    SECTION, at the end: a count; each field is a tag and a length as unsigned varints, and a value.
-    INTERLEAVED, at the end: a count; each field is one varlong with tag and length, and a value.
-    BUFFER, at the beginning: each field is a length as a zig-zag varint, an int16 tag and a value;
-    a length of 0 ends them.
+    SECTION, at the end: a count, and for each field a tag and a length as unsigned varints, and a
+    value. INTERLEAVED, at the end: a count, and for each field a varlong with tag and length, and a
+    value. BUFFER, at the beginning: for each field a length as a zig-zag varint, an int16 tag and a
+    value. A length of 0 ends the buffer.
     """
 
     SECTION = "tag section"
@@ -46,9 +46,9 @@ class TagForm(Enum):
 
 
 class TagHeader(NamedTuple):
-    """The bytes before the value of a tagged field; positions count bytes of the reader's data.
+    """The bytes before the value of a tagged field; positions are counted in the reader's data.
 
-    In an interleaved header, tag and size share one position.
+    In an interleaved header, the tag and the size have the same position.
     """
 
     tag_at: int
@@ -58,19 +58,19 @@ class TagHeader(NamedTuple):
 
 
 class TaggedFieldType(Protocol):
-    """A tagged field, with the properties that a reader of tag sections needs."""
+    """A tagged field, with the properties that readers of tag sections need."""
 
     @property
     def json_name(self) -> str:
-        """The field's name in a path."""
+        """The name of the field in a path."""
 
     @property
     def type(self) -> Type:
-        """The type of its value."""
+        """The type of the field's value."""
 
 
 def interleave(tag: int, length: int) -> int:
-    """Put two 32-bit numbers into one of 64: the tag into odd bits, the length into even ones.
+    """Return a 64-bit number with the tag in its odd bits and the length in its even bits.
 
     >>> bin(interleave(tag=5, length=4))
     '0b110010'
@@ -101,7 +101,7 @@ def _gather(value: int) -> int:
 
 
 def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None:
-    """Return why a form cannot hold a tagged field; None if it can."""
+    """Return why a form does not allow a tagged field, or None if it does."""
     if form is not TagForm.BUFFER:
         return None
     if tag > HIGHEST_TAG_IN_BUFFER:
@@ -114,7 +114,7 @@ def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None
 
 
 def join(form: TagForm, payloads: Mapping[int, bytes | bytearray]) -> bytes:
-    """Return the tagged fields of one structure as bytes, in ascending order of their tags.
+    """Return the tagged fields of a structure as bytes, in ascending order of their tags.
 
     >>> for form in TagForm:
     ...     print(join(form, {5: b"data"}).hex(" "))
@@ -146,10 +146,10 @@ def write_tagged_fields(
     unknown: Mapping[int, bytes],
     taken: Collection[int],
 ) -> None:
-    """Write known and unknown tagged fields together; ``taken`` are the known tags.
+    """Write the known and the unknown tagged fields; ``taken`` are the known tags.
 
-    Raises `EncodeError` for a value that is not an unknown tagged field, and for one that does not
-    fit the form.
+    Raises `EncodeError` for a value that is not an unknown tagged field, and for one that the form
+    does not allow.
     """
     payloads = dict(payloads_known)
     for tag, data in unknown.items():
@@ -173,12 +173,12 @@ def read_tagged_fields(
     known: Mapping[int, TaggedFieldType],
     refused: Collection[int] = (),
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
-    """Read the tagged fields of one structure: values of known tags, and bytes of unknown ones.
+    """Read the tagged fields of a structure: the values of known tags, the bytes of others.
 
-    The lenient reader keeps, as Kafka's Java does, unknown fields that cannot be written: a tag
-    above 31 bits unchanged, and a second value of a tag under tag + n * 2**32, n being the number
-    of unknown fields before it. Both keys are above the highest tag. Raises `DecodeError`, also for
-    a tag in ``refused``.
+    Like Kafka's Java, the lenient reader keeps unknown fields that cannot be written. A tag above
+    31 bits is kept unchanged. A second value of a tag is kept under tag + n * 2**32, where n is the
+    number of unknown fields before it. Both kinds of keys are above the highest tag. Raises
+    `DecodeError`, also for a tag in ``refused``.
     """
     values: dict[int, Any] = {}
     unknown: dict[int, bytes] = {}
@@ -193,11 +193,11 @@ def read_tagged_fields(
             raise reader.error(f"tag {tag} is not valid for this version", start)
         previous = tag
         field = known.get(tag)
-        # Java never checks the size of a known tag.
+        # Java never checks the size of a field with a known tag.
         if size > reader.remaining and not (reader.lenient and field is not None):
             raise reader.error(f"tag {tag} declares {size} bytes but {reader.remaining} remain", at)
         if field is None:
-            # A mapping has no place for a second value, while Java keeps a list.
+            # A mapping has no place for a second value, but Java keeps a list.
             key = tag + (len(unknown) << 32) if tag in unknown else tag
             unknown[key] = _read_unknown(reader, tag, size)
         else:
@@ -207,17 +207,17 @@ def read_tagged_fields(
 
 
 def skip_tagged_fields(reader: Reader, form: TagForm) -> None:
-    """Move past the tagged fields of one structure; raises `DecodeError`."""
+    """Skip the tagged fields of a structure; raises `DecodeError`."""
     for header in tag_headers(reader, form):
         reader.visit(1)
         reader.skip(header.size)
 
 
 def tag_headers(reader: Reader, form: TagForm) -> Iterator[TagHeader]:
-    """Yield the header of each tagged field of one structure; raises `DecodeError`.
+    """Yield the header of each tagged field of a structure; raises `DecodeError`.
 
-    When a header is yielded, the reader is at the value. The caller must move the reader past the
-    value before the next one.
+    When a header is yielded, the reader is at the start of the value. Before the next header, the
+    caller must move the reader to the end of the value.
     """
     return map(TagHeader._make, _HEADERS[form](reader))
 
@@ -245,7 +245,7 @@ def _read_known(reader: Reader, field: TaggedFieldType, tag: int, size: int) -> 
     return value
 
 
-# The same as a `TagHeader`, in its order.
+# These have the values of a `TagHeader`, in the same order.
 _Header = tuple[int, int, int, int]
 
 
@@ -253,7 +253,7 @@ def _read_count(reader: Reader, header_bytes: int) -> int:
     start = reader.position
     count = reader.read_unsigned_varint()
     if reader.lenient and count > HIGHEST_TAG:
-        # Java reads an int32 and counts up to it.
+        # Java reads an int32, and counts up to it.
         count = 0
     reader.annotate(start, "tagged field count", count)
     if header_bytes * count > reader.remaining:

@@ -1,7 +1,8 @@
-"""Kafka's wire types, each with one way to read it and one to write it.
+"""Kafka's types of values, which read and write them.
 
-Fixed-width numbers are big-endian. A length is an int16 (string) or int32 (bytes, records, array),
--1 for null; in compact form it is an unsigned varint of length + 1, 0 for null (KIP-482).
+Numbers of fixed width are big-endian. A length is an int16 (string) or int32 (bytes, records,
+array), with -1 for null. In compact form it is an unsigned varint with the length + 1, or 0 for
+null (KIP-482).
 """
 
 from __future__ import annotations
@@ -21,30 +22,31 @@ from flexwire.wire.limits import LONGEST, LONGEST_STRING, RANGES
 if TYPE_CHECKING:
     from flexwire.wire.cursor import Reader, Writer
 
-# A string's length is an int16 even if a compact length could be larger.
+# The length of a string is limited to an int16, even if a compact length could be larger.
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-# For malformed UTF-8, Java and Python put a U+FFFD in the same places, except for a surrogate: Java
-# puts one for all its bytes, Python one for each. FF is malformed by itself, so both write one.
+# For malformed UTF-8, Java and Python insert a U+FFFD at the same places, except for a surrogate:
+# Java inserts one for all its bytes, and Python one for each byte. FF is malformed by itself, so
+# both insert one.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 class Type(ABC):
-    """The form of one kind of value on the wire."""
+    """How one kind of value is written."""
 
     name: str
 
     @abstractmethod
     def read(self, reader: Reader) -> Any:
-        """Read a value; raises `DecodeError`."""
+        """Read a value; raises `DecodeError` if it is invalid."""
 
     @abstractmethod
     def write(self, writer: Writer, value: Any) -> None:
-        """Write a value; raises `EncodeError`."""
+        """Write a value; raises `EncodeError` if the type does not allow it."""
 
     def skip(self, reader: Reader) -> None:
-        """Move past a value without keeping it; raises `DecodeError`.
+        """Skip a value without keeping it; raises `DecodeError`.
 
         Skipping checks lengths and counts. It does not check values: a boolean of 2 and text that
         is not UTF-8 are skipped too.
@@ -52,27 +54,27 @@ class Type(ABC):
         self.read(reader)
 
     def layout(self) -> object:
-        """Return the facts that decide the bytes, comparable with ``==``."""
+        """Return the facts that determine the bytes, for comparing with ``==``."""
         return self.name
 
     def is_default(self, value: Any, default: Any) -> bool:
-        """Return whether a tagged or absent field with this value is left out."""
+        """Return whether a tagged or absent field with this value is not written."""
         return bool(value == default)
 
     @property
     def least_size(self) -> int:
-        """The number of bytes that the smallest value takes."""
+        """The number of bytes of the smallest value."""
         return 1
 
     @property
     def fixed_size(self) -> int | None:
-        """The number of bytes that every value takes, or None if values differ in size."""
+        """The number of bytes of every value, or None if values have different sizes."""
         return None
 
 
 @dataclass(frozen=True)
 class Boolean(Type):
-    """One byte, 0 or 1; the lenient reader takes any byte except 0 for true."""
+    """One byte, 0 or 1. The lenient reader accepts any byte except 0 as true."""
 
     name: str = "BOOLEAN"
 
@@ -99,7 +101,7 @@ class Boolean(Type):
 
 @dataclass(frozen=True)
 class Integer(Type):
-    """A signed or unsigned integer of 1, 2, 4 or 8 bytes; ``code`` is its `struct` letter."""
+    """A signed or unsigned integer of 1, 2, 4 or 8 bytes; ``code`` is its letter for `struct`."""
 
     name: str
     code: str
@@ -159,7 +161,7 @@ class Float64(Type):
 
 @dataclass(frozen=True)
 class Uuid(Type):
-    """16 bytes, the most significant first."""
+    """A UUID of 16 bytes, the most significant byte first."""
 
     name: str = "UUID"
 
@@ -184,14 +186,14 @@ class Uuid(Type):
         try:
             raw = value.bytes
         except (AttributeError, OverflowError):
-            # Only `object.__setattr__` can make such a UUID.
+            # Only `object.__setattr__` can create such a UUID.
             raise writer.error("expected a uuid.UUID, got one without 128 bits") from None
         writer.write(raw)
 
 
 @dataclass(frozen=True)
 class _Sized(Type):
-    """The common part of string, bytes, records and array: a length that may mean null."""
+    """What string, bytes, records and array have in common: a length, which may mean null."""
 
     compact: bool = False
     nullable: bool = False
@@ -201,7 +203,7 @@ class _Sized(Type):
         if self.compact:
             length = reader.read_unsigned_varint() - 1
             if length > LONGEST and reader.lenient:
-                # Java reads an int32 here, and any negative value is null.
+                # Java reads an int32 here, and any negative value means null.
                 length = -1
         else:
             (raw,) = reader.unpack(prefix, f"the length of a {self.name}")
@@ -274,7 +276,7 @@ class String(_Sized):
             raise writer.error(f"not writable as UTF-8: {error.reason}") from None
         if len(raw) > LONGEST_STRING:
             if writer.lenient:
-                # Each malformed byte becomes a U+FFFD, which has three.
+                # Each malformed byte becomes a U+FFFD, which has three bytes.
                 return
             raise writer.error(f"a string of {len(raw)} bytes; at most {LONGEST_STRING}")
         self._write_length(writer, len(raw), _INT16)
@@ -283,13 +285,13 @@ class String(_Sized):
 
 @dataclass(frozen=True)
 class Bytes(_Sized):
-    """Unchanged bytes; ``kind`` is BYTES or RECORDS, which are alike on the wire."""
+    """Bytes that are not interpreted; ``kind`` is BYTES or RECORDS, which are written alike."""
 
     kind: str = "BYTES"
 
     @property
     def name(self) -> str:  # type: ignore[override]  # computed from the flags
-        """BYTES or RECORDS with COMPACT_ and NULLABLE_ before it."""
+        """BYTES or RECORDS, with COMPACT_ and NULLABLE_ before it if they apply."""
         return self._full_name(self.kind)
 
     def read(self, reader: Reader) -> bytes | None:
@@ -314,13 +316,13 @@ class Bytes(_Sized):
 
 @dataclass(frozen=True)
 class ArrayType(_Sized):
-    """A number of elements of one type, none of them null."""
+    """A number of elements of one type, none of which is null."""
 
     element: Type = Boolean()
 
     @property
     def name(self) -> str:  # type: ignore[override]  # computed from the flags
-        """ARRAY with COMPACT_ and NULLABLE_ before it."""
+        """ARRAY, with COMPACT_ and NULLABLE_ before it if they apply."""
         return self._full_name("ARRAY")
 
     def layout(self) -> object:
@@ -339,12 +341,15 @@ class ArrayType(_Sized):
         return values
 
     def read_count(self, reader: Reader) -> int | None:
-        """Read how many elements follow; None is a null array. Raises `DecodeError`."""
+        """Read how many elements follow; None means a null array.
+
+        Raises `DecodeError` for an invalid count.
+        """
         start = reader.position
         count = self._read_length(reader)
         reader.annotate(start, f"{self.name} length", count)
-        # Every element takes at least a byte (resolve ensures that), so a larger count is false.
-        # Kafka checks the same.
+        # Every element has at least one byte (resolve ensures this), so a larger count is wrong.
+        # Kafka makes the same check.
         if count is not None and count > reader.remaining:
             raise reader.error(
                 f"{count} elements declared but {reader.remaining} bytes remain", start
@@ -394,7 +399,7 @@ def CompactArrayOf(element: Type, *, nullable: bool = False) -> ArrayType:  # no
 
 
 def checked_type(value: object, name: str) -> Type:
-    """Return an argument that must be a type."""
+    """Return an argument, which must be a type."""
     if not isinstance(value, Type):
         raise refuse(name, "a Type, such as INT32", value)
     return value
@@ -402,7 +407,7 @@ def checked_type(value: object, name: str) -> Type:
 
 def _of_some_bytes(element: Type) -> Type:
     if not checked_type(element, "element").least_size:
-        # A count then says nothing about the bytes to come, and cannot be checked.
+        # In this case the count has no relation to the number of bytes, and cannot be checked.
         raise ArgumentError(f"an array of {element.name}, which takes no bytes")
     return element
 

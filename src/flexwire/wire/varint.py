@@ -1,7 +1,7 @@
-"""Variable-length integers: groups of 7 bits, the lowest first, bit 8 set on all but the last.
+"""Integers of variable length: groups of 7 bits, lowest first, with bit 8 set in all but the last.
 
-Unsigned varints are KIP-482's lengths and tags; zig-zag varints and varlongs are the numbers inside
-a record batch.
+Unsigned varints are the lengths and tags of KIP-482. Zig-zag varints and varlongs are the numbers
+in record batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flexwire.wire.limits import VARINT_BITS, VARINT_BYTES, VARLONG_BITS, VARLON
 
 
 def write_unsigned_varint(value: int) -> bytes:
-    """Encode ``value``, 0 to 2**32-1 (2**64-1 for a varlong), in the fewest possible bytes.
+    """Encode ``value``, from 0 to 2**32-1 (2**64-1 for a varlong), in as few bytes as possible.
 
     >>> write_unsigned_varint(300).hex()
     'ac02'
@@ -38,9 +38,9 @@ def read_unsigned_varint(
 ) -> tuple[int, int]:
     """Decode the varint at ``position``; return the value and the position after it.
 
-    Strict reading refuses an overlong form (a last group of zeros) and bits beyond ``bits``.
-    Lenient reading accepts both, as Kafka's Java does, and drops the excess bits. Raises
-    `DecodeError` at the byte where the varint began.
+    Strict reading refuses forms that are too long (a last group of zeros) and bits beyond ``bits``.
+    Lenient reading accepts both, as Kafka's Java does, and drops the additional bits. Raises
+    `DecodeError` at the byte at which the varint begins.
     """
     value = 0
     start = position
@@ -62,20 +62,20 @@ def read_unsigned_varint(
 def read_unsigned_varlong(
     data: bytes, position: int, end: int, *, lenient: bool = False
 ) -> tuple[int, int]:
-    """Decode the varlong at ``position``: at most 10 bytes, 64 bits."""
+    """Decode the varlong at ``position``, which has at most 10 bytes and 64 bits."""
     return read_unsigned_varint(
         data, position, end, lenient=lenient, most_bytes=VARLONG_BYTES, bits=VARLONG_BITS
     )
 
 
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Decode a zig-zag int32, as in record batches: 0, -1, 1, -2 are 0, 1, 2, 3."""
+    """Decode a zig-zag int32, as in record batches: 0, -1, 1, -2 are written as 0, 1, 2, 3."""
     raw, position = read_unsigned_varint(data, position, end, lenient=True)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Decode a zig-zag int64, at most 10 bytes."""
+    """Decode a zig-zag int64, which has at most 10 bytes."""
     raw, position = read_unsigned_varlong(data, position, end, lenient=True)
     return (raw >> 1) ^ -(raw & 1), position
 
@@ -90,7 +90,7 @@ def write_varint(value: int) -> bytes:
 
 
 def uuid_text(value: uuid.UUID) -> str:
-    """Write a uuid as Kafka prints it.
+    """Return a uuid as text in the form that Kafka prints.
 
     >>> from uuid import UUID
     >>> uuid_text(UUID(int=1))
@@ -100,9 +100,9 @@ def uuid_text(value: uuid.UUID) -> str:
 
 
 def parse_uuid_text(text: str) -> uuid.UUID:
-    """Read the output of `uuid_text`, also with padding. Raises `ValueError`.
+    """Read text from `uuid_text`, which may also have padding. Raises `ValueError` for other text.
 
-    The last character holds four more bits than a uuid, so several texts mean the same uuid.
+    The last character has four more bits than a uuid needs, so several texts mean the same uuid.
 
     >>> uuid_text(parse_uuid_text("AAAAAAAAAAAAAAAAAAAAAf=="))
     'AAAAAAAAAAAAAAAAAAAAAQ'

@@ -1,30 +1,31 @@
-"""Kernels: fast loops over bytes, in an ordinary extension that is written in Cython.
+"""Kernels: fast loops over bytes, compiled from Cython into an ordinary extension.
 
-The kernels exist for speed alone, and an installation may lack them. Each ``.pyx`` is a module, and
-each ``.pxd`` holds definitions that several modules share. All read the wire with the primitives of
-`cursor.pxd`. They differ in where values go: into Python objects (`objects_*`, `record_objects_*`)
-or into Arrow columns (`columns_*`, `records_*`); `packets`, `frames` and `pairing` serve captures.
-A kernel accepts only input that it is sure of. It refuses everything else without a reason. The
-reference executor in Python reads that input again and produces the error.
+The kernels exist only for speed, and an installation may have none. Each ``.pyx`` file is a module,
+and each ``.pxd`` file has definitions that several modules share. All kernels read bytes with the
+primitives of `cursor.pxd`. They differ in the results: Python objects (`objects_*`,
+`record_objects_*`) or Arrow columns (`columns_*`, `records_*`). `packets`, `frames` and `pairing`
+are for captures. A kernel accepts only input that it is sure of. It refuses everything else without
+a reason. The reference executor in Python then reads that input again and produces the error.
 
-Laws of this room:
+Laws of this package:
 
-- A kernel produces no error message, and changes nothing before it refuses. Reason: there is one
-  set of errors, and the reference continues where the kernel stopped. Test:
+- A kernel produces no error message, and changes nothing before it refuses an input. Reason: there
+  is one set of errors, and the reference continues where the kernel stopped. Test:
   `tests/kernels/test_bounds.py`.
-- A length is compared before it is added (``count > end - at``), and before memory is taken.
+- A length is compared before it is added (``count > end - at``), and before memory is allocated.
   Reason: a sum could overflow. Tests: `tests/codec/test_boundaries.py`,
   `tests/columnar/test_bounds.py`.
-- The numbers of the formats are in `flexwire.wire` and also in the kernels, and so are structs that
-  Python fills. Reason: C cannot read a Python module. Test: `tests/kernels/test_numbers.py`.
-- A kernel stores an object in its place as soon as the object exists, and untracks a container
+- The numbers of the formats are defined in `flexwire.wire` and again in the kernels. The same is
+  true of structs that Python fills. Reason: C cannot read a Python module. Test:
+  `tests/kernels/test_numbers.py`.
+- A kernel stores an object in its place as soon as the object exists. It untracks a container
   before it fills the container. Reason: releasing the root then releases everything, and other
-  threads never see a half-filled list. Tests: `tests/kernels/test_interpreter.py`,
+  threads never see a list that is only partly filled. Tests: `tests/kernels/test_interpreter.py`,
   `tests/kernels/test_no_memory.py`.
-- Without a GIL, kernels hold what they read of lists, dicts and fields that other threads may have,
-  and take turns at what they change. Reason: a borrowed reference may be released meanwhile. Test:
-  `tests/kernels/test_free_threads.py`.
-- Kernels use only their own memory. Reason: nobody would notice a mistake. Test:
+- Without a GIL, kernels hold references to everything that they read from lists, dicts and fields
+  of other threads. They take turns when they change shared objects. Reason: a borrowed reference
+  may be released in the meantime. Test: `tests/kernels/test_free_threads.py`.
+- Kernels access only their own memory. Reason: a mistake would otherwise go unnoticed. Test:
   `tests/kernels/test_sanitized.py`; `tests/kernels/planted.py` plants a mistake in each kernel and
   finds it.
 """
@@ -46,22 +47,23 @@ _NOT_BUILT = (
     "this installation was built without them; install again from a wheel of this platform, or "
     "with a C compiler"
 )
-# The kernels that this process asked for and that were not built.
+# The kernels that this process has asked for and that were not built.
 _MISSING: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class KernelStatus:
-    """Whether this process has kernels, and why; its text says both in one line."""
+    """Whether this process has kernels, and why. The text of the object says both in one line."""
 
     compiled_by: Literal["Cython", "nothing"]
-    """The tool that built the kernels; "nothing" if there are none."""
+    """The tool that built the kernels, or "nothing" if there are none."""
     level: None
-    """Always None. Up to version 0.1 there were different kernels for each level of processors."""
+    """Always None. Up to version 0.1 there were different kernels for different levels of
+    processors."""
     is_compiled: bool
     """True if there are kernels."""
     reason: str
-    """The platform that the kernels were built for, or the reason why there are none."""
+    """The platform for which the kernels were built, or the reason why there are none."""
 
     def __str__(self) -> str:
         which = "kernels compiled by Cython" if self.is_compiled else "no kernels"
@@ -70,7 +72,7 @@ class KernelStatus:
 
 @cache
 def load_kernel(name: str) -> Any:
-    """Return a module of kernels; None if there are no kernels, and Python then does the work."""
+    """Return a module of kernels, or None if there are no kernels and Python does the work."""
     if is_off():
         return None
     try:
@@ -86,24 +88,24 @@ def is_off() -> bool:
 
 
 def lacks_kernels() -> bool:
-    """Return whether this process asked for a kernel that was not built."""
+    """Return whether this process has asked for a kernel that was not built."""
     return bool(_MISSING)
 
 
 def load_kernels() -> bool:
     """Load the kernels for messages now, which takes some milliseconds.
 
-    Return whether there are any.
+    Returns whether there are any kernels.
 
-    There are none with ``FLEXWIRE_KERNELS=off`` in the environment, and none if flexwire was built
+    There are no kernels with ``FLEXWIRE_KERNELS=off`` in the environment, or if flexwire was built
     without a compiler. flexwire then runs in Python, with the same results.
-    `flexwire.kernel_status()` says why there are none.
+    `flexwire.kernel_status()` says why there are no kernels.
     """
     return all(load_kernel(name) is not None for name in ("objects_read", "objects_write"))
 
 
 def kernel_status() -> KernelStatus:
-    """Return whether this process runs on kernels, or would, and why."""
+    """Return whether this process uses kernels (or would use them), and why."""
     if is_off():
         return KernelStatus("nothing", None, is_compiled=False, reason="FLEXWIRE_KERNELS=off")
     try:
@@ -117,7 +119,7 @@ def kernel_status() -> KernelStatus:
 
 
 def _platform(module: ModuleType) -> str:
-    """Return the interpreter and platform of an extension, from its file name.
+    """Return the interpreter and the platform of an extension, from the name of its file.
 
     >>> _platform(ModuleType("without a file"))
     'this interpreter'
@@ -128,10 +130,10 @@ def _platform(module: ModuleType) -> str:
 
 
 class _CallableModule(ModuleType):
-    """A module that can be called: up to 0.1 ``flexwire.kernels()`` was `kernel_status`."""
+    """A callable module, because up to version 0.1 ``flexwire.kernels()`` was `kernel_status`."""
 
     def __call__(self) -> KernelStatus:
-        """Return whether this process runs on kernels, with a warning that the name has changed."""
+        """Return whether this process uses kernels, with a warning that the name has changed."""
         warnings.warn(
             "flexwire.kernels() is flexwire.kernel_status() now; "
             "the old name goes with the next release",

@@ -1,6 +1,6 @@
-"""Columns that Arrow gets from C without a copy, through Arrow's C data interface.
+"""Columns that are passed from C to Arrow without a copy, through Arrow's C data interface.
 
-A column holds the Python objects whose memory its buffers are, until Arrow releases it.
+A column holds references to the Python objects that own its buffers, until Arrow releases it.
 """
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
@@ -31,7 +31,7 @@ cdef extern from *:
         void (*release)(ArrowArray *) noexcept nogil
         void *private_data
 
-# The parts of a column; its children follow it.
+# The parts of a column, followed by its children.
 cdef struct Held:
     PyObject *objects
     const void *buffers[3]
@@ -60,7 +60,7 @@ cdef inline void release(ArrowArray *array) noexcept nogil:
 cdef inline Held *hold(
     ArrowArray *array, int64_t length, int64_t children, list objects
 ) except NULL:
-    """Begin a column with this many rows and children, without buffers, that holds objects."""
+    """Begin a column with this many rows and children and no buffers, which holds objects."""
     cdef size_t each = sizeof(ArrowArray) + sizeof(ArrowArray *)
     cdef Held *held = <Held *> PyMem_RawCalloc(1, sizeof(Held) + <size_t> children * each)
     cdef int64_t number

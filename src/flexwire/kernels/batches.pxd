@@ -1,7 +1,7 @@
-"""Record batches of magic 2: their header on the wire, a row of the table of batches, a record.
+"""Record batches of magic 2: their header, a row in the table of batches, and a record.
 
-Each length is compared with the bytes that remain of its record before it is used. Where the kernel
-is not sure it refuses, and `flexwire.records` reads the batch and words the error.
+Each length is compared with the remaining bytes of its record before it is used. If the kernel is
+not sure, it refuses. `flexwire.records` then reads the batch and raises the error.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -30,11 +30,11 @@ cdef extern from *:
     """
     #define HALF (1LL << 62)
     """
-    const int64_t HALF     # the sum of two numbers below it fits in 64 bits
+    const int64_t HALF     # the sum of two numbers below this fits in 64 bits
 
 cdef enum:
     MAGIC = 2
-    LENGTH_END = 12        # what a batch's length does not count
+    LENGTH_END = 12        # the bytes that the length of a batch does not include
     COMPRESSION_MASK = 0x07
     ZSTD = 4
     APPEND_TIME_MASK = 0x08
@@ -43,7 +43,7 @@ cdef enum:
     LEAST_HEADER = 2
     NO_TIMESTAMP = -1
 
-# The header of a batch on the wire; every number is big-endian.
+# The header of a batch. All numbers are big-endian.
 cdef packed struct BatchHeader:
     uint8_t base_offset[8]
     uint8_t batch_length[4]
@@ -59,7 +59,7 @@ cdef packed struct BatchHeader:
     uint8_t base_sequence[4]
     uint8_t record_count[4]
 
-# A row of the table of batches: `flexwire.columnar.batch_table.BATCH` for NumPy.
+# A row in the table of batches. For NumPy, it is `flexwire.columnar.batch_table.BATCH`.
 cdef struct Batch:
     int64_t position
     int64_t size
@@ -74,12 +74,12 @@ cdef struct Batch:
     int64_t producer_epoch
     int64_t base_sequence
     int64_t count
-    const uint8_t *start  # where its records stand, in the data or inflated
+    const uint8_t *start  # the start of its records, in the data or inflated
     const uint8_t *end
-    int64_t budget        # the most records and record headers that it may have
-    int64_t rows          # how many rows it became
+    int64_t budget        # the largest number of records and record headers that it may have
+    int64_t rows          # the number of rows that were made from it
     int64_t is_skipped
-    int64_t piece         # in which of several pieces of data it is
+    int64_t piece         # the number of its piece, if several pieces of data are scanned
 
 # A table of batches that is held, so that its memory does not move.
 cdef struct Table:
@@ -87,23 +87,23 @@ cdef struct Table:
     Batch *rows
     int64_t count
 
-# A column of bytes. After its capacity there are SPARE additional bytes without meaning.
+# A column of bytes. After its capacity there are SPARE additional bytes that have no meaning.
 cdef struct BytesColumn:
-    uint8_t *data         # NULL where it is not wanted
+    uint8_t *data         # NULL if the column is not wanted
     int64_t capacity
     int32_t *offsets
-    int8_t *valid         # a byte for each row
+    int8_t *valid         # one byte for each row
     int64_t nulls
 
 # The batches to read, and which of their records are wanted.
 cdef struct Range:
     Batch *table
-    int64_t first         # batches from here
-    int64_t batches       # to here are read
+    int64_t first         # the first batch to read
+    int64_t batches       # the end of the batches to read
     int64_t rows
     int64_t rows_capacity
     int64_t *offsets
-    int64_t *timestamps   # microseconds
+    int64_t *timestamps   # in microseconds
     int64_t lowest_offset
     int64_t highest_offset
     int64_t lowest_timestamp
@@ -111,12 +111,12 @@ cdef struct Range:
     int32_t *header_offsets
     int64_t headers
     int64_t headers_capacity
-    const uint8_t *data   # what batches' positions count from
+    const uint8_t *data   # the positions of batches are counted from here
     int64_t check_crc
     int64_t no_moments
     const uint8_t *data_end
 
-# A key or value: its address and size; the size is -1 for null.
+# A key or a value: its address and its size, which is -1 for null.
 cdef struct Text:
     const uint8_t *at
     int64_t size
@@ -164,7 +164,7 @@ cdef inline bint has_right_crc(const BatchHeader *header, const uint8_t *end) no
 
 
 cdef inline int hold_table(Table *table, object array) except -1:
-    """Take a table of batches from its array; `PyBuffer_Release` releases its view."""
+    """Take a table of batches from its array, whose view `PyBuffer_Release` releases."""
     PyObject_GetBuffer(array, &table.view, PyBUF_WRITABLE)
     if table.view.len % <Py_ssize_t> sizeof(Batch):
         PyBuffer_Release(&table.view)
@@ -175,7 +175,7 @@ cdef inline int hold_table(Table *table, object array) except -1:
 
 
 cdef inline int set_limits(Range *wanted, limits) except -1:
-    """Set which records are wanted: the lowest and highest offset, then timestamp."""
+    """Set which records are wanted: the lowest and highest offset, then timestamps."""
     (
         wanted.lowest_offset, wanted.highest_offset,
         wanted.lowest_timestamp, wanted.highest_timestamp,
@@ -186,7 +186,7 @@ cdef inline int set_limits(Range *wanted, limits) except -1:
 cdef inline int hold_batches(
     Range *wanted, Table *batches, object table, int64_t first, const uint8_t[::1] data
 ) except -1:
-    """Take a table whose batches are read from the first on; their positions count from data."""
+    """Take a table of batches to read from the first one; their positions are counted from data."""
     hold_table(batches, table)
     wanted.table, wanted.first, wanted.batches = batches.rows, first, batches.count
     wanted.data, wanted.data_end = &data[0], &data[0] + data.shape[0]
@@ -194,7 +194,7 @@ cdef inline int hold_batches(
 
 
 cdef inline bint wants_all(const Range *wanted) noexcept nogil:
-    """Return whether the ranges of offsets and timestamps have no ends."""
+    """Return whether the ranges of offsets and timestamps have no limits."""
     return (
         wanted.lowest_offset == INT64_MIN and wanted.highest_offset == INT64_MAX
         and wanted.lowest_timestamp == INT64_MIN and wanted.highest_timestamp == INT64_MAX
@@ -210,7 +210,7 @@ cdef inline bint is_wanted(const Range *wanted, int64_t offset, int64_t timestam
 
 
 cdef inline bint is_intact(const Range *wanted, const Batch *batch) noexcept nogil:
-    """Return whether the crc of a batch is that of its bytes, if that is asked."""
+    """Return whether the crc of a batch matches its bytes, if crcs are checked."""
     cdef const uint8_t *at = wanted.data + batch.position
     if not wanted.check_crc:
         return True
@@ -233,14 +233,14 @@ cdef inline int64_t offset_of(const Batch *batch, const Record *record) noexcept
 
 
 cdef inline int64_t timestamp_of(const Batch *batch, const Record *record) noexcept nogil:
-    """Return the timestamp of a record: the batch's, where the broker set it."""
+    """Return the timestamp of a record, or the batch's if the broker has set it."""
     if batch.attributes & APPEND_TIME_MASK:
         return batch.max_timestamp
     return batch.base_timestamp + record.timestamp_delta
 
 
 # If a record is `roomy`, SPARE bytes after its end may be read. A number may then end after the
-# record. This is detected at the next text, or at the record's end.
+# record. This is noticed at the next text, or at the end of the record.
 
 cdef inline bint read_text(Cursor *record, Text *text, bint roomy) noexcept nogil:
     """Find a key or value."""
@@ -264,12 +264,12 @@ cdef inline bint read_fields(Cursor *record, Record *fields, bint roomy) noexcep
 
 
 cdef inline bint read_record(Cursor *record, Record *fields, bint roomy) noexcept nogil:
-    """Read a record up to its headers, if no sum with its timestamp delta overflows."""
+    """Read a record up to its headers; False if a sum with its timestamp delta would overflow."""
     return read_fields(record, fields, roomy) and -HALF <= fields.timestamp_delta < HALF
 
 
 cdef inline bint begin_record(Cursor *batch, Cursor *record) noexcept nogil:
-    """Find where the next record of a batch begins and ends; the batch goes on after it."""
+    """Find the start and end of a batch's next record, and move the batch's cursor after it."""
     cdef int64_t size
     record[0] = batch[0]
     if unlikely(not read_size(record, &size, False) or size < LEAST_RECORD - 1):
@@ -281,7 +281,7 @@ cdef inline bint begin_record(Cursor *batch, Cursor *record) noexcept nogil:
 
 
 cdef inline bint pass_headers(Cursor *record, int64_t count) noexcept nogil:
-    """Read record headers and keep nothing; the record has to end after them."""
+    """Skip record headers. The record must end after them."""
     cdef Text text
     while count > 0:
         if unlikely(not read_text(record, &text, False) or text.size < 0):
@@ -293,7 +293,7 @@ cdef inline bint pass_headers(Cursor *record, int64_t count) noexcept nogil:
 
 
 cdef inline bint walk_record(Cursor *batch, int64_t *budget, Record *fields) noexcept nogil:
-    """Read the next record of a batch; it has at most ``budget`` headers, which are passed."""
+    """Read the next record of a batch, and skip its headers, of which it has at most ``budget``."""
     cdef Cursor record
     if unlikely(not begin_record(batch, &record) or not read_record(&record, fields, False)):
         return False

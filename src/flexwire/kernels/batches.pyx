@@ -1,9 +1,10 @@
 """Finds record batches of magic 2 in bytes, and answers questions about a table of them.
 
-Takes bytes and a table, an array of `flexwire.columnar.batch_table.BATCH`. Fills a row for each
-batch: `scan` for one run of bytes, `scan_pieces` for many. `skip`, `group`, `bounds` and
-`bound_inflated` then read the table. What begins where a batch should begin and is not a whole sound
-batch of magic 2 is refused: `scan` stops there, and `scan_pieces` gives it a row of its own.
+The input is bytes and a table, which is an array of `flexwire.columnar.batch_table.BATCH`. `scan`
+fills a row for each batch in one range of bytes, and `scan_pieces` does it for many ranges. `skip`,
+`group`, `bounds` and `bound_inflated` then read the table. Bytes that should be a batch, but are
+not a complete valid batch of magic 2, are refused: `scan` stops before them, and `scan_pieces`
+gives them a row of their own.
 """
 
 from cpython.buffer cimport PyBuffer_Release
@@ -14,12 +15,13 @@ from flexwire.kernels.cursor cimport load_int16, load_int32, load_int64, load_ui
 crc32c_begin()
 
 cdef enum:
-    COUNT_REFUSED = -1     # reading refuses a batch of so many records
-    MAGIC_AT = 16          # in batches and messages of every magic
-    LEAST_MESSAGE = 26     # the smallest message of magic 0, with its offset and size
-    LEAST_MESSAGE_1 = 34   # of magic 1, which has a timestamp too
+    COUNT_REFUSED = -1     # reading refuses a batch with this many records
+    MAGIC_AT = 16          # the offset of the magic in batches and messages of every magic
+    # the size of the smallest message of magic 0, including its offset and size
+    LEAST_MESSAGE = 26
+    LEAST_MESSAGE_1 = 34   # the same for magic 1, which also has a timestamp
 
-    # For lz4 and zstd frames; their magic in the order of the bytes, big-endian.
+    # For lz4 and zstd frames. Their magic is in the order of the bytes, which is big-endian.
     LZ4 = 3
     LZ4_MAGIC = 0x04224D18
     LZ4_VERSION_MASK = 0xC0
@@ -38,12 +40,12 @@ cdef enum:
     ZSTD_RLE = 1
     ZSTD_COMPRESSED = 2
     ZSTD_RESERVED = 3
-    CONTENT_CHECKSUM = 4   # of a frame's descriptor
+    CONTENT_CHECKSUM = 4   # in the descriptor of a frame
 
 cdef enum Ending:
     FULL, AT_END, OTHER
 
-# One range of bytes with batches, and the table for the batches.
+# A range of bytes with batches, and the table for these.
 cdef struct Scan:
     const uint8_t *data
     int64_t position
@@ -52,7 +54,7 @@ cdef struct Scan:
     int64_t capacity
     int64_t count
 
-# Many ranges of bytes; no batch continues from one range into the next.
+# Several ranges of bytes. No batch continues from one range into the next one.
 cdef struct PiecesScan:
     const uint8_t *data
     int64_t pieces
@@ -86,7 +88,7 @@ cdef inline void put_batch(Batch *batch, const uint8_t *at, int64_t position) no
 
 
 cdef Ending scan_batches(Scan *scan) noexcept nogil:
-    """Put the batches into the table, from the position on, and advance the position."""
+    """Put the batches from the position on into the table, and advance the position."""
     while scan.position != scan.end:
         if scan.count == scan.capacity:
             return FULL
@@ -99,9 +101,10 @@ cdef Ending scan_batches(Scan *scan) noexcept nogil:
 
 
 cdef inline int64_t extent(const uint8_t *at, int64_t remaining) noexcept nogil:
-    """Return how many bytes `flexwire.records.decode` would consume here.
+    """Return how many bytes `flexwire.records.decode` would read here.
 
-    Those of one batch or message, if its length can be one and it is whole; else all that remain.
+    These are the bytes of one batch or message, if its length is possible and it is complete.
+    Otherwise they are all remaining bytes.
     """
     cdef const BatchHeader *header = <const BatchHeader *> at
     cdef int64_t size
@@ -128,7 +131,7 @@ cdef inline void put_refused(
 cdef inline bint put_piece_batch(
     Batch *batch, const uint8_t *at, int64_t position, int64_t remaining
 ) noexcept nogil:
-    """Put the batch that begins here into a row of the table; False if kernels must not read it."""
+    """Put the batch that begins here into a row; return False if kernels must not read it."""
     if is_sound(at, remaining) and load_int32((<const BatchHeader *> at).record_count) != 0:
         put_batch(batch, at, position)
         return True
@@ -137,9 +140,10 @@ cdef inline bint put_piece_batch(
 
 
 cdef Ending scan_all_pieces(PiecesScan *scan) noexcept nogil:
-    """Put all batches of all pieces into the table, from the position in the piece on.
+    """Put all batches of all pieces into the table, starting at the position in the current piece.
 
-    What is not a whole sound batch with records has a row too, which is refused and to be skipped.
+    Bytes that are not a complete valid batch with records get a row too, which says that they are
+    refused.
     """
     cdef Batch *batch
     while scan.piece < scan.pieces:
@@ -160,13 +164,13 @@ cdef Ending scan_all_pieces(PiecesScan *scan) noexcept nogil:
     return AT_END
 
 
-# For Python.
+# The functions for Python.
 
 def scan(const uint8_t[::1] data, int64_t position, table not None):
-    """Find the batches in data from a position on.
+    """Find the batches in data, starting at a position.
 
-    Returns how many are in the table, the position after them, and whether what is there is not for
-    the kernels; where it is not, either the data or the table ends.
+    Returns the number of batches in the table, the position after them, and whether the bytes there
+    are not for kernels. If this is false, either the data or the table ends there.
     """
     cdef Scan run
     cdef Table batches
@@ -195,9 +199,9 @@ def scan_pieces(
     int64_t position,
     table not None,
 ):
-    """Find the batches in pieces of data, from a position in one of them on.
+    """Find the batches in pieces of data, starting at a position in one of the pieces.
 
-    Returns how many are in the table, and the piece and the position in it after them.
+    Returns the number of batches in the table, and the piece and the position in it after them.
     """
     cdef PiecesScan run
     cdef Table batches
@@ -214,9 +218,9 @@ def scan_pieces(
 
 
 def skip(table not None, int64_t lowest, int64_t highest, int64_t earliest):
-    """Mark the batches that have no offset from lowest to highest, or nothing from earliest on.
+    """Mark the batches without offsets from lowest to highest, or without times from earliest on.
 
-    The base timestamp is the first record's and need not be the lowest, so it decides nothing.
+    The base timestamp is that of the first record. It need not be the lowest, so it is not used.
     """
     cdef Table batches
     cdef Batch *batch
@@ -234,9 +238,9 @@ def skip(table not None, int64_t lowest, int64_t highest, int64_t earliest):
 
 
 def group(table not None, int64_t enough):
-    """Allow each batch as many records as it has bytes, and count a table's first group.
+    """Allow each batch as many records as it has bytes, and count the first group of a table.
 
-    Returns how many batches have ``enough`` bytes together, or all there are, and whether one of
+    Returns how many batches have ``enough`` bytes together (or all of them), and whether any of
     these is compressed.
     """
     cdef Table batches
@@ -270,22 +274,22 @@ def bounds(table not None):
 
 
 def crcs(const uint8_t[::1] data):
-    """Return the crc of data from each method that this processor supports, the fastest last."""
+    """Return the crc of data, computed by each method of this processor, the fastest last."""
     cdef uint32_t[3] values
     cdef const uint8_t *at = &data[0] if data.shape[0] else NULL
     cdef int count = crc32c_each_way(at, at + data.shape[0], values)
     return [values[way] for way in range(count)]
 
 
-# The maximum inflated size of lz4 and zstd batches, as in `flexwire.records.compression`.
+# The largest inflated size of lz4 and zstd batches, as in `flexwire.records.compression`.
 
 cdef inline int64_t load_little(const uint8_t *at) noexcept nogil:
-    """Return a number of four bytes, the lowest first."""
+    """Return a number of four bytes in little-endian order."""
     return at[0] | at[1] << 8 | at[2] << 16 | <int64_t> at[3] << 24
 
 
 cdef int64_t bound_lz4(const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Return a size that inflated lz4 frames cannot exceed; -1 if they are refused."""
+    """Return a size that inflated lz4 frames cannot exceed, or -1 if they are refused."""
     cdef int64_t bound = 0
     cdef int64_t block, size, stored
     cdef int flags, code, after
@@ -314,7 +318,7 @@ cdef int64_t bound_lz4(const uint8_t *at, const uint8_t *end) noexcept nogil:
 
 
 cdef inline int64_t header_size_of(int descriptor) noexcept nogil:
-    """Return the size of a frame header, its magic included, by the byte after the magic."""
+    """Return the size of a frame header with its magic, from the byte after the magic."""
     cdef int is_single = descriptor >> 5 & 1
     cdef int content_size = descriptor >> 6
     cdef int dictionary_id = descriptor & 3
@@ -323,7 +327,7 @@ cdef inline int64_t header_size_of(int descriptor) noexcept nogil:
 
 
 cdef int64_t bound_zstd(const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Return a size that inflated zstd frames cannot exceed; -1 if they are refused."""
+    """Return a size that inflated zstd frames cannot exceed, or -1 if they are refused."""
     cdef int64_t bound = 0
     cdef int64_t size
     cdef int descriptor, kind
@@ -349,9 +353,9 @@ cdef int64_t bound_zstd(const uint8_t *at, const uint8_t *end) noexcept nogil:
 
 
 def bound_inflated(table, int64_t[::1] bounds):
-    """Put the limit of each lz4 and zstd batch into its row of the table; -1 for refused batches.
+    """Put the limit of each lz4 and zstd batch into its row of the table, or -1 if it is refused.
 
-    Those of others, and of batches that are skipped, stay as they are.
+    The limits of other batches, and of batches that are skipped, do not change.
     """
     cdef Table batches
     cdef Batch *batch

@@ -1,13 +1,13 @@
-"""A columnar program and one run of it: operations, columns, levels and defaults.
+"""A columnar program and a run of it: operations, columns, levels and defaults.
 
-`flexwire.columnar.program` lays the same out as words of eight bytes, which NumPy holds.
+`flexwire.columnar.program` has the same layout as words of eight bytes in NumPy arrays.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-# The kinds of fields on the wire, after the types of fixed width in `cursor.pxd`;
-# `flexwire.columnar.operations` describes each.
+# The kinds of fields in messages, which come after the types of fixed width in `cursor.pxd`.
+# `flexwire.columnar.operations` describes each of them.
 cdef enum:
     WIDENED = 9
     STRING, BYTES, NUMBERS, BULK, ARRAY, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END
@@ -22,22 +22,22 @@ cdef enum:
     NUMBER, DOUBLE, FLAG, TEXT, NO_TEXT, NO_ITEMS, NULL_ITEMS, NULL_NUMBER, PRESENT, MISSING
 
 cdef enum:
-    UUID_TEXT = 22         # letters
+    UUID_TEXT = 22         # the number of letters
 
-# Columns and levels are identified by their distance from the first, in bytes.
+# Columns and levels are identified by their distance from the first one, in bytes.
 
-# An operation that reads or writes a value or an array, or says where to continue.
+# An operation that reads or writes a value or an array, or that says where to continue.
 cdef struct Operation:
     int64_t code
     int64_t column
     int64_t level
     int64_t is_nullable
     int64_t is_compact
-    int64_t least          # the fewest bytes of an element; of WIDENED the type of the number
+    int64_t least          # the smallest size of an element; for WIDENED, the type of the number
     Operation *after
     int64_t width
 
-# TAGS and TAG; in TAGS only `after` differs from this.
+# The operations TAGS and TAG. In TAGS, only `after` differs from this.
 cdef struct TagsOperation:
     int64_t code
     int64_t column
@@ -48,7 +48,7 @@ cdef struct TagsOperation:
     int64_t refused_count
     const int64_t *refused
 
-# FILL and CHECK.
+# The operations FILL and CHECK.
 cdef struct FillOperation:
     int64_t code
     int64_t column
@@ -59,7 +59,7 @@ cdef struct FillOperation:
     Operation *after
     int64_t count
 
-# NUMBERS: rows of numbers, grouped by their width.
+# The operation NUMBERS: rows of numbers, grouped by their width.
 cdef struct NumbersOperation:
     int64_t code
     int64_t column
@@ -68,9 +68,9 @@ cdef struct NumbersOperation:
     const NumberRow *longs
     const NumberRow *others
     const NumberRow *end
-    int64_t width          # of all
+    int64_t width          # the width of all numbers together
 
-# A number's type, its column, and its distance from the first number on the wire.
+# The type of a number, its column, and its distance from the first number in the message.
 cdef struct NumberRow:
     int64_t kind
     int64_t column
@@ -83,32 +83,33 @@ cdef struct KnownTag:
     const Default *defaults
     int64_t count
 
-# A default of one column: the bits of a number, or the address and length of a text.
+# The default of one column: the bits of a number, or the address and length of a text.
 cdef struct Default:
     int64_t kind
     int64_t column
     int64_t value
     int64_t length
     int64_t level
-    int64_t is_loose       # null stands for it too
+    int64_t is_loose       # null also counts as the default
 
-# A column; parts that it does not have are NULL. Decoding has validity in bytes, encoding in bits.
+# A column. Parts that it does not have are NULL. Validity is in bytes for decoding, and in bits for
+# encoding.
 cdef struct Column:
     uint8_t *data
-    int64_t capacity       # bytes of text; encoding: of an array its elements
+    int64_t capacity       # the bytes of a text; for encoding an array, its number of elements
     int32_t *offsets
     uint8_t *valid
     int64_t width
-    int64_t bit            # encoding: the first bit of the values, and of the validity
+    int64_t bit            # for encoding: the first bit of the values and of the validity
     int64_t valid_bit
 
 # All columns within the same array.
 cdef struct Level:
     int64_t count
     int64_t capacity
-    int64_t start          # where the elements of the present row began
+    int64_t start          # the first element of the current row
 
-# The data to undo when a row is refused: an array's column, its level, and the level of its
+# The data for undoing a row that is refused: an array's column, its level, and the level of its
 # elements.
 cdef struct Branch:
     int64_t column
@@ -117,10 +118,10 @@ cdef struct Branch:
 
 # The position of a run in an array or in tagged fields.
 cdef struct Frame:
-    int64_t left           # elements or tagged fields
-    int64_t index          # of an array outside; of tagged fields the next that is known
-    const uint8_t *end     # of what is around a tagged field
-    int64_t tag            # the last one
+    int64_t left           # the number of elements or tagged fields that remain
+    int64_t index          # the index outside of an array; for tagged fields, the next known one
+    const uint8_t *end     # the end of the bytes around a tagged field
+    int64_t tag            # the last tag
 
 cdef struct Run:
     Operation *refuse
@@ -141,7 +142,7 @@ cdef struct Run:
     const void *offsets
     const uint8_t *valid
     int64_t valid_bit
-    # The position of a run, so that it can continue.
+    # The position of a run, with which it can continue.
     Operation *operation
     const uint8_t *position
     const uint8_t *end
@@ -150,12 +151,12 @@ cdef struct Run:
     # The part that must grow, and its new size.
     int64_t grow
     int64_t need
-    # Encoding: the output, and each row's end or size.
+    # For encoding: the output, and the end or size of each row.
     uint8_t *out
     uint8_t *limit
     int64_t written
     void *ends
-    # How reading ended; whether the input has int64 offsets.
+    # How reading ended, and whether the input has int64 offsets.
     int64_t status
     int64_t is_wide
 
@@ -164,17 +165,17 @@ cdef enum Status:
 
 
 cdef inline Column *column_at(Column *columns, int64_t distance) noexcept nogil:
-    """Return the column that stands so many bytes behind the first."""
+    """Return the column at a distance of this many bytes from the first column."""
     return <Column *> (<char *> columns + distance)
 
 
 cdef inline Level *level_at(Run *run, int64_t distance) noexcept nogil:
-    """Return the level that stands so many bytes behind the first."""
+    """Return the level at a distance of this many bytes from the first level."""
     return <Level *> (<char *> run.levels + distance)
 
 
 cdef inline void store_native(uint8_t *at, int64_t width, int64_t value) noexcept nogil:
-    """Put a number of 1, 2, 4 or 8 bytes into a column; this machine has the low bytes first."""
+    """Store a number of 1, 2, 4 or 8 bytes in a column, in this machine's little-endian order."""
     if width == 4:
         memcpy(at, &value, 4)
     elif width == 8:
@@ -186,7 +187,7 @@ cdef inline void store_native(uint8_t *at, int64_t width, int64_t value) noexcep
 
 
 cdef inline void copy_text(uint8_t *target, const uint8_t *source, int64_t size) noexcept nogil:
-    """Copy bytes; a call of memcpy costs more than copying a few of them."""
+    """Copy bytes. Calling memcpy takes longer than copying a few bytes."""
     if size > 16:
         memcpy(target, source, size)
     elif size >= 8:

@@ -1,15 +1,16 @@
-"""Reads messages into columns: one kernel, driven by a program, for every message.
+"""Reads messages into columns: one kernel for all messages, controlled by a program.
 
-Takes the address of a `Run`: a program (`columns.pxd`), a binary column of messages, and columns with
-room. Each operation compares everything that it needs, of the input and of the room, before it
-changes anything. So an operation can run again after a column has grown. A row that the kernel
-refuses is taken back and becomes null; the caller has the reference read that row.
+The input is the address of a `Run`: a program (`columns.pxd`), a binary column of messages, and
+columns with room. Each operation checks that it has everything it needs, both input and room,
+before it changes anything. An operation can therefore run again after a column has grown. If the
+kernel refuses a row, the row is undone and becomes null. The caller then lets the reference
+executor read it.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-# The definitions that this file uses: a program and its columns, and the wire.
+# The definitions for this file: a program and its columns, and the primitives for reading.
 from flexwire.kernels.columns cimport *
 from flexwire.kernels.cursor cimport *
 
@@ -18,7 +19,7 @@ cdef extern from "text.h" nogil:
     bint is_utf8(const uint8_t *at, int64_t size)
     void write_uuid_text(uint8_t *target, const uint8_t *source)
 
-# How an operation ended. If it is FULL, it changed nothing.
+# How an operation ended. FULL means that it has changed nothing.
 cdef enum Ending:
     READ, REFUSED, FULL, ROW_DONE, OTHER
 
@@ -26,20 +27,20 @@ cdef enum Ending:
 # Putting values into columns.
 
 cdef inline void mark(Column *column, int64_t index, int8_t valid) noexcept nogil:
-    """Note whether a value exists, in a column that can have nulls."""
+    """Record whether a value exists, if its column may have nulls."""
     if column.valid != NULL:
         column.valid[index] = valid
 
 
 cdef Ending grow_level(Run *run, Level *level, int64_t need) noexcept nogil:
-    """Ask for room for ``need`` elements of a level."""
+    """Request room for ``need`` elements of a level."""
     run.status, run.need = GROW_LEVEL, need
     run.grow = <char *> level - <char *> run.levels
     return FULL
 
 
 cdef Ending grow_data(Run *run, Column *column, int64_t need) noexcept nogil:
-    """Ask for room for ``need`` bytes of a column of text."""
+    """Request room for ``need`` bytes of a column of text."""
     run.status, run.need = GROW_DATA, need
     run.grow = column - run.columns
     return FULL
@@ -48,7 +49,7 @@ cdef Ending grow_data(Run *run, Column *column, int64_t need) noexcept nogil:
 cdef inline Ending put_text(
     Run *run, Column *column, int64_t index, const uint8_t *at, int64_t size, bint valid
 ) noexcept nogil:
-    """Put text into a column, if it has room."""
+    """Put a text into a column, if the column has room."""
     cdef int32_t before = column.offsets[index]
     if unlikely(size > column.capacity - before):
         return grow_data(run, column, before + size)
@@ -83,7 +84,7 @@ cdef Ending fill(Run *run, const Default *default, int64_t count, int64_t index)
 
 
 cdef void take_back(Run *run, int64_t index) noexcept nogil:
-    """Remove all elements of the row at ``index``; the row before says how many there were."""
+    """Remove the elements of the row at ``index``. The row before shows how many there were."""
     cdef const Branch *branch
     cdef Level *items
     cdef int64_t number
@@ -139,7 +140,7 @@ cdef inline Ending read_text(
 
 
 cdef Ending read_uuid(Run *run, Column *column, int64_t index, Cursor *cursor) noexcept nogil:
-    """Read a uuid, as text."""
+    """Read a uuid, which is stored as text."""
     cdef int32_t before = column.offsets[index]
     if left(cursor) < UUID_SIZE:
         return REFUSED
@@ -155,7 +156,7 @@ cdef Ending read_uuid(Run *run, Column *column, int64_t index, Cursor *cursor) n
 cdef inline Ending read_value(
     Run *run, const Operation *operation, Column *column, int64_t index, Cursor *cursor
 ) noexcept nogil:
-    """Read a uuid, or a number that is wider in its column."""
+    """Read a uuid, or a number whose column is wider."""
     cdef const uint8_t *at
     cdef int64_t kind = operation.code
     cdef int64_t width = 4 if kind == UINT16 else 8
@@ -183,7 +184,7 @@ cdef inline Ending read_marker(
     return READ
 
 
-# Adjacent numbers, and arrays of structures that have only numbers.
+# Adjacent numbers, and arrays of structures with only numbers.
 
 cdef inline Ending read_numbers(
     Column *columns, const NumbersOperation *operation, int64_t index, Cursor *cursor
@@ -244,18 +245,18 @@ cdef inline uint8_t all_bits(const uint8_t *at, int64_t count, int64_t stride) n
 
 
 cdef inline int width_in_column(int64_t kind) noexcept nogil:
-    """Return how many bytes a number takes in its column."""
+    """Return the number of bytes of a number in its column."""
     return 4 if kind == INT32 else 2 if kind == INT16 else 1 if kind <= INT8 else 8
 
 
 cdef bint read_table(
     Run *run, const Operation *operation, int64_t first, int64_t count, Cursor *cursor
 ) noexcept nogil:
-    """Read an array of structures that have only numbers, column by column.
+    """Read an array of structures with only numbers, column by column.
 
-    The elements begin at ``first`` in their columns, which have room for them, and the input has
-    their bytes. False where one has a tagged field, or a bool that is neither 0 nor 1: then each is
-    to be read by itself.
+    The elements begin at ``first`` in their columns, for which there is room, and the input has all
+    their bytes. Returns False if an element has a tagged field, or a bool that is neither 0 nor 1.
+    The elements must then be read one by one.
     """
     cdef const NumbersOperation *numbers = <const NumbersOperation *> (operation + 1)
     cdef const TagsOperation *tags = <const TagsOperation *> (operation + 2)
@@ -292,7 +293,7 @@ cdef inline Ending read_array(
     Run *run, const Operation *operation, Column *column, int64_t index, Cursor *cursor,
     int64_t *count
 ) noexcept nogil:
-    """Read an array's count, and make room for its elements; 0 for a null array."""
+    """Read the number of an array's elements, and make room for them; 0 for a null array."""
     cdef Level *level = level_at(run, operation.level)
     cdef Cursor rest = cursor[0]
     if unlikely(
@@ -313,7 +314,7 @@ cdef inline Ending read_array(
 cdef inline Ending read_bulk(
     Run *run, const Operation *operation, Column *column, int64_t index, Cursor *cursor
 ) noexcept nogil:
-    """Read an array of numbers, all at once."""
+    """Read an array of numbers in one step."""
     cdef int64_t count
     cdef Ending ending = read_array(run, operation, column, index, cursor, &count)
     cdef uint8_t *data = column[1].data + column.offsets[index] * operation.width
@@ -334,7 +335,7 @@ cdef inline Ending read_bulk(
 # Tagged fields.
 
 cdef inline void end_tags(Run *run, const TagsOperation *operation, int64_t index) noexcept nogil:
-    """End the unknown tagged fields of a structure."""
+    """Finish the unknown tagged fields of a structure."""
     column_at(run.columns, operation.column).offsets[index + 1] = (
         <int32_t> level_at(run, operation.level).count
     )
@@ -343,7 +344,7 @@ cdef inline void end_tags(Run *run, const TagsOperation *operation, int64_t inde
 cdef inline Ending open_tags(
     const TagsOperation *operation, Frame *frame, Cursor *cursor
 ) noexcept nogil:
-    """Read how many tagged fields there are, and put that on the stack."""
+    """Read the number of tagged fields, and put it on the stack."""
     cdef uint64_t count = 0
     if operation.form != BUFFER:
         if not read_varint(cursor, &count) or <int64_t> count > left(cursor):
@@ -355,7 +356,7 @@ cdef inline Ending open_tags(
 cdef inline bint read_tag_header(
     int64_t form, Cursor *cursor, int64_t *tag, int64_t *size
 ) noexcept nogil:
-    """Read the tag and size before a tagged field; a tag of -1 where a buffer ends."""
+    """Read the tag and the size of a tagged field; the tag is -1 at the end of a buffer."""
     cdef uint64_t number
     cdef Number header
     cdef const uint8_t *at
@@ -385,7 +386,7 @@ cdef inline bint read_tag_header(
 cdef inline Ending next_tag(
     const TagsOperation *operation, const Frame *frame, Cursor *cursor, int64_t *tag, int64_t *size
 ) noexcept nogil:
-    """Read the header of the next tagged field; the tag is -1 if none follows."""
+    """Read the header of the next tagged field; the tag is -1 if there is none."""
     tag[0], size[0] = -1, 0
     if operation.form != BUFFER and frame.left <= 0:
         return READ
@@ -399,7 +400,10 @@ cdef inline Ending next_tag(
 cdef Ending keep_unknown(
     Run *run, const TagsOperation *operation, int64_t tag, const uint8_t *at, int64_t size
 ) noexcept nogil:
-    """Store an unknown tagged field: the tag two columns from here, the bytes after it."""
+    """Store an unknown tagged field.
+
+    Its tag is two columns from here, and its bytes come after it.
+    """
     cdef Column *column = column_at(run.columns, operation.column)
     cdef Level *level = level_at(run, operation.level)
     cdef int64_t number
@@ -417,7 +421,7 @@ cdef Ending keep_unknown(
 
 # The run of a program.
 
-# The position of a run, copied into local variables so that it stays in registers.
+# The position of a run, copied to local variables so that it stays in registers.
 cdef struct Place:
     Operation *operation
     Frame *frame
@@ -438,7 +442,7 @@ cdef inline Ending read_tag(Run *run, Place *place) noexcept nogil:
     if frame.index < operation.known_count:
         field = &operation.known[frame.index]
     if field != NULL and (tag < 0 or field.tag < tag):
-        # A known field that is missing; the header is read again after it.
+        # This known field is missing. The header is read again after it.
         ending = fill(run, field.defaults, field.count, place.index)
         frame.index += ending == READ
     elif tag < 0:
@@ -521,7 +525,7 @@ cdef Ending read_seldom(Run *run, Place *place) noexcept nogil:
 
 
 cdef inline Ending read_common(Run *run, Place *place) noexcept nogil:
-    """Do the frequent operations: numbers, text, arrays of numbers, no tagged fields."""
+    """Do the frequent operations: numbers, text, arrays of numbers, missing tagged fields."""
     cdef Column *columns = run.columns
     cdef Operation *operation = place.operation
     cdef Frame *frame = place.frame
@@ -551,7 +555,7 @@ cdef inline Ending read_common(Run *run, Place *place) noexcept nogil:
                 operation += 1
             continue
         elif operation.code == TAGS and cursor.at < cursor.end and cursor.at[0] == 0:
-            # No tagged fields: the usual case.
+            # The usual case has no tagged fields.
             end_tags(run, <TagsOperation *> operation, index)
             cursor.at += 1
             operation = operation.after
@@ -570,7 +574,7 @@ cdef inline Ending read_common(Run *run, Place *place) noexcept nogil:
 
 
 cdef inline void open_row(const Run *run, int64_t row, Place *place) noexcept nogil:
-    """Go to where a row's program begins, and its message."""
+    """Go to the start of a row's program, and to the start of its message."""
     cdef int64_t begin, end
     cdef int64_t bit = run.valid_bit + row
     place.index, place.frame = row - run.first, run.stack

@@ -1,9 +1,10 @@
-"""Writes columns as messages, or measures their size: one kernel for every message.
+"""Writes columns as messages, or measures their size: one kernel for all messages.
 
-Takes the address of a `Run`: a program (`columns.pxd`), columns, and an output with room. An offset is
-compared with the size of its column before it is used, so nothing outside of a column is read. A row
-has no state but its own, so a row begins again after the output has grown. A row that the kernel
-refuses is empty in the output; the caller has the reference write that row.
+The input is the address of a `Run`: a program (`columns.pxd`), columns, and an output with room. An
+offset is compared with the size of its column before it is used, so that nothing outside of a
+column is read. A row depends only on its own state, so it can begin again after the output has
+grown. If the kernel refuses a row, the row is empty in the output. The caller then lets the
+reference executor write it.
 """
 
 from libc.stdint cimport (
@@ -18,7 +19,7 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcmp, memcpy, memmove
 
-# The definitions that this file uses: a program and its columns, and the wire.
+# The definitions for this file: a program and its columns, and the primitives for writing.
 from flexwire.kernels.columns cimport *
 from flexwire.kernels.cursor cimport *
 
@@ -30,15 +31,16 @@ cdef extern from "text.h" nogil:
 cdef enum:
     NULL_LENGTH = -1
     HIGHEST_TAG_IN_BUFFER = 0x7FFF
-    TAG_WIDTH = 2          # the bytes of a tag in a buffer
-    SLACK = 64             # each operation has room for more than any number and any header
-    AT_ONCE = 48           # and for so much after a length
+    TAG_WIDTH = 2          # the number of bytes of a tag in a buffer
+    # more than the size of any number and any header, for which each operation has room
+    SLACK = 64
+    AT_ONCE = 48           # the additional room after a length
 
 cdef extern from *:
     """
     #define NO_TAG (1LL << 40)
     """
-    const int64_t NO_TAG   # above all tags
+    const int64_t NO_TAG   # higher than all tags
 
 # How an operation ended.
 cdef enum Ending:
@@ -46,28 +48,28 @@ cdef enum Ending:
 
 # The position of a run in an array, or in the tagged fields of a structure.
 cdef struct WriteFrame:
-    int64_t left           # elements; or the next unknown tagged field
-    int64_t index          # outside of the array; or the next known tagged field
+    int64_t left           # elements, or the next unknown tagged field
+    int64_t index          # the index outside of the array, or the next known tagged field
     int64_t last           # the end of the unknown tagged fields
-    uint8_t *began         # where the header of a known tagged field goes
+    uint8_t *began         # the place for the header of a known tagged field
 
-# The position of a run. If nothing is written, `at` only counts.
+# The position of a run. If nothing is written, `at` only counts bytes.
 cdef struct Place:
     Operation *operation
     WriteFrame *frame
     int64_t index
     uint8_t *at
 
-# A text or an array: its beginning in its column, and its length.
+# A text or an array: its start in its column, and its length.
 cdef struct Extent:
     int64_t begin
     int64_t length
 
 
-# The content of columns for one value.
+# Reading one value from columns.
 
 cdef inline bint is_null(const Column *column, int64_t index) noexcept nogil:
-    """Return whether there is no value."""
+    """Return whether a value is null."""
     cdef int64_t bit = column.valid_bit + index
     return column.valid != NULL and not column.valid[bit >> 3] >> (bit & 7) & 1
 
@@ -79,7 +81,7 @@ cdef inline uint8_t flag_of(const Column *column, int64_t index) noexcept nogil:
 
 
 cdef inline bint find_extent(const Column *column, int64_t index, Extent *extent) noexcept nogil:
-    """Find a text or array in its column; False if its offsets are impossible."""
+    """Find a text or array in its column; return False if its offsets are impossible."""
     cdef int64_t end = column.offsets[index + 1]
     extent.begin = column.offsets[index]
     extent.length = end - extent.begin
@@ -104,7 +106,7 @@ cdef inline double as_double(int64_t bits) noexcept nogil:
 
 
 cdef bint is_default(const Column *column, const Default *default, int64_t index) noexcept nogil:
-    """Return whether one column has its default, as the reference executor compares them."""
+    """Return whether one column has its default, compared as in the reference executor."""
     cdef int64_t kind = default.kind
     cdef bint null = is_null(column, index)
     cdef Extent extent
@@ -119,7 +121,7 @@ cdef bint is_default(const Column *column, const Default *default, int64_t index
     if kind == NUMBER:
         return load_native(column, index) == default.value
     if kind == DOUBLE:
-        # 0.0 and -0.0 are equal though their bits differ, and NaN equals nothing.
+        # 0.0 and -0.0 are equal although their bits differ, and NaN equals nothing.
         return as_double(load_native(column, index)) == as_double(default.value)
     if not find_extent(column, index, &extent):
         return False
@@ -135,7 +137,10 @@ cdef bint is_default(const Column *column, const Default *default, int64_t index
 cdef bint are_defaults(
     Column *columns, const Default *default, int64_t count, int64_t index
 ) noexcept nogil:
-    """Return whether columns have their defaults; below a null for a default, all have."""
+    """Return whether columns have their defaults.
+
+    If null counts as a default, so do all fields in it.
+    """
     cdef const Default *end = default + count
     cdef const Column *column
     while default < end:
@@ -151,7 +156,7 @@ cdef bint are_defaults(
 # Values.
 
 cdef inline Ending grow(Run *run, const uint8_t *at, int64_t length) noexcept nogil:
-    """Ask for room for ``length`` more bytes, and for the additional bytes of an operation."""
+    """Request room for ``length`` more bytes, and for the additional bytes of an operation."""
     run.need = at - run.out + length + SLACK
     return FULL
 
@@ -159,7 +164,7 @@ cdef inline Ending grow(Run *run, const uint8_t *at, int64_t length) noexcept no
 cdef inline uint8_t *put_length(
     const Operation *operation, int width, int64_t length, uint8_t *at, bint writing
 ) noexcept nogil:
-    """Write a length or count in the form of the operation."""
+    """Write a length or a count in the form that the operation requires."""
     if operation.is_compact:
         if not writing:
             return at + groups_of(<uint64_t> (length + 1))
@@ -214,7 +219,7 @@ cdef inline Ending write_text(
 cdef Ending write_value(
     const Operation *operation, const Column *column, int64_t index, uint8_t **at, bint writing
 ) noexcept nogil:
-    """Write a uuid, or a number that is wider in its column."""
+    """Write a uuid, or a number whose column is wider."""
     cdef int64_t kind = operation.code
     cdef int64_t value
     cdef uint8_t[UUID_SIZE] uuid
@@ -241,12 +246,12 @@ cdef Ending write_value(
     return WRITTEN
 
 
-# Adjacent numbers, and arrays of structures that have only numbers.
+# Adjacent numbers, and arrays of structures with only numbers.
 
 cdef inline bint write_numbers(
     Column *columns, const NumbersOperation *operation, int64_t index, uint8_t *at, bint writing
 ) noexcept nogil:
-    """Write adjacent numbers, each with the width of its column; False for a null."""
+    """Write adjacent numbers, each with the width of its column; return False for a null."""
     cdef const NumberRow *row = operation.ints
     cdef const Column *column
     while row < operation.end:
@@ -293,10 +298,10 @@ cdef inline void gather_numbers(
 cdef Ending write_table(
     Run *run, const Operation *operation, const Extent *items, uint8_t **at, bint writing
 ) noexcept nogil:
-    """Write an array of structures that have only numbers, column by column.
+    """Write an array of structures with only numbers, column by column.
 
-    Columns with nulls, or with tagged fields, make it REFUSED: then each element is to be written
-    by itself.
+    If columns have nulls or tagged fields, the result is REFUSED. The elements must then be written
+    one by one.
     """
     cdef const NumbersOperation *numbers = <const NumbersOperation *> (operation + 1)
     cdef const TagsOperation *tags = <const TagsOperation *> (operation + 2)
@@ -333,7 +338,7 @@ cdef inline Ending write_count(
     const Operation *operation, const Column *column, int64_t index, uint8_t **at, bint writing,
     Extent *items
 ) noexcept nogil:
-    """Write an array's count, and find its elements; a null array has none."""
+    """Write the number of an array's elements, and find these; a null array has none."""
     cdef bint is_sound = find_extent(column, index, items)
     if is_null(column, index):
         at[0] = put_length(operation, 4, NULL_LENGTH, at[0], writing)
@@ -349,7 +354,7 @@ cdef inline Ending write_bulk(
     Run *run, const Operation *operation, const Column *column, int64_t index, uint8_t **at,
     bint writing
 ) noexcept nogil:
-    """Write an array of numbers, all at once."""
+    """Write an array of numbers in one step."""
     cdef const Column *values = column + 1
     cdef int64_t number, size
     cdef uint8_t *target = at[0]
@@ -377,12 +382,12 @@ cdef inline Ending write_bulk(
     return WRITTEN
 
 
-# Tagged fields, known and unknown, in ascending order.
+# Tagged fields, both known and unknown, in ascending order.
 
 cdef int64_t next_known(
     Column *columns, const TagsOperation *operation, int64_t number, int64_t index
 ) noexcept nogil:
-    """Return the first known tagged field from ``number`` on that does not have its default."""
+    """Return the first known tagged field from ``number`` on whose value is not the default."""
     while number < operation.known_count and are_defaults(
         columns, operation.known[number].defaults, operation.known[number].count, index
     ):
@@ -391,7 +396,7 @@ cdef int64_t next_known(
 
 
 cdef bint is_unknown(const TagsOperation *operation, int64_t tag) noexcept nogil:
-    """Return whether a tag can be unknown: neither known here, nor of another version's field."""
+    """Return whether a tag can be unknown: it must not be that of a field in any version."""
     cdef int64_t number
     if not 0 <= tag <= HIGHEST_TAG:
         return False
@@ -409,14 +414,14 @@ cdef bint is_unknown(const TagsOperation *operation, int64_t tag) noexcept nogil
 cdef int64_t unknown_tag(
     const TagsOperation *operation, const WriteFrame *frame, const Column *column
 ) noexcept nogil:
-    """Return the next unknown tag, NO_TAG if there are no more, -1 if it cannot be written."""
+    """Return the next unknown tag, NO_TAG if there are none left, or -1 if it cannot be written."""
     cdef int64_t item = frame.left
     cdef const int64_t *tags = <const int64_t *> column[2].data
     if item >= frame.last:
         return NO_TAG
     if is_null(column + 1, item) or is_null(column + 2, item) or is_null(column + 3, item):
         return -1
-    # The reference executor sorts them.
+    # The reference executor sorts such tags.
     if not is_unknown(operation, tags[item]):
         return -1
     if item + 1 < frame.last and tags[item + 1] <= tags[item]:
@@ -425,7 +430,7 @@ cdef int64_t unknown_tag(
 
 
 cdef inline int header_size(int64_t form, int64_t tag, int64_t size) noexcept nogil:
-    """Return how many bytes `put_header` writes."""
+    """Return how many bytes `put_header` will write."""
     if form == INTERLEAVED:
         return groups_of(spread(<uint64_t> tag) << 1 | spread(<uint64_t> size))
     if form == BUFFER:
@@ -445,7 +450,7 @@ cdef uint8_t *put_header(uint8_t *at, int64_t form, int64_t tag, int64_t size) n
 
 
 cdef inline int likely_header(int64_t form) noexcept nogil:
-    """Return the usual size of a header; this much space is left before a value."""
+    """Return the usual size of a header. This much space is left before a value."""
     return 1 + TAG_WIDTH if form == BUFFER else 2
 
 
@@ -453,12 +458,12 @@ cdef Ending open_tags(
     Column *columns, const TagsOperation *operation, WriteFrame *frame, int64_t index, uint8_t **at,
     bint writing, int64_t *count
 ) noexcept nogil:
-    """Write how many tagged fields there are, and put them on the stack."""
+    """Write the number of tagged fields, and put them on the stack."""
     cdef const Column *column = column_at(columns, operation.column)
     cdef Extent unknown
     cdef int64_t number
     unknown.begin = unknown.length = 0
-    # Usually the whole column has no unknown tagged field.
+    # Usually no row of the column has an unknown tagged field.
     if column.capacity > 0 and not is_null(column, index):
         if not find_extent(column, index, &unknown):
             return REFUSED
@@ -468,7 +473,7 @@ cdef Ending open_tags(
     while number < operation.known_count:
         count[0] += 1
         number = next_known(columns, operation, number + 1, index)
-    # An empty buffer is also a 0.
+    # An empty buffer is also written as a 0.
     if operation.form != BUFFER or count[0] == 0:
         at[0] = write_varint(at[0], <uint64_t> count[0]) if writing else (
             at[0] + groups_of(<uint64_t> count[0])
@@ -600,7 +605,7 @@ cdef inline Ending write_seldom(Run *run, Place *place, bint writing) noexcept n
     elif operation.code == TAG:
         return write_tag(run, place, writing)
     elif operation.code == TAG_END:
-        # It continues with TAG, which has the tags.
+        # This continues with TAG, which has the tags.
         place.operation = operation.after
         return end_known(
             <const TagsOperation *> place.operation, place.frame - 1, &place.at, writing
@@ -626,7 +631,7 @@ cdef inline Ending write_seldom(Run *run, Place *place, bint writing) noexcept n
 
 
 cdef inline Ending write_common(Run *run, Place *place, bint writing) noexcept nogil:
-    """Do the frequent operations: numbers, text, arrays of numbers, no tagged fields."""
+    """Do the frequent operations: numbers, text, arrays of numbers, missing tagged fields."""
     cdef Column *columns = run.columns
     cdef Operation *operation = place.operation
     cdef WriteFrame *frame = place.frame
@@ -681,7 +686,7 @@ cdef inline Ending write_common(Run *run, Place *place, bint writing) noexcept n
 
 
 cdef inline Ending write_row(Run *run, int64_t row, uint8_t **at, bint writing) noexcept nogil:
-    """Write a row; ``at`` is where it ends."""
+    """Write a row; ``at`` becomes its end."""
     cdef Place place
     cdef Ending ending = WRITTEN
     if is_null(run.columns, row):
@@ -697,7 +702,7 @@ cdef inline Ending write_row(Run *run, int64_t row, uint8_t **at, bint writing) 
 
 
 cdef inline Status write_rows(Run *run, bint writing) noexcept nogil:
-    """Write or measure rows up to the last, or until the output must grow."""
+    """Write or measure rows up to the last one, or until the output must grow."""
     cdef uint8_t *at
     cdef Ending ending
     while run.row < run.rows:
@@ -718,7 +723,7 @@ cdef inline Status write_rows(Run *run, bint writing) noexcept nogil:
 
 
 def encode(size_t words):
-    """Write the rows of a `Run`; return DONE, or GROW_DATA if the output has to grow."""
+    """Write the rows of a `Run`; return DONE, or GROW_DATA if the output must grow."""
     cdef Status status
     with nogil:
         status = write_rows(<Run *> words, True)

@@ -1,7 +1,7 @@
-"""The wire: numbers, varints, lengths and tags, read at a cursor that knows where its bytes end.
+"""The primitives: numbers, varints, lengths and tags, read at a cursor with a limit.
 
-All are inlined where they are called. What is cut off, overlong or too large gives False, and the
-caller refuses; the cursor may then stand anywhere before its end.
+All of them are inlined. Bytes that are cut off, too long or too large make a function return False,
+and the caller then refuses the input. The cursor may then be anywhere before its end.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -17,19 +17,19 @@ cdef extern from "cursor.h" nogil:
     void store_uint16(uint8_t *at, uint16_t raw)
     void store_uint32(uint8_t *at, uint32_t raw)
     void store_uint64(uint8_t *at, uint64_t raw)
-    # Adjacent numbers in this machine's byte order.
+    # Adjacent numbers in the byte order of this machine.
     void store_uint32s(uint8_t *at, const uint8_t *source, int64_t count)
-    # The number of bytes of a varint, and a function that writes it and returns its end.
+    # The size of a varint in bytes, and a function that writes it and returns its end.
     int groups_of(uint64_t raw)
     uint8_t *put_groups(uint8_t *at, uint64_t raw)
-    # Every second bit of a number, from the lowest on, and the reverse: for interleaved headers of
-    # tags.
+    # Every second bit of a number, starting with the lowest, and the reverse, for interleaved
+    # headers of tags.
     int64_t gather(uint64_t value)
     uint64_t spread(uint64_t value)
-    # Hints for the compiler, which Cython defines.
+    # Hints for the compiler that Cython defines.
     bint likely(bint condition)
     bint unlikely(bint condition)
-    # Copies bytes, 32 or 64 at a time. It reads and writes up to 63 additional bytes.
+    # Copies 32 or 64 bytes at a time. It may read and write up to 63 additional bytes.
     void copy_chunks(uint8_t *target, const uint8_t *source, int64_t size)
 
     ctypedef struct Cursor:
@@ -40,19 +40,19 @@ cdef extern from "cursor.h" nogil:
         uint64_t value
         const uint8_t *after
 
-    # Reads a varint of at most this many groups of 7 bits, the last of them at most `last`; `after`
-    # is NULL if the varint is refused.
+    # Reads a varint of at most this many groups of 7 bits, of which the last is at most `last`. If
+    # the varint is refused, `after` is NULL.
     Number read_groups(const uint8_t *at, const uint8_t *end, int groups, int last)
 
 # The types of fixed width, from one byte to sixteen, so that a comparison finds the width. The
-# programs of columns and of objects continue from here with their own codes.
+# programs for columns and for objects add their own codes after these.
 cdef enum:
     BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID
 
 cdef enum:
     UUID_SIZE = 16
-    STRING_WIDTH = 2       # the bytes of a string's length that is not compact
-    WIDTH = 4              # of any other length or count that is not compact
+    STRING_WIDTH = 2       # the number of bytes of a string's length that is not compact
+    WIDTH = 4              # the number of bytes of any other length or count that is not compact
 
 cdef enum:
     HIGHEST_TAG = 0x7FFFFFFF
@@ -65,12 +65,12 @@ cdef enum:
 
 
 cdef inline int64_t left(const Cursor *cursor) noexcept nogil:
-    """Return how many bytes remain."""
+    """Return the number of remaining bytes."""
     return cursor.end - cursor.at
 
 
 cdef inline const uint8_t *take(Cursor *cursor, int64_t count) noexcept nogil:
-    """Move the cursor over so many bytes; gives where they begin, NULL if there are not as many."""
+    """Move the cursor by this many bytes; return their start, or NULL if there are too few."""
     cdef const uint8_t *begin = cursor.at
     if unlikely(count > cursor.end - begin):
         return NULL
@@ -79,7 +79,7 @@ cdef inline const uint8_t *take(Cursor *cursor, int64_t count) noexcept nogil:
 
 
 cdef inline bint read_varint(Cursor *cursor, uint64_t *number) noexcept nogil:
-    """Read an unsigned varint: most have one byte."""
+    """Read an unsigned varint. Most have one byte."""
     cdef Number varint
     if likely(cursor.at < cursor.end and cursor.at[0] < 0x80):
         number[0] = cursor.at[0]
@@ -94,7 +94,7 @@ cdef inline bint read_varint(Cursor *cursor, uint64_t *number) noexcept nogil:
 
 
 cdef inline int width_of(int64_t kind) noexcept nogil:
-    """Return how many bytes a value of fixed width takes on the wire."""
+    """Return the number of bytes of a value with fixed width."""
     if kind <= INT8:
         return 1
     if kind <= UINT16:
@@ -105,7 +105,7 @@ cdef inline int width_of(int64_t kind) noexcept nogil:
 
 
 cdef inline int64_t load_number(int64_t kind, const uint8_t *at) noexcept nogil:
-    """Return a number of any type whose bytes are there; of a double the bits."""
+    """Return a number of any type from its bytes; for a double, return its bits."""
     if kind == INT32:
         return load_int32(at)
     if kind == INT16:
@@ -122,7 +122,7 @@ cdef inline int64_t load_number(int64_t kind, const uint8_t *at) noexcept nogil:
 
 
 cdef inline bint is_in_range(int64_t kind, int64_t value) noexcept nogil:
-    """Return whether an integer type has a number."""
+    """Return whether a number is in the range of an integer type."""
     if kind == INT32:
         return value == <int32_t> value
     if kind == INT16:
@@ -137,7 +137,7 @@ cdef inline bint is_in_range(int64_t kind, int64_t value) noexcept nogil:
 
 
 cdef inline uint8_t *store_number(int64_t kind, uint8_t *at, int64_t value) noexcept nogil:
-    """Write a number of any type, of a double the bits; return where it ends."""
+    """Write a number of any type (for a double, its bits); return its end."""
     if kind <= INT8:
         at[0] = <uint8_t> value
         return at + 1
@@ -152,17 +152,17 @@ cdef inline uint8_t *store_number(int64_t kind, uint8_t *at, int64_t value) noex
 
 
 cdef inline int64_t signed(uint64_t raw) noexcept nogil:
-    """Return the number that a zig-zag one stands for: 0, 1, 2, 3 are 0, -1, 1, -2."""
+    """Return the number that a zig-zag form means: 0, 1, 2, 3 mean 0, -1, 1, -2."""
     return <int64_t> (raw >> 1) ^ -<int64_t> (raw & 1)
 
 
 cdef inline bint read_zigzag(
     Cursor *cursor, uint64_t *raw, int groups, int last, bint roomy
 ) noexcept nogil:
-    """Read a zig-zag number, as it stands: most have one byte or two; see `signed`.
+    """Read a number and leave it in zig-zag form; see `signed`. Most have one or two bytes.
 
-    Where it is ``roomy`` a byte or two behind the end may be read, and the caller looks later
-    whether the cursor is beyond it.
+    If it is ``roomy``, one or two bytes after the end may be read. The caller then checks later
+    whether the cursor is beyond the end.
     """
     cdef Number varint
     if likely((roomy or cursor.end - cursor.at > 0) and cursor.at[0] < 0x80):
@@ -202,7 +202,7 @@ cdef inline bint read_int64(Cursor *cursor, int64_t *number, bint roomy) noexcep
 cdef inline bint read_size(Cursor *cursor, int64_t *size, bint roomy) noexcept nogil:
     """Read a signed varint that is a size, or -1 for null.
 
-    What follows stands where it says, and a branch is sooner there than arithmetic.
+    The size decides where the next bytes are, and a branch is faster there than arithmetic.
     """
     cdef uint64_t raw
     if not read_zigzag(cursor, &raw, VARINT_GROUPS, VARINT_LAST, roomy):
@@ -217,7 +217,7 @@ cdef inline bint read_size(Cursor *cursor, int64_t *size, bint roomy) noexcept n
 cdef inline bint read_length(
     Cursor *cursor, bint compact, bint nullable, int width, int64_t *length
 ) noexcept nogil:
-    """Read a length or count: 0 to LONGEST, or -1 for null where that may be."""
+    """Read a length or count from 0 to LONGEST, or -1 for null if that is allowed."""
     cdef uint64_t raw
     cdef const uint8_t *at
     if compact:
@@ -238,7 +238,7 @@ cdef inline uint64_t zigzag(int64_t number) noexcept nogil:
 
 
 cdef inline int zigzag_size(int64_t number) noexcept nogil:
-    """Return how many bytes `write_zigzag` writes: for most numbers one or two."""
+    """Return how many bytes `write_zigzag` will write, which is one or two for most numbers."""
     cdef uint64_t raw = zigzag(number)
     if likely(raw < 1 << 14):
         return 1 if raw < 0x80 else 2
@@ -246,7 +246,7 @@ cdef inline int zigzag_size(int64_t number) noexcept nogil:
 
 
 cdef inline uint8_t *write_varint(uint8_t *at, uint64_t raw) noexcept nogil:
-    """Write an unsigned varint or varlong; return where it ends."""
+    """Write an unsigned varint or varlong; return its end."""
     if likely(raw < 0x80):
         at[0] = <uint8_t> raw
         return at + 1
@@ -254,7 +254,7 @@ cdef inline uint8_t *write_varint(uint8_t *at, uint64_t raw) noexcept nogil:
 
 
 cdef inline uint8_t *write_zigzag(uint8_t *at, int64_t number) noexcept nogil:
-    """Write a signed number as a varint or varlong; return where it ends."""
+    """Write a signed number as a varint or varlong; return its end."""
     cdef uint64_t raw = zigzag(number)
     if likely(raw < 0x80):
         at[0] = <uint8_t> raw

@@ -1,13 +1,14 @@
 """Cuts consecutive TCP segments into frames.
 
-Takes the columns of a chunk of segments, ordered by connection. `plan` finds how many segments of each
-connection the kernel takes, and how many bytes and frames these give. The caller makes that room, and
-`join` then takes the segments. The kernel takes a segment that is the next of its end, or begins with
-bytes that came before. The segment has to be whole, must not turn the connection (SYN, FIN, RST),
-may acknowledge only what was seen, and its frames have lengths that a frame can have. Where no frame
-is known to begin, the kernel takes a segment that surely begins none. Bytes come twice where two hosts
-captured a connection; they are only counted. The first other segment of a connection is refused, and
-Python objects read on from there.
+The input is the columns of a chunk of segments, sorted by connection. `plan` finds how many
+segments of each connection the kernel can process, and how many bytes and frames they have. The
+caller makes room for these, and `join` then processes the segments. The kernel accepts a segment
+that has the next bytes of its end, or that begins with repeated bytes. The segment must be complete
+and must not begin or end the connection (SYN, FIN, RST). It may acknowledge only bytes that were
+seen, and the lengths of its frames must be possible. If it is unknown where frames begin, the
+kernel accepts a segment that surely does not begin a frame. If two hosts have captured a
+connection, its bytes come twice. The repeated bytes are only counted. The kernel refuses the first
+other segment of a connection, and Python objects continue from there.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
@@ -26,48 +27,52 @@ cdef enum:
     REQUEST_HEAD = 12
     RESPONSE_HEAD = 8
     API_KEY_SHIFT = 16
-    NOTED_FRAMES = 512     # of each connection, the latest
+    NOTED_FRAMES = 512     # the latest frames of each connection
 
-# The knowledge about an end's bytes. If no frame is known to begin, bytes are skipped that cannot
-# begin a frame: by the beginning of requests, or of responses, or without looking at them.
+# The knowledge about the bytes of an end. If it is unknown where frames begin, bytes that cannot
+# begin a frame are skipped: judged by the beginning of requests, by the beginning of responses, or
+# without examining them.
 cdef enum Seeks:
     FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES
 
 # The bytes that one end of a connection has sent.
 cdef struct Side:
-    int64_t next           # sequence number that follows
-    int64_t taken          # bytes
-    const uint8_t *at      # the frame that is not whole yet, its length prefix included
-    int64_t have           # so many bytes of it
-    int64_t first_us       # when its first byte was seen
+    int64_t next           # the sequence number of the next byte
+    int64_t taken          # the number of bytes that were processed
+    const uint8_t *at      # the frame that is not complete yet, including its length prefix
+    int64_t have           # the number of its bytes so far
+    int64_t first_us       # the time of its first byte
     int64_t last_us
-    int64_t index          # of the next frame
-    int64_t sizes          # of all whole frames together
-    int64_t length         # of the latest
-    # While planning: the missing bytes of the frame, and the bytes of its prefix that have come.
+    int64_t index          # the index of the next frame
+    int64_t sizes          # the sizes of all complete frames together
+    int64_t length         # the length of the latest frame
+    # While planning: the number of missing bytes of the frame, and of bytes of its prefix that have
+    # come.
     int64_t need
     int64_t prefix
     int64_t prefix_size
     int64_t planned_next
     int64_t planned_bytes
     int64_t planned_frames
-    int64_t first_index    # when it was lent; the kernels leave it alone
-    int64_t before         # so many bytes from before it was lent may come again
+    int64_t first_index    # the index when the kernels got the connection, which they do not change
+    int64_t before         # the number of earlier bytes that may come again
     int64_t repeated
     int64_t seeks
 
 cdef struct Connection:
     int64_t number
-    int64_t low_is_client  # whether the end with the lower name is
+    int64_t low_is_client  # whether the end with the lower name is the client
     int64_t segments
-    int64_t captured       # bytes
-    int64_t time_us        # of the latest segment
+    int64_t captured       # the number of captured bytes
+    int64_t time_us        # the time of the latest segment
     int64_t is_marked
-    int64_t noted          # so many frames were put into the ring
-    Side sides[2]          # the lower name first
-    int64_t notes[NOTED_FRAMES]  # a correlation id, and in the lowest bit whether of a response
+    int64_t noted          # the number of frames that were put into the ring
+    Side sides[2]          # the end with the lower name comes first
+    # correlation ids; the lowest bit says whether the frame is a response
+    int64_t notes[NOTED_FRAMES]
 
-# Segments of one connection, by their places in the order; the kernel can take those before `stop`.
+# The segments of one connection, by their places in the order. The kernel can process those before
+# `stop`.
 cdef struct Run:
     Connection *connection
     int64_t first
@@ -81,11 +86,11 @@ cdef struct Frame:
     int64_t first_us
     int64_t time_us
     int64_t size
-    int64_t start          # of its payload in the output
+    int64_t start          # the start of its payload in the output
     int64_t stop
-    int64_t segment        # that it was whole with
+    int64_t segment        # the segment that completed it
 
-# The columns of a chunk of segments, and the output: `flexwire.capture.reassembly.flows`.
+# The columns of a chunk of segments, and the output; see `flexwire.capture.reassembly.flows`.
 cdef struct Chunk:
     const int64_t *timestamp_us
     const int64_t *sequence
@@ -104,12 +109,12 @@ cdef struct Chunk:
     int64_t out_size
     Frame *frames
     int64_t frame_count
-    int64_t limit          # the longest payload of a frame
-    int64_t highest_key    # api key that a request may have
+    int64_t limit          # the largest payload of a frame
+    int64_t highest_key    # the highest api key that a request may have
 
 
 cdef inline int64_t ahead(int64_t sequence, int64_t position) noexcept nogil:
-    """Return how far a sequence number is after another: below 2**31, negative if it is before."""
+    """Return the distance from one sequence number to another: below 2**31, and maybe negative."""
     return <int32_t> (<uint32_t> sequence - <uint32_t> position)
 
 
@@ -118,7 +123,7 @@ cdef inline int64_t after(int64_t sequence, int64_t size) noexcept nogil:
     return <uint32_t> (sequence + size)
 
 
-# Planning.
+# Functions for planning.
 
 cdef void begin_planning(Side *side) noexcept nogil:
     """Begin planning at the current position of the end."""
@@ -136,7 +141,7 @@ cdef void begin_planning(Side *side) noexcept nogil:
 cdef bint plan_payload(
     Side *side, const uint8_t *data, int64_t size, int64_t limit
 ) noexcept nogil:
-    """Follow the frames through a payload; False, with nothing done, at an impossible length."""
+    """Follow the frames through a payload; False at an impossible length, with no change."""
     cdef int64_t need = side.need
     cdef int64_t prefix = side.prefix
     cdef int64_t prefix_size = side.prefix_size
@@ -172,7 +177,7 @@ cdef bint plan_payload(
 cdef bint begins_none(
     int64_t seeks, const uint8_t *payload, int64_t size, const Chunk *chunk
 ) noexcept nogil:
-    """Return whether a payload certainly does not begin a frame, by its first numbers."""
+    """Return whether the first numbers of a payload show that it does not begin a frame."""
     cdef int64_t length, key
     if size < (REQUEST_HEAD if seeks == SEEKS_REQUEST else RESPONSE_HEAD):
         return False
@@ -194,7 +199,7 @@ cdef bint begins_none(
 
 
 cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept nogil:
-    """Return whether a segment has the next bytes of its end, or none; if so, plan it."""
+    """Plan a segment and return True if it has the next bytes of its end, or no bytes."""
     cdef int is_high = chunk.is_high[row]
     cdef Side *side = &sides[is_high]
     cdef int flags = chunk.flags[row]
@@ -203,7 +208,7 @@ cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept no
     cdef int64_t again = -ahead(chunk.sequence[row], side.planned_next)
     if flags & (SYN | FIN | RST) or again < 0 or chunk.missing[row] != 0:
         return False
-    # The number of bytes before the planned position; if these come now, they are repeated bytes.
+    # The number of bytes before the planned position. If they come now, they are repeated bytes.
     if again > 0 and again > side.before + side.taken + side.planned_bytes:
         return False
     if flags & ACK and ahead(chunk.acknowledgment[row], sides[1 - is_high].planned_next) > 0:
@@ -218,10 +223,9 @@ cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept no
 
 
 cdef void plan_runs(Chunk *chunk) noexcept nogil:
-    """Set for each run which segments can be taken, and the number of their bytes and frames in
-    all.
+    """Set which segments of each run can be processed, with the number of their bytes and frames.
 
-    The bytes are with those that are held of frames that are not whole yet.
+    The bytes include those that are held of incomplete frames.
     """
     cdef Run *run
     cdef Side *sides
@@ -241,7 +245,7 @@ cdef void plan_runs(Chunk *chunk) noexcept nogil:
             chunk.out_size += sides[which].have + sides[which].planned_bytes
 
 
-# Joining.
+# Functions for joining.
 
 cdef void note_frame(
     Connection *connection, bint is_response, const uint8_t *payload, int64_t length
@@ -276,7 +280,7 @@ cdef int64_t count_segment(
 cdef Frame *join_segment(
     const Chunk *chunk, Connection *connection, int64_t row, Frame *frame
 ) noexcept nogil:
-    """Take a planned segment, and write its frames from ``frame`` on; return the next place."""
+    """Process a planned segment, and write its frames at ``frame``; return the place after them."""
     cdef int is_high = chunk.is_high[row]
     cdef Side *side = &connection.sides[is_high]
     cdef int64_t again = count_segment(chunk, connection, side, row)
@@ -289,10 +293,10 @@ cdef Frame *join_segment(
     if size == 0:
         return frame
     if side.seeks != FRAMES:
-        # Note the time of bytes that are in no frame.
+        # Record the time of bytes that are in no frame.
         side.first_us, side.last_us = min(side.first_us, time), max(side.last_us, time)
         return frame
-    # The output has the bytes of one side one after the other, from the beginning of its frame.
+    # The output has the bytes of one end in order, starting at the beginning of its frame.
     memcpy(<uint8_t *> side.at + side.have, chunk.data + chunk.payload_at[row] + again, size)
     if side.have:
         first, last = min(side.first_us, time), max(side.last_us, time)
@@ -319,7 +323,7 @@ cdef Frame *join_segment(
 
 
 cdef int64_t join_runs(Chunk *chunk) noexcept nogil:
-    """Take the planned segments, and write their bytes and frames into the output."""
+    """Process the planned segments, and write their bytes and frames to the output."""
     cdef uint8_t *out = chunk.out
     cdef Frame *frame = chunk.frames
     cdef const Run *run
@@ -340,9 +344,9 @@ cdef int64_t join_runs(Chunk *chunk) noexcept nogil:
 
 
 cdef int64_t carry_all(Connection *connections, int64_t count, uint8_t *out) noexcept nogil:
-    """Copy the held bytes of incomplete frames of connections; return the number of bytes.
+    """Copy the held bytes of connections' incomplete frames; return the number of bytes.
 
-    Without an output nothing is copied.
+    Without an output, nothing is copied.
     """
     cdef int64_t total = 0
     cdef int64_t number
@@ -358,16 +362,17 @@ cdef int64_t carry_all(Connection *connections, int64_t count, uint8_t *out) noe
     return total
 
 
-# All take addresses of arrays in `flexwire.capture.reassembly.flows`, and run without the GIL.
+# All of these are called with addresses of arrays in `flexwire.capture.reassembly.flows`, and run
+# without the GIL.
 
 def plan(size_t chunk):
-    """Set which segments of a chunk can be taken, and how many bytes and frames they have."""
+    """Set which segments of a chunk can be processed, and how many bytes and frames they have."""
     with nogil:
         plan_runs(<Chunk *> chunk)
 
 
 def join(size_t chunk):
-    """Take the planned segments; return the number of bytes that were written to the output."""
+    """Process the planned segments; return the number of bytes written to the output."""
     cdef int64_t size
     with nogil:
         size = join_runs(<Chunk *> chunk)
@@ -375,7 +380,7 @@ def join(size_t chunk):
 
 
 def carry(size_t connections, int64_t count, size_t out):
-    """Copy the held bytes of connections to an output, if any; return their number."""
+    """Copy the held bytes of connections to an output, if there is one; return their number."""
     cdef int64_t size
     with nogil:
         size = carry_all(<Connection *> connections, count, <uint8_t *> out)

@@ -1,6 +1,6 @@
-"""The hash of a value: taken in word by word, and mixed in the end until each bit hangs on all others.
+"""The hash of a value: words are added one by one, and at the end every bit depends on all others.
 
-No file and no wire has it: only one process and its workers tell values apart by it.
+The hash is never stored or sent. Only a process and its workers use it to distinguish values.
 """
 
 from libc.stdint cimport uint8_t, uint64_t
@@ -20,14 +20,14 @@ cdef extern from *:
 
 
 cdef inline uint64_t word_at(const uint8_t *at) noexcept nogil:
-    """Return the eight bytes that stand here, as this machine has them."""
+    """Return the eight bytes at an address as a number in this machine's byte order."""
     cdef uint64_t word
     memcpy(&word, at, 8)
     return word
 
 
 cdef inline uint64_t last_word(const uint8_t *at, int rest) noexcept nogil:
-    """Return the last bytes of a value, 1 to 7, with zeros above them."""
+    """Return the last bytes of a value (1 to 7 of them), with zeros above them."""
     cdef uint64_t word = 0
     cdef int place
     for place in range(rest):
@@ -36,13 +36,13 @@ cdef inline uint64_t last_word(const uint8_t *at, int rest) noexcept nogil:
 
 
 cdef inline uint64_t taken(uint64_t code, uint64_t word) noexcept nogil:
-    """Return the hash with a word more."""
+    """Return the hash after adding a word."""
     code = (code ^ word) * TAKE
     return code ^ code >> TAKE_SHIFT
 
 
 cdef inline uint64_t mixed(uint64_t code) noexcept nogil:
-    """Return the hash in its last form."""
+    """Return the final form of the hash."""
     code = (code ^ code >> MIX_SHIFT) * FIRST_MIX
     code = (code ^ code >> MIX_SHIFT) * SECOND_MIX
     return code ^ code >> MIX_SHIFT

@@ -1,6 +1,7 @@
-"""Hashes the values of a column of bytes, and notes for each value whether it is UTF-8.
+"""Hashes the values in a column of bytes, and determines for each whether it is UTF-8.
 
-Takes any column with int32 offsets, and refuses none. The caller has checked the offsets.
+The input is any column with int32 offsets, and no column is refused. The caller has checked the
+offsets.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -11,7 +12,7 @@ cdef extern from "text.h" nogil:
 
 
 cdef uint64_t hash_value(const uint8_t *at, int64_t size, uint8_t *is_text) noexcept nogil:
-    """Return the hash of one value: that of `flexwire.measures.counters.hash_of`."""
+    """Return the hash of one value, as `flexwire.measures.counters.hash_of` does."""
     cdef uint64_t code = <uint64_t> size * TAKE
     cdef uint64_t seen = 0
     cdef uint64_t word
@@ -34,7 +35,7 @@ def hash_values(
 ):
     """Put the hash of each value into ``hashes``, and 1 into ``texts`` if it is UTF-8, or else 0.
 
-    ``offsets`` say where in ``data`` each value begins, and the last one ends.
+    ``offsets`` has the start of each value in ``data``, and the end of the last one.
     """
     cdef Py_ssize_t row
     cdef const uint8_t *at = &data[0]

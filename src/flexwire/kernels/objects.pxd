@@ -1,14 +1,14 @@
-"""The program of a message version: where its fields stand on the wire, and in which objects.
+"""The program of a message version: where its fields are in bytes, and in which objects.
 
-A structure of the schema is a `Structure`, made once. Addresses of Python objects in it are borrowed;
-its `Program` keeps what they point to.
+Each structure of the schema is a `Structure`, which is made once. It has borrowed addresses of
+Python objects, to which its `Program` keeps references.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from "objects.h":
-    # New references, or NULL with an error set.
+    # These return new references, or NULL with an error set.
     PyObject *PyBool_FromLong(long truth)
     PyObject *PyLong_FromLongLong(long long number)
     PyObject *PyFloat_FromDouble(double number)
@@ -39,7 +39,7 @@ cdef extern from "objects.h":
     bint PyBytes_CheckExact(PyObject *object)
     bint PyList_CheckExact(PyObject *object)
     bint PyDict_CheckExact(PyObject *object)
-    # For an object of that class.
+    # These are for an object of exactly that class.
     long long PyLong_AsLongLongAndOverflow(PyObject *number, int *overflow)
     double PyFloat_AS_DOUBLE(PyObject *number)
     const char *PyUnicode_AsUTF8AndSize(PyObject *text, Py_ssize_t *size)
@@ -49,7 +49,7 @@ cdef extern from "objects.h":
     PyObject *PyList_GET_ITEM(PyObject *items, Py_ssize_t index)
     PyObject *PyTuple_New(Py_ssize_t size)
     bint PyTuple_CheckExact(PyObject *object)
-    # Takes ownership of the item.
+    # This takes ownership of the item.
     void PyTuple_SET_ITEM(PyObject *items, Py_ssize_t index, PyObject *item)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
     PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t index)
@@ -62,11 +62,11 @@ cdef extern from "objects.h":
     void PyErr_Clear()
     bint PyErr_ExceptionMatches(PyObject *type)
     PyObject *PyErr_Occurred()
-    # Takes ownership of the item.
+    # This takes ownership of the item.
     void PyList_SET_ITEM(PyObject *list, Py_ssize_t index, PyObject *item)
     PyObject **field_at(PyObject *object, Py_ssize_t slot)
     object as_object(PyObject *object)
-    # Objects that other threads may replace, if there is no GIL; see objects.h.
+    # Objects that other threads may replace if there is no GIL; see objects.h.
     bint WITHOUT_GIL
     ctypedef struct Turn:
         pass
@@ -88,14 +88,14 @@ cdef extern from "objects.h":
     PyCFunction as_method(void *function)
     object PyCFunction_NewEx(PyMethodDef *method, object itself, PyObject *module)
 
-# The kinds of fields, after the types of fixed width in `cursor.pxd`.
+# The kinds of fields, which come after the types of fixed width in `cursor.pxd`.
 ctypedef int Code
 
 cdef enum:
     STRING = 9
     BYTES, ARRAY, STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT
 
-# How to make a field that was not on the wire.
+# How to make a field that was not in the message.
 cdef enum Making:
     SHARED, NEW_LIST, NEW_DICT, CALLED
 
@@ -104,22 +104,22 @@ cdef enum Default:
     NULL_VALUE, NUMBER, REAL, SAME, EMPTY_LIST, EMPTY_BYTES, EQUAL, NEVER
 
 cdef enum:
-    MOST_TAGS = 64         # those that are present are the bits of a number
+    MOST_TAGS = 64         # the tags that are present are the bits of a number
 
 cdef struct Field:
     Code code
-    Code element           # of an array
+    Code element           # the code of an array's elements
     bint nullable
     bint compact
     uint64_t tag
-    Py_ssize_t slot        # where the class keeps it, in bytes
+    Py_ssize_t slot        # the offset, in bytes, at which the class stores it
     const Structure *inner
     Default at_default
-    int64_t number         # of NUMBER
-    double real            # of REAL
-    PyObject *value        # of SAME and EQUAL
+    int64_t number         # for NUMBER
+    double real            # for REAL
+    PyObject *value        # for SAME and EQUAL
 
-# A field that may be missing on the wire, and how to make it in that case.
+# A field that may be missing in the message, and how to make it in that case.
 cdef struct Filling:
     Making how
     PyObject *value
@@ -133,10 +133,10 @@ cdef struct Structure:
     int absent_count
     int filling_count
     int refused_count
-    Field *fields          # those that are not tagged
+    Field *fields          # the fields that are not tagged
     Field *tagged
-    Field *absent          # of other versions, which must be at their defaults
-    Filling *fillings      # of all that may not be on the wire
+    Field *absent          # the fields of other versions, which must have their defaults
+    Filling *fillings      # for all fields that may be missing in the message
     uint64_t *refused_tags
     Py_ssize_t unknown_slot
 
@@ -159,7 +159,7 @@ cdef class Program:
 
 
 cdef class Call:
-    """What a C function of a message version knows: the program, and what judges its refusals."""
+    """The data of a C function for a message version: the program, and the fallback."""
 
     cdef Program program
     cdef object fallback
@@ -170,7 +170,7 @@ cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count
 
 
 cdef inline PyMethodDef method(const char *name, void *function) noexcept:
-    """Return the definition of a function that takes its arguments side by side (METH_FASTCALL)."""
+    """Return the definition of a function that takes its arguments one by one (METH_FASTCALL)."""
     cdef PyMethodDef definition
     definition.ml_name, definition.ml_meth = name, as_method(function)
     definition.ml_flags, definition.ml_doc = METH_FASTCALL, NULL
@@ -178,10 +178,11 @@ cdef inline PyMethodDef method(const char *name, void *function) noexcept:
 
 
 cdef inline PyObject *make_list(Py_ssize_t count) noexcept:
-    """Make a list of so many empty places; a new reference, or NULL.
+    """Make a list with this many empty places; a new reference, or NULL.
 
-    What kernels make are trees, as their classes say with gc=False, so the collector need not look
-    at them. The list is untracked while it is empty: the collector shows other threads what it knows.
+    Kernels make only trees of objects, as their classes say with gc=False, so the collector need
+    not examine them. The list is untracked while it is empty, because the collector shows the
+    objects that it tracks to other threads.
     """
     cdef PyObject *items = PyList_New(count)
     if items != NULL:
@@ -190,7 +191,7 @@ cdef inline PyObject *make_list(Py_ssize_t count) noexcept:
 
 
 cdef inline bint to_int64(PyObject *value, int64_t *number) noexcept:
-    """Take the number that an exact int is, if it has no more than 64 bits."""
+    """Return the value of an exact int, if it has at most 64 bits."""
     cdef int overflow = 0
     if not PyLong_CheckExact(value):
         return False
@@ -207,6 +208,6 @@ cdef inline bint is_refused(const Structure *structure, uint64_t tag) noexcept:
     return False
 
 
-# The offsets, in bytes, at which a UUID object keeps its parts.
+# The offsets, in bytes, at which a UUID object stores its parts.
 cdef Py_ssize_t UUID_INT
 cdef Py_ssize_t UUID_IS_SAFE

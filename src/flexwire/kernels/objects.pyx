@@ -1,8 +1,9 @@
 """Makes the program that reads and writes the objects of one version of a message.
 
-Takes a resolved schema and the classes of its structures. `UnsuitableError` refuses a schema or class
-that the kernels do not know: tagged fields in another form than Kafka's, more than `MOST_TAGS` tags,
-and classes whose objects hold more than their fields. Such messages run in Python.
+The input is a resolved schema and the classes of its structures. `UnsuitableError` refuses a schema
+or class that the kernels do not support: tagged fields in a form other than Kafka's, more than
+`MOST_TAGS` tags, and classes whose objects have more than their fields. Python reads and writes
+such messages.
 """
 
 cimport cython
@@ -13,7 +14,7 @@ import uuid
 
 import msgspec
 
-# The types of fixed width; the names of `objects.pxd` are available here without an import.
+# The types of fixed width. The names in `objects.pxd` are available here without an import.
 from flexwire.kernels.cursor cimport *
 
 from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
@@ -26,7 +27,8 @@ cdef extern from "Python.h":
 
 cdef enum:
     SLOT = 8
-    HAS_MORE = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 14  # Python's flags: dict, weak references, collector
+    # flags of Python: the class has a dict, weak references or the collector
+    HAS_MORE = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 14
 
 
 class UnsuitableError(Exception):
@@ -34,9 +36,10 @@ class UnsuitableError(Exception):
 
 
 cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count, PyObject *names):
-    """Call the function that handles a refusal, with the arguments of the refused call.
+    """Call the function that handles a refusal, with the arguments of the call that was refused.
 
-    An error that is set was only the reason; what is no `Exception`, an interrupt, is the caller's.
+    If an error is set, it was only the reason for the refusal. If it is not an `Exception`, it is
+    an interrupt and is passed on.
     """
     cdef PyObject *answer = NULL
     if PyErr_Occurred() == NULL or PyErr_ExceptionMatches(<PyObject *> Exception):
@@ -45,19 +48,19 @@ cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count
     return as_object(answer)
 
 
-# The places at which a class keeps its fields.
+# The offsets at which a class stores its fields.
 
-# The bytes of an object before its fields: 16, and 32 without a GIL.
+# The number of bytes of an object before its fields: 16, or 32 without a GIL.
 cdef Py_ssize_t FIRST_SLOT = object.__basicsize__
 
 
 cdef Py_ssize_t size_of(cls) except -1:
-    """Return the bytes of an object of a class."""
+    """Return the size of an object of a class in bytes."""
     return type.__dict__["__basicsize__"].__get__(cls)
 
 
 cdef Py_ssize_t slot_of(whole, mark) except -1:
-    """Return the offset at which an object keeps a unique mark."""
+    """Return the offset at which an object stores a unique mark."""
     cdef Py_ssize_t slot
     for slot in range(FIRST_SLOT, size_of(type(whole)), SLOT):
         if field_at(<PyObject *> whole, slot)[0] == <PyObject *> mark:
@@ -66,7 +69,7 @@ cdef Py_ssize_t slot_of(whole, mark) except -1:
 
 
 cdef dict slots_of(cls):
-    """Return the offset of each field in an object of a class, found and tested on one object."""
+    """Return the offset of each field in an object of a class, found and tested with one object."""
     if cls.__flags__ & HAS_MORE:
         raise UnsuitableError(f"{cls.__name__} is looked after by the collector")
     marks = {name: object() for name in cls.__struct_fields__}
@@ -85,7 +88,7 @@ UUID_INT = slot_of(_whole, _marks["int"])
 UUID_IS_SAFE = slot_of(_whole, _marks["is_safe"])
 
 
-# A description of a field.
+# Descriptions of fields.
 
 _INTEGERS = {
     "INT8": INT8, "INT16": INT16, "UINT16": UINT16, "INT32": INT32, "UINT32": UINT32, "INT64": INT64,
@@ -97,7 +100,7 @@ _OTHERS = {
 
 
 cdef Code code_of(kind) except -1:
-    """Return the form of a wire type in a program."""
+    """Return the code in a program for a type."""
     if isinstance(kind, Integer):
         return _INTEGERS[kind.name]
     if isinstance(kind, NullableStruct):
@@ -106,11 +109,11 @@ cdef Code code_of(kind) except -1:
 
 
 @cython.final
-@cython.no_gc_clear  # functions made of it read it as long as they are there
+@cython.no_gc_clear  # functions made from it read it as long as they exist
 cdef class Program:
-    """A schema in the form for kernels, and the classes of its structures by their names.
+    """A schema in the form for kernels, with the classes of its structures by name.
 
-    Raises `UnsuitableError` for a schema or class that is left to Python.
+    Raises `UnsuitableError` for a schema or class that Python must handle.
     """
 
     def __init__(self, schema, classes):
@@ -118,18 +121,18 @@ cdef class Program:
         self.root = self.structure(schema)
 
     cdef void *room(self, size_t size) except NULL:
-        """Return zeroed memory that lives as long as the program."""
+        """Return zeroed memory that exists as long as the program."""
         memory = bytearray(size or 1)
         self.kept.append(memory)
         return PyByteArray_AsString(memory)
 
     cdef PyObject *borrowed(self, value) except NULL:
-        """Keep an object as long as the program; return it."""
+        """Keep a reference to an object as long as the program exists; return the object."""
         self.kept.append(value)
         return <PyObject *> value
 
     cdef const Structure *structure(self, schema) except NULL:
-        """Return a structure; it is made at the first use of its schema."""
+        """Return a structure, which is made when its schema is first used."""
         cdef Structure *structure
         if schema.name in self.structures:
             return <const Structure *> <size_t> self.structures[schema.name]
@@ -176,7 +179,7 @@ cdef class Program:
         return rows
 
     cdef int default(self, Field *row, field) except -1:
-        """Set the value to compare with to find out whether a value is the default."""
+        """Set the value with which a field is compared to find out whether it has its default."""
         value, inner = field.default, struct_of(field.type)
         if value is None:
             row.at_default = NULL_VALUE
@@ -195,14 +198,14 @@ cdef class Program:
         else:
             fresh = self.classes[inner.name]()
             row.at_default, row.value = EQUAL, self.borrowed(fresh)
-            # NaN is not equal to itself, so a structure with NaN as a default is not equal to its
+            # NaN does not equal itself, so a structure with NaN as a default does not equal its
             # default.
             if not field.is_default(msgspec.to_builtins(fresh, builtin_types=(bytes, uuid.UUID))):
                 row.at_default = NEVER
         return 0
 
     cdef Filling *fillings(self, cls, slots, names) except NULL:
-        """Return how to make the fields of these names if they were not on the wire."""
+        """Return how to make the fields with these names if they were not in the message."""
         cdef Filling *rows = <Filling *> self.room(len(names) * sizeof(Filling))
         cdef Filling *row
         fresh = cls()
@@ -221,7 +224,7 @@ cdef class Program:
 
 
 @cython.final
-@cython.no_gc_clear  # as its program
+@cython.no_gc_clear  # as for its program
 cdef class Call:
     def __init__(self, Program program, fallback):
         self.program, self.fallback = program, fallback

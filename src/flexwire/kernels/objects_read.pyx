@@ -1,9 +1,10 @@
-"""Reads messages into Python objects: one kernel, driven by a program, for every message.
+"""Reads messages into Python objects: one kernel for all messages, controlled by a program.
 
-Takes bytes, of exactly that class, which are one whole message. Each length is compared with the bytes
-that remain before it is used. An object is put into its place as soon as it exists, in its list or
-where its class keeps it. Places that are not filled yet are empty. So a message that is refused is
-let go whole, by its root. The fallback, which is Python, then judges the same arguments.
+The input is an exact bytes object, which is one complete message. Each length is compared with the
+remaining bytes before it is used. An object is stored in its place as soon as it exists, either in
+its list or where its class stores it. Places that are not filled yet are empty. If a message is
+refused, releasing its root therefore releases all of it. The fallback, which is Python code, is
+then called with the same arguments.
 """
 
 cimport cython
@@ -13,14 +14,15 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 import sys
 import uuid
 
-# The definitions that this file uses: the wire, and a program over objects.
+# The definitions for this file: the primitives for reading, and a program for objects.
 from flexwire.kernels.cursor cimport *
 from flexwire.kernels.objects cimport *
 
 cdef enum:
     NULL_LENGTH = -1
-    LARGE = 1024           # from so many bytes on, the collector is kept off while objects are made
-    VERSIONS = 64          # messages have some twenty; of more, the fallback knows
+    # from this many bytes on, the collector is turned off while objects are made
+    LARGE = 1024
+    VERSIONS = 64          # messages have about twenty versions; the fallback handles more
 
 cdef object UUID_CLASS = uuid.UUID
 cdef object UNKNOWN = uuid.SafeUUID.unknown
@@ -32,7 +34,7 @@ cdef object VERSION = sys.intern("version")
 
 cdef inline PyObject *make_number(Code code, const uint8_t *at) noexcept:
     """Make the object for a value of fixed width from its bytes; a new reference, or NULL."""
-    # Most are integers, whose codes are adjacent.
+    # Most types are integers, whose codes are adjacent.
     if INT8 <= code <= INT64:
         return PyLong_FromLongLong(load_number(code, at))
     if code == BOOL:
@@ -41,7 +43,7 @@ cdef inline PyObject *make_number(Code code, const uint8_t *at) noexcept:
 
 
 cdef PyObject *make_uuid(const uint8_t *at) noexcept:
-    """Make a UUID of 16 bytes, as its constructor does."""
+    """Make a UUID from 16 bytes, as its constructor does."""
     cdef PyObject *result = NULL
     cdef PyObject *raw = PyBytes_FromStringAndSize(<const char *> at, UUID_SIZE)
     cdef PyObject *number = NULL
@@ -53,7 +55,7 @@ cdef PyObject *make_uuid(const uint8_t *at) noexcept:
         if result == NULL:
             Py_XDECREF(number)
     if result != NULL:
-        # It holds only a number and a name, which the garbage collector does not need to see.
+        # It has only a number and a name, which the garbage collector does not need to examine.
         PyObject_GC_UnTrack(result)
         field_at(result, UUID_INT)[0] = number
         field_at(result, UUID_IS_SAFE)[0] = Py_NewRef(<PyObject *> UNKNOWN)
@@ -84,7 +86,7 @@ cdef inline PyObject *read_text(
     return PyBytes_FromStringAndSize(<const char *> at, size)
 
 
-# Arrays and structures. Each function says whether it filled the place that it was given.
+# Arrays and structures. Each function returns whether it has filled the place that it was given.
 
 cdef bint read_array(Cursor *cursor, const Field *field, PyObject **where) noexcept:
     """Read an array into a list."""
@@ -110,7 +112,7 @@ cdef bint read_array(Cursor *cursor, const Field *field, PyObject **where) noexc
         elif field.element < STRING:
             item = read_number(cursor, field.element)
         else:
-            # An element is never null, and is compact if its array is compact.
+            # An element is never null, and it is compact if its array is compact.
             item = read_text(cursor, field.element == STRING, field.compact, False)
         if item == NULL:
             return False
@@ -144,9 +146,9 @@ cdef inline bint read_value(Cursor *cursor, const Field *field, PyObject **where
 
 
 cdef bint read_struct(Cursor *cursor, const Structure *structure, PyObject **where) noexcept:
-    """Read a structure: its fields, its tag section, and the fields that were not on the wire.
+    """Read a structure: its fields, its tag section, and the fields that are not in the message.
 
-    The fields are put where the class keeps them; its constructor would only copy them there.
+    The fields are stored where the class stores them. Its constructor would only copy them there.
     """
     cdef int index
     cdef const Field *field
@@ -171,7 +173,7 @@ cdef bint read_struct(Cursor *cursor, const Structure *structure, PyObject **whe
 
 
 cdef bint read_tags(Cursor *cursor, const Structure *structure, PyObject *result) noexcept:
-    """Read a tag section; each tagged field has exactly its declared size."""
+    """Read a tag section. Each tagged field has exactly its declared size."""
     cdef uint64_t count, tag, size, least = 0
     cdef Cursor field
     if not read_varint(cursor, &count):
@@ -219,7 +221,7 @@ cdef bint read_tagged(
 
 
 cdef PyObject *fill(const Filling *filling) noexcept:
-    """Make a field that was not on the wire; a new reference, or NULL."""
+    """Make a field that is not in the message; a new reference, or NULL."""
     if filling.how == SHARED:
         return Py_NewRef(filling.value)
     if filling.how == NEW_DICT:
@@ -229,10 +231,10 @@ cdef PyObject *fill(const Filling *filling) noexcept:
     return PyObject_CallNoArgs(filling.value)
 
 
-# Functions over them.
+# Functions for whole messages.
 
 cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
-    """Read one whole message, which must be bytes; a new reference, or NULL."""
+    """Read one complete message, which must be bytes; a new reference, or NULL."""
     cdef PyObject *result = NULL
     cdef Cursor cursor
     cdef bint was_on, is_read
@@ -240,8 +242,8 @@ cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
         return NULL
     cursor.at = <const uint8_t *> PyBytes_AS_STRING(data)
     cursor.end = cursor.at + PyBytes_GET_SIZE(data)
-    # The collector could not free any of the new objects, however often it ran. Without a GIL two
-    # threads would turn it off and on for each other.
+    # The collector could not free any of the new objects, however often it ran. Without a GIL, two
+    # threads would turn the collector off and on for each other.
     was_on = not WITHOUT_GIL and left(&cursor) >= LARGE and PyGC_Disable()
     is_read = read_struct(&cursor, root, &result)
     if was_on:
@@ -253,7 +255,7 @@ cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
 
 
 cdef object decode(object itself, PyObject **arguments, Py_ssize_t count):
-    """Decode one whole message; unusual calls go to the fallback."""
+    """Decode one complete message; the fallback handles unusual calls."""
     cdef Call call = <Call> itself
     cdef PyObject *result
     if count == 1:
@@ -267,7 +269,7 @@ cdef PyMethodDef DECODE = method("decode", <void *> decode)
 
 
 def decoder(Program program, fallback):
-    """Return the function that decodes one message; ``fallback`` gets unusual calls."""
+    """Return the function that decodes one message; ``fallback`` handles unusual calls."""
     return PyCFunction_NewEx(&DECODE, Call(program, fallback), NULL)
 
 
@@ -278,11 +280,11 @@ _DOC = """decode(data, version, *, lenient=False, encoding=...)
 
 
 @cython.final
-@cython.no_gc_clear  # the function that it made reads it as long as it is there
+@cython.no_gc_clear  # the function that it made reads it as long as the function exists
 cdef class VersionMethod:
-    """The ``decode`` of a class for all its versions; it finds the program of the version itself.
+    """The ``decode`` of a class for all its versions, which finds the program of a version itself.
 
-    Python's own method takes longer to find it than a small message takes to be decoded.
+    In Python, finding the program would take longer than decoding a small message.
     """
 
     cdef const Structure *roots[VERSIONS]
@@ -301,21 +303,21 @@ cdef class VersionMethod:
         self.definition.ml_doc = self.doc
 
     def function(self):
-        """Return it as a function with this ``fallback``."""
+        """Return this object as a function with a ``fallback``."""
         return PyCFunction_NewEx(&self.definition, self, NULL)
 
     def add(self, int version, Program program):
-        """Add a version that it decodes."""
+        """Add a version that the function decodes."""
         if version < VERSIONS:
             self.programs.append(program)
             publish(&self.roots[version], program.root)
 
     cdef const Structure *root(self, PyObject **arguments, Py_ssize_t count, PyObject *names):
-        """Return the program for a call's version, if it has bytes and a version."""
+        """Return the program for the version in a call, if the call has bytes and a version."""
         cdef int64_t version
         if names != NULL:
-            # A keyword in a call is normally the interned string; any other string goes to the
-            # fallback.
+            # A keyword in a call is normally the interned string. The fallback handles any other
+            # string.
             if count != 1 or PyTuple_GET_SIZE(names) != 1:
                 return NULL
             if PyTuple_GET_ITEM(names, 0) != <PyObject *> VERSION:
@@ -330,7 +332,7 @@ cdef class VersionMethod:
 cdef object decode_version(
     object itself, PyObject **arguments, Py_ssize_t count, PyObject *names
 ):
-    """Decode one whole message of a version; unusual calls go to the fallback."""
+    """Decode one complete message of a version; the fallback handles unusual calls."""
     cdef VersionMethod method = <VersionMethod> itself
     cdef const Structure *root = method.root(arguments, count, names)
     cdef PyObject *result

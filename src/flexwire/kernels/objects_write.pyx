@@ -1,9 +1,10 @@
-"""Writes Python objects as messages: one kernel, driven by a program, for every message.
+"""Writes Python objects as messages: one kernel for all messages, controlled by a program.
 
-Takes an object of the message's class whose values have exactly the classes that a decoded message has.
-Anything else is refused, and the fallback, which is Python, judges the same arguments. A value is
-borrowed from its object and held while any part of it is written: comparing with a default runs
-Python code, which could let another thread change what is being encoded.
+The input is an object of the message's class, whose values have exactly the classes of a decoded
+message. Anything else is refused. The fallback, which is Python code, is then called with the same
+arguments. A value is borrowed from its object, with a reference while any part of it is written.
+Comparing with a default runs Python code, which could let another thread change the object that is
+being encoded.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
@@ -12,22 +13,22 @@ from libc.string cimport memcpy, memmove
 
 import uuid
 
-# The definitions that this file uses: the wire, and a program over objects.
+# The definitions for this file: the primitives for writing, and a program for objects.
 from flexwire.kernels.cursor cimport *
 from flexwire.kernels.objects cimport *
 from flexwire.kernels.output cimport Output, PyMem_Free, begin_output, reserve, write_bytes
 
 cdef enum:
-    FIRST_SIZE = 256       # of the output, in bytes
-    WIDEST = 8             # of a number, a length or the marker of a structure
-    LIKELY_HEADER = 2      # the bytes before most tagged fields
+    FIRST_SIZE = 256       # the first size of the output, in bytes
+    WIDEST = 8             # the largest size of a number, a length or the marker of a structure
+    LIKELY_HEADER = 2      # the number of bytes before most tagged fields
 
 cdef object UUID_CLASS = uuid.UUID
 cdef object TO_BYTES = int.to_bytes
 cdef object SIXTEEN = 16
 
 cdef inline bint write_length(Output *out, bint compact, int width, int64_t length) noexcept:
-    """Write a length or count, -1 for null."""
+    """Write a length or a count, or -1 for null."""
     cdef uint8_t *at = reserve(out, WIDEST)
     if at == NULL:
         return False
@@ -51,7 +52,7 @@ cdef inline bint write_byte(Output *out, uint8_t byte) noexcept:
     return True
 
 
-# Numbers and text must have exactly their class; otherwise they are refused.
+# Numbers and text must have exactly their class. Otherwise they are refused.
 
 cdef inline bint write_integer(Output *out, Code code, PyObject *value) noexcept:
     """Write an int if it is in the range of its type."""
@@ -64,7 +65,7 @@ cdef inline bint write_integer(Output *out, Code code, PyObject *value) noexcept
 
 
 cdef bint write_uuid(Output *out, PyObject *value) noexcept:
-    """Write a UUID, which is a number."""
+    """Write a UUID from its number."""
     cdef PyObject *number
     cdef PyObject *raw
     cdef bint is_written
@@ -72,7 +73,7 @@ cdef bint write_uuid(Output *out, PyObject *value) noexcept:
         return False
     number = hold_field(value, UUID_INT)
     raw = NULL
-    # For an exact int, so that no other code runs; it returns as many bytes as requested, or an
+    # For an exact int no other code runs. The function returns as many bytes as requested, or an
     # error.
     if number != NULL and PyLong_CheckExact(number):
         raw = PyObject_CallFunctionObjArgs(
@@ -133,7 +134,7 @@ cdef inline bint write_text(
 # Arrays and structures.
 
 cdef bint write_array(Output *out, const Field *field, PyObject *value) noexcept:
-    """Write a list, whose length must not change."""
+    """Write a list, whose length must not change in the meantime."""
     cdef Py_ssize_t count, index
     cdef PyObject *item
     cdef bint is_written
@@ -159,7 +160,7 @@ cdef bint write_array(Output *out, const Field *field, PyObject *value) noexcept
 
 
 cdef bint write_null(Output *out, const Field *field) noexcept:
-    """Write null if that is allowed."""
+    """Write null if the field allows it."""
     if not field.nullable or field.code == STRUCT:
         return False
     if field.code >= NULLABLE_STRUCT:
@@ -183,7 +184,7 @@ cdef inline bint write_value(Output *out, const Field *field, PyObject *value) n
 
 
 cdef bint write_field(Output *out, const Field *field, PyObject *message) noexcept:
-    """Write one field of an object, held while it is written."""
+    """Write one field of an object, with a reference to the object while it is written."""
     cdef PyObject *value = hold_field(message, field.slot)
     cdef bint is_written
     if value == NULL:
@@ -194,7 +195,7 @@ cdef bint write_field(Output *out, const Field *field, PyObject *message) noexce
 
 
 cdef bint write_struct(Output *out, const Structure *structure, PyObject *message) noexcept:
-    """Write a structure of exactly its class: its fields, then its tag section."""
+    """Write a structure, which must be exactly of its class: its fields, then its tag section."""
     cdef int index
     cdef PyObject *unknown
     cdef bint is_written
@@ -224,7 +225,8 @@ cdef bint write_struct(Output *out, const Structure *structure, PyObject *messag
 cdef int is_default(const Field *field, PyObject *value) noexcept:
     """Return whether a tagged or absent field has its default: 1, 0, or -1 for an error.
 
-    0 also where that is unclear: what is not a value of the field cannot be written either.
+    It is also 0 if this is unclear, because a value that is invalid for the field cannot be written
+    anyway.
     """
     cdef int64_t number
     if field.at_default == NULL_VALUE:
@@ -247,7 +249,7 @@ cdef int is_default(const Field *field, PyObject *value) noexcept:
 
 
 cdef int is_at_default(const Field *field, PyObject *message) noexcept:
-    """Return whether a field of an object has its default, as `is_default`."""
+    """Return whether a field of an object has its default, as `is_default` does."""
     cdef PyObject *value = hold_field(message, field.slot)
     cdef int answer
     if value == NULL:
@@ -260,7 +262,7 @@ cdef int is_at_default(const Field *field, PyObject *message) noexcept:
 cdef bint write_tags(
     Output *out, const Structure *structure, PyObject *message, PyObject *unknown
 ) noexcept:
-    """Write a tag section, ascending: known fields without their default, and unknown ones."""
+    """Write a tag section, ascending: known fields that are not defaults, and unknown ones."""
     cdef uint64_t present = 0
     cdef int64_t count = PyDict_Size(unknown)
     cdef int64_t others = count
@@ -298,7 +300,7 @@ cdef bint write_unknown(
     Output *out, const Structure *structure, PyObject *unknown, int64_t until,
     Py_ssize_t *position, int64_t *least, int64_t *rest
 ) noexcept:
-    """Write the unknown tagged fields up to a tag, from a position of the dict on."""
+    """Write the unknown tagged fields up to a tag, starting at a position of the dict."""
     cdef Turn turn
     cdef bint is_written
     begin_turn(&turn, unknown)
@@ -313,9 +315,9 @@ cdef bint write_entries(
 ) noexcept:
     """Write the entries of a dict up to a tag.
 
-    They stand there in the order of their tags, as they were read, and so are written without being
-    sorted. In any other order, and where one is not a tag that may stand there or its bytes, they
-    are refused.
+    If the dict has the order of the tags, as after reading, the entries are written without
+    sorting. In any other order they are refused. They are also refused if a key is not an allowed
+    tag, or a value is not bytes.
     """
     cdef PyObject *key
     cdef PyObject *value
@@ -340,7 +342,7 @@ cdef bint write_entries(
 
 
 cdef bint is_known(const Structure *structure, uint64_t tag) noexcept:
-    """Return whether a tag is that of a field."""
+    """Return whether a tag belongs to a known field."""
     cdef int index
     for index in range(structure.tagged_count):
         if structure.tagged[index].tag == tag:
@@ -358,9 +360,10 @@ cdef bint write_header(Output *out, uint64_t tag, uint64_t size) noexcept:
 
 
 cdef bint write_tagged(Output *out, const Field *field, PyObject *message) noexcept:
-    """Write one tagged field: its header, then its value, whose size is known once it is written.
+    """Write one tagged field: its header, and then its value, whose size is known only afterwards.
 
-    The value is written where it stands after most headers, and moved where it has another.
+    The value is written after the usual size of a header, and is moved if the header has another
+    size.
     """
     cdef int64_t begin = out.at - out.begin
     cdef int64_t size
@@ -381,7 +384,7 @@ cdef bint write_tagged(Output *out, const Field *field, PyObject *message) noexc
     return True
 
 
-# The function over them.
+# The function for whole messages.
 
 cdef PyObject *write_message(const Structure *root, PyObject *message) noexcept:
     """Return one message as bytes; a new reference, or NULL."""
@@ -396,7 +399,7 @@ cdef PyObject *write_message(const Structure *root, PyObject *message) noexcept:
 
 
 cdef object encode(object itself, PyObject **arguments, Py_ssize_t count):
-    """Encode one message; unusual calls go to the fallback."""
+    """Encode one message; the fallback handles unusual calls."""
     cdef Call call = <Call> itself
     cdef PyObject *result
     if count == 1:
@@ -410,5 +413,5 @@ cdef PyMethodDef ENCODE = method("encode", <void *> encode)
 
 
 def encoder(Program program, fallback):
-    """Return the function that encodes a message object; ``fallback`` gets other calls."""
+    """Return the function that encodes a message object; ``fallback`` handles other calls."""
     return PyCFunction_NewEx(&ENCODE, Call(program, fallback), NULL)

@@ -1,4 +1,4 @@
-"""What is written of Python objects: a block of memory that grows, and bytes put into it."""
+"""The output for Python objects: a block of memory that grows, and bytes that are added to it."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -19,7 +19,7 @@ cdef extern from "Python.h":
 
 
 cdef inline bint begin_output(Output *out, int64_t size) noexcept:
-    """Take memory for the first bytes; `PyMem_Free` of its beginning gives it back."""
+    """Allocate memory for the first bytes; `PyMem_Free` of its start releases it."""
     out.begin = <uint8_t *> PyMem_Malloc(size)
     out.at = out.begin
     out.end = out.begin + size if out.begin != NULL else NULL
@@ -27,12 +27,12 @@ cdef inline bint begin_output(Output *out, int64_t size) noexcept:
 
 
 cdef inline uint8_t *reserve(Output *out, int64_t count) noexcept:
-    """Make room for so many bytes; returns where to write them, NULL without memory."""
+    """Make room for this many bytes; return where to write them, or NULL without memory."""
     return out.at if likely(count <= out.end - out.at) else grow(out, count)
 
 
 cdef inline bint write_bytes(Output *out, const char *source, int64_t size) noexcept:
-    """Write bytes as they are."""
+    """Write bytes unchanged."""
     cdef uint8_t *at = reserve(out, size)
     if at == NULL:
         return False

@@ -1,9 +1,10 @@
-"""Walks the blocks of a pcapng file, or the records of a pcap file, and finds TCP segments in them.
+"""Walks through the blocks of a pcapng file, or the records of a pcap file, and finds TCP segments.
 
-Takes the address of a `Run`: bytes of a capture, its interfaces, and columns with room. A packet
-becomes a row, or is counted by what it holds instead of a segment. The kernel stops before a block that
-it is not sure of (a section or an interface, fragments, extension headers, odd times) and changes
-nothing for that block; objects of `flexwire.capture.files` read it and the kernel goes on.
+The input is the address of a `Run`: bytes of a capture, its interfaces, and columns with room. A
+packet becomes a row, or is counted by what it contains if it has no segment. The kernel stops
+before a block that it is not sure of (a section or an interface, fragments, extension headers,
+unusual times), and changes nothing for that block. Objects of `flexwire.capture.files` then read
+this block, and the kernel continues.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -12,7 +13,7 @@ from libc.string cimport memcmp, memcpy
 from flexwire.kernels.cursor cimport load_uint16, load_uint32
 
 cdef enum:
-    # For pcapng: the kinds of blocks, and the sizes of a block and of an option without its body.
+    # For pcapng: the kinds of blocks, and the sizes of a block and of an option without a body.
     INTERFACE = 1
     OLD_PACKET = 2
     SIMPLE_PACKET = 3
@@ -25,7 +26,7 @@ cdef enum:
     SIMPLE_FIELDS = 4
     OPTION_HEAD = 4
     OPTION_COMMENT = 1
-    RECORD_HEAD = 16       # of pcap: what stands before each packet
+    RECORD_HEAD = 16       # for pcap: the size of the header before each packet
     MAX_BLOCK_BYTES = 16 * 1024 * 1024
     MILLION = 1_000_000
 
@@ -37,7 +38,7 @@ cdef enum:
     VLAN_OLD = 0x9100
     VLAN_TAG_BYTES = 4
 
-    # Address families of loopback captures, and the place of the network protocol in link headers.
+    # Address families in loopback captures, and the place of the network protocol in link headers.
     FAMILY_IPV4 = 2
     FAMILY_LINUX = 10
     FAMILY_NETBSD = 24
@@ -56,7 +57,7 @@ cdef enum:
     TCP_READ_BYTES = 14
     FRAGMENT_BITS = 0x3FFF
 
-    SKIPPED_PROTOCOL = 1 << 16  # counters of networks, then of IP protocols, then of links
+    SKIPPED_PROTOCOL = 1 << 16  # counters for networks, then for IP protocols, then for links
     SKIPPED_LINK = SKIPPED_PROTOCOL + (1 << 8)
     VERSION_BIT = 32
 
@@ -74,11 +75,12 @@ cdef extern from *:
     const uint64_t FACTOR, LAST_FACTOR
     bint IS_EXTENSION(int number) nogil
 
-# How a link names its protocol: `flexwire.wire.packet_layout.LINKS` has the numbers.
+# How a link states its protocol. `flexwire.wire.packet_layout.LINKS` has the numbers.
 cdef enum Link:
     LINK_UNKNOWN, LINK_NULL, LINK_ETHERNET, LINK_RAW, LINK_COOKED, LINK_COOKED_2
 
-# How ticks become microseconds; if that is refused, or there are too many, Python objects do it.
+# How ticks are converted to microseconds. If this is refused, or if there are too many ticks,
+# Python objects do it.
 cdef enum Ticks:
     TICKS_REFUSED, TICKS_DIVIDED, TICKS_MULTIPLIED, TICKS_SHIFTED
 
@@ -89,28 +91,28 @@ cdef enum Begins:
     BEGINS_NOTHING, BEGINS_REQUEST, BEGINS_RESPONSE
 
 # How a run ended: before an incomplete block, before a block for Python objects, with all rows
-# used, or without room for more flows. TAKEN goes on.
+# used, or without room for more flows. TAKEN means that it continues.
 cdef enum Ending:
     SHORT, REFUSED, FULL, CROWDED, TAKEN
 
-# An interface of a file; a pcap file has one.
+# An interface of a file. A pcap file has exactly one.
 cdef struct Interface:
     int64_t linktype
     int64_t link
     int64_t snaplen
-    int64_t ticks          # Ticks, with the number that they are divided by
+    int64_t ticks          # ticks, and the number by which they are divided
     int64_t number
-    int64_t most           # ticks
+    int64_t most           # the largest number of ticks
     int64_t offset_us
 
 # The addresses and ports of a packet, in one direction. An IPv4 flow has both addresses in the
-# first word. The ports are in the packet's byte order, with the IP version above them.
+# first word. The ports are in the byte order of the packet, with the IP version above them.
 cdef struct Flow:
     uint64_t addresses[4]
     uint64_t ports
-    uint64_t code          # the hash of the others
+    uint64_t code          # the hash of the other fields
 
-# One run: `flexwire.capture.reassembly.packet_scan.Run` for Python.
+# The words of a run. In Python, they are `flexwire.capture.reassembly.packet_scan.ScanWords`.
 cdef struct Run:
     const uint8_t *data
     int64_t position
@@ -119,7 +121,7 @@ cdef struct Run:
     int64_t is_big_endian
     Interface *interfaces
     int64_t interface_count
-    int64_t to_us          # what a pcap file's fraction is divided by
+    int64_t to_us          # the number by which the fraction of a pcap time is divided
     int64_t last_us
     int64_t packets
     int64_t row
@@ -136,20 +138,21 @@ cdef struct Run:
     Flow *flows
     int64_t flow_count
     int64_t flow_capacity
-    int32_t *slots         # of the flows by their hashes: 0 is empty, 1 the first flow
+    int32_t *slots         # flows by their hashes: 0 means an empty slot, 1 the first flow
     int64_t slot_mask
-    int64_t slotted        # so many flows stand in slots
-    uint64_t seed          # secret, so that no capture can be made whose flows meet in one slot
+    int64_t slotted        # the number of flows that are in slots
+    # a secret, so that nobody can make a capture whose flows are all in one slot
+    uint64_t seed
     int64_t *skipped
-    int64_t *new_skipped   # what was skipped, in the order in which it came up
+    int64_t *new_skipped   # what was skipped, in the order in which it first occurred
     int64_t new_count
-    const uint8_t *request  # the comments that say that a frame begins
+    const uint8_t *request  # the comments which say that a frame begins
     int64_t request_bytes
     const uint8_t *response
     int64_t response_bytes
 
 
-# Flows, numbered from 0 in the order in which they appear.
+# Flows, numbered from 0 in the order of their first appearance.
 
 cdef inline uint64_t mix(uint64_t code, uint64_t word, uint64_t factor) noexcept nogil:
     code = (code ^ word) * factor
@@ -157,12 +160,12 @@ cdef inline uint64_t mix(uint64_t code, uint64_t word, uint64_t factor) noexcept
 
 
 cdef inline int64_t slot_of(const Run *run, uint64_t code) noexcept nogil:
-    """Return the slot where a hash belongs: what differs anywhere in it differs in the low bits."""
+    """Return the slot for a hash; a difference anywhere in the hash changes its low bits."""
     return <int64_t> (mix(mix(code, 0, LAST_FACTOR), 0, FACTOR) & <uint64_t> run.slot_mask)
 
 
 cdef void put_into_slots(Run *run) noexcept nogil:
-    """Put the flows that stand in no slot yet into a table that is new."""
+    """Put the flows that are not in slots yet into a new table."""
     cdef int64_t slot
     while run.slotted < run.flow_count:
         slot = slot_of(run, run.flows[run.slotted].code)
@@ -173,7 +176,7 @@ cdef void put_into_slots(Run *run) noexcept nogil:
 
 
 cdef inline int64_t find_flow(Run *run, const Flow *flow) noexcept nogil:
-    """Return the number of a flow, a new one if it has none; -1 where that does not fit."""
+    """Return the number of a flow, which is new for a new flow; -1 if there is no room."""
     cdef const Flow *other
     cdef int64_t number
     cdef int64_t slot = slot_of(run, flow.code)
@@ -193,7 +196,7 @@ cdef inline int64_t find_flow(Run *run, const Flow *flow) noexcept nogil:
 
 
 cdef inline int64_t flow_of(Run *run, const uint8_t *header, const uint8_t *segment) noexcept nogil:
-    """Return the number of a packet's flow, by the addresses of its IP header and its ports."""
+    """Return the number of a packet's flow, from the addresses in its IP header and its ports."""
     cdef Flow flow
     cdef uint32_t ports
     cdef int version = header[0] >> 4
@@ -213,9 +216,9 @@ cdef inline int64_t flow_of(Run *run, const uint8_t *header, const uint8_t *segm
     return find_flow(run, &flow)
 
 
-# From a packet to its segment.
+# Finding the segment of a packet.
 
-# The network protocol of a packet, and the beginning of its header; -1 if the header is cut off.
+# The network protocol of a packet and the start of its header, which is -1 if it is cut off.
 cdef struct Network:
     int64_t protocol
     int64_t start
@@ -226,7 +229,7 @@ cdef inline bint is_tag(int protocol) noexcept nogil:
 
 
 cdef Network behind_tags(const uint8_t *packet, int64_t size, int64_t position) noexcept nogil:
-    """Find the network protocol behind any tags."""
+    """Find the network protocol after any tags."""
     cdef Network network
     network.protocol, network.start = 0, -1
     while size - position >= 2:
@@ -241,7 +244,7 @@ cdef Network behind_tags(const uint8_t *packet, int64_t size, int64_t position) 
 cdef int64_t of_family(const uint8_t *packet) noexcept nogil:
     """Return the network protocol of an address family."""
     cdef uint32_t family, swapped
-    # The family is in the byte order of the capturing machine; families are small numbers.
+    # The family is in the byte order of the machine that captured. Families are small numbers.
     memcpy(&family, packet, 4)
     swapped = load_uint32(packet)
     family = min(family, swapped)
@@ -256,7 +259,7 @@ cdef int64_t of_family(const uint8_t *packet) noexcept nogil:
 
 
 cdef Network find_network(int64_t link, const uint8_t *packet, int64_t size) noexcept nogil:
-    """Find the network protocol as a link says it."""
+    """Find the network protocol in the way that a link type states it."""
     cdef Network network
     cdef int version
     network.protocol, network.start = 0, -1
@@ -280,7 +283,7 @@ cdef Network find_network(int64_t link, const uint8_t *packet, int64_t size) noe
 
 
 cdef Ending skip(Run *run, int64_t what) noexcept nogil:
-    """Count a packet that holds no segment, and remember what is counted for the first time."""
+    """Count a packet without a segment, and remember a reason that occurs for the first time."""
     if run.skipped[what] == 0:
         run.new_skipped[run.new_count] = what
         run.new_count += 1
@@ -292,9 +295,11 @@ cdef Ending take_segment(
     Run *run, const uint8_t *packet, int64_t size, int64_t start, int64_t segment, int64_t end,
     int64_t time
 ) noexcept nogil:
-    """Put a segment into the next row; its IP header is at ``start``, and ends at ``end``.
+    """Put a segment into the next row.
 
-    The bytes that there are may end before that or after it.
+    Its IP header begins at ``start``, the IP packet ends at ``end``.
+
+    The bytes that exist may end before or after that.
     """
     cdef const uint8_t *head = packet + segment
     cdef int64_t payload, begin, flow, row
@@ -310,8 +315,8 @@ cdef Ending take_segment(
     run.times[row], run.flow[row] = time, flow
     run.sequences[row], run.acknowledgments[row] = load_uint32(head + 4), load_uint32(head + 8)
     run.flags[row] = head[13]
-    # Bytes after the IP packet are padding of the link. Bytes before its end that were not captured
-    # are missing, even if they belong to the TCP options.
+    # Bytes after the IP packet are padding of the link layer. Bytes before its end that were not
+    # captured count as missing, even if they are TCP options.
     begin = min(payload, size)
     run.payloads[row] = packet + begin - run.data
     run.sizes[row] = max(<int64_t> 0, min(end, size) - begin)
@@ -324,7 +329,7 @@ cdef Ending take_segment(
 cdef inline Ending take_ipv4(
     Run *run, const uint8_t *packet, int64_t size, int64_t start, int64_t original, int64_t time
 ) noexcept nogil:
-    """Take a packet whose IPv4 header is at ``start``."""
+    """Process a packet with an IPv4 header at ``start``."""
     cdef const uint8_t *header = packet + start
     cdef int64_t head, length
     if size - start < IPV4_BYTES:
@@ -335,7 +340,7 @@ cdef inline Ending take_ipv4(
     if header[0] >> 4 != 4 or head < IPV4_BYTES or load_uint16(header + 6) & FRAGMENT_BITS:
         return REFUSED
     length = load_uint16(header + 2)
-    # Network cards that do the segmentation leave the length at 0.
+    # Network cards that cut segments themselves leave the length at 0.
     return take_segment(
         run, packet, size, start, start + head, start + length if length else original, time
     )
@@ -344,7 +349,7 @@ cdef inline Ending take_ipv4(
 cdef inline Ending take_ipv6(
     Run *run, const uint8_t *packet, int64_t size, int64_t start, int64_t original, int64_t time
 ) noexcept nogil:
-    """Take a packet whose IPv6 header is at ``start``."""
+    """Process a packet with an IPv6 header at ``start``."""
     cdef const uint8_t *header = packet + start
     cdef int64_t segment = start + IPV6_BYTES
     cdef int64_t length
@@ -362,9 +367,9 @@ cdef inline Ending take_packet(
     Run *run, const Interface *interface, const uint8_t *packet, int64_t size, int64_t original,
     int64_t time
 ) noexcept nogil:
-    """Put the segment of a packet into the next row, or count what the packet holds instead.
+    """Put the segment of a packet into the next row, or count a packet without a segment.
 
-    What begins with the payload is the caller's to say.
+    The caller sets which frame begins with the payload.
     """
     cdef Network network
     if interface.link == LINK_UNKNOWN:
@@ -379,7 +384,7 @@ cdef inline Ending take_packet(
     return REFUSED if network.protocol > 0xFFFF else skip(run, network.protocol)
 
 
-# Blocks and records. Numbers are in the byte order of the file.
+# Blocks and records. Numbers have the byte order of the file.
 
 cdef inline int64_t load(const Run *run, const uint8_t *at) noexcept nogil:
     """Return a number of four bytes."""
@@ -400,7 +405,7 @@ cdef inline int64_t load_short(const Run *run, const uint8_t *at) noexcept nogil
 
 
 cdef inline int64_t time_of(const Interface *interface, int64_t ticks) noexcept nogil:
-    """Return the time that the ticks of an interface say, -1 where that is not sure."""
+    """Return the time that the ticks of an interface mean, or -1 if this is uncertain."""
     cdef int64_t time = ticks
     cdef int64_t fraction
     if not 0 <= ticks <= interface.most or interface.ticks == TICKS_REFUSED:
@@ -419,7 +424,7 @@ cdef inline int64_t time_of(const Interface *interface, int64_t ticks) noexcept 
 
 
 cdef Begins find_begin(const Run *run, const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Return what begins with a packet, by the comments among its options."""
+    """Return which frame begins with a packet, from the comments in its options."""
     cdef int64_t code, size
     while end - at >= OPTION_HEAD:
         code, size = load_short(run, at), load_short(run, at + 2)
@@ -441,7 +446,7 @@ cdef Begins find_begin(const Run *run, const uint8_t *at, const uint8_t *end) no
 cdef inline Ending take_record(
     Run *run, const uint8_t *at, int64_t left, int64_t *size
 ) noexcept nogil:
-    """Take a record of a pcap file, and say how long it is."""
+    """Process a record of a pcap file, and return its length."""
     cdef int64_t captured, fraction
     if left < RECORD_HEAD:
         return SHORT
@@ -461,7 +466,7 @@ cdef inline Ending take_record(
 
 
 cdef Ending take_simple(Run *run, const uint8_t *at, int64_t length) noexcept nogil:
-    """Take a simple packet block: one of interface 0, without a time of its own."""
+    """Process a simple packet block, which is of interface 0 and has no time."""
     cdef int64_t room = length - BLOCK_FRAME - SIMPLE_FIELDS
     cdef int64_t original, captured
     if room < 0 or run.interface_count == 0:
@@ -477,7 +482,7 @@ cdef Ending take_simple(Run *run, const uint8_t *at, int64_t length) noexcept no
 cdef inline Ending take_enhanced(
     Run *run, const uint8_t *at, int64_t length, int64_t kind
 ) noexcept nogil:
-    """Take an enhanced packet block, or an old one, whose interface has fewer bits."""
+    """Process an enhanced packet block, or an old one, whose interface number has fewer bits."""
     cdef const uint8_t *fields = at + BLOCK_HEAD
     cdef const uint8_t *packet = fields + PACKET_FIELDS
     cdef const Interface *interface
@@ -509,10 +514,10 @@ cdef inline Ending take_enhanced(
 cdef inline Ending take_block(
     Run *run, const uint8_t *at, int64_t left, int64_t *size, int64_t *packets
 ) noexcept nogil:
-    """Take a block of a pcapng file, and say how long it is, and whether it is a packet.
+    """Process a block of a pcapng file, and return its length and whether it is a packet.
 
-    Blocks that describe a section or an interface are for objects; those of other kinds are passed
-    over.
+    Python objects process blocks that describe a section or an interface. Blocks of other kinds are
+    skipped.
     """
     cdef int64_t kind, length
     cdef bint is_packet
@@ -539,7 +544,7 @@ cdef inline Ending take_block(
 
 
 cdef Ending scan_packets(Run *run) noexcept nogil:
-    """Take packets up to what ends the run: a row for each segment, the others counted."""
+    """Process packets until the run ends: segments become rows, other packets are counted."""
     cdef const uint8_t *at
     cdef int64_t size = 0
     cdef int64_t packets = 1
@@ -559,9 +564,9 @@ cdef Ending scan_packets(Run *run) noexcept nogil:
 
 
 def scan(size_t run):
-    """Take packets as the words of a run at an address say, without the GIL; returns how it ended.
+    """Process packets as the words of a run say, without the GIL; return how it ended.
 
-    The order of its ``endings`` is that of `flexwire.capture.reassembly.packet_scan`.
+    Its ``endings`` have the same order as in `flexwire.capture.reassembly.packet_scan`.
     """
     cdef Ending ending
     with nogil:

@@ -1,13 +1,14 @@
-"""Reads the headers of frames, and finds the request of each response.
+"""Reads the headers of frames, and finds the request that belongs to each response.
 
-Takes the address of a `Run`: frames in the order of their bytes, the state of each connection, and
-columns for what headers say. The kernel stops before a row that is not plain, and has then changed
-nothing for that row; a `Stop` says why. Python handles the row, and the kernel goes on.
+The input is the address of a `Run`: frames in the order of their bytes, the state of each
+connection, and columns for the values in headers. The kernel stops before a row that is not plain,
+and changes nothing for that row. A `Stop` says why. Python processes the row, and the kernel
+continues.
 
-Requests wait for their responses, and responses that came early for their requests, by connection and
-correlation id. They are entries of a pool. The entries of a bucket form a chain in the order in which
-they came, so the first one with a key is the oldest. The entries of a connection and kind form a list;
-its first entry gives up when too many wait.
+Requests wait for their responses, and early responses wait for their requests, by connection and
+correlation id. They are entries in a pool. The entries in a bucket form a chain in the order in
+which they came, so the first entry with a key is the oldest. The entries of a connection and kind
+form a list. If too many wait, the first entry is removed.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -16,15 +17,16 @@ from libc.string cimport memcmp
 from flexwire.kernels.cursor cimport Cursor, left, load_int16, load_int32, read_length, take
 
 cdef enum:
-    API_VERSION_AT = 2     # in a request, after the api key
+    API_VERSION_AT = 2     # the offset in a request, after the api key
     CORRELATION_ID_IN_REQUEST = 4
     REQUEST_START = 8      # the api key, the version and the correlation id
-    RESPONSE_START = 4     # a correlation id
+    RESPONSE_START = 4     # the correlation id
     STRING_WIDTH = 2
 
-    # A word of the table of APIs: whether it is plain, the header's version, how its client id is
-    # written, whether tagged fields follow, its meaning for authentication, the place of acks, and
-    # the tag of the client instance id plus 1 if that is the only tagged field that Kafka knows.
+    # The parts of a word in the table of APIs: whether the request is plain, the header's version,
+    # the format of the client id, whether tagged fields follow, the effect on authentication, the
+    # place of acks, and the tag of the client instance id plus 1 if that is the only tagged field
+    # that Kafka knows.
     IS_PLAIN = 1
     VERSION_SHIFT = 1
     CLIENT_SHIFT = 3
@@ -36,22 +38,23 @@ cdef enum:
     THREE_BITS = 7
     SEVEN_BITS = 127
 
-    # A section of one tagged field: the count, the tag, the size, and a uuid.
+    # A section with one tagged field: the count, the tag, the size, and a uuid.
     UUID_SIZE = 16
     INSTANCE_HEAD = 3
 
-    # Bits of a connection's flags.
+    # The bits in the flags of a connection.
     OPEN = 1
     GUARDED = 2
     BY_OBJECTS = 4
 
-    API_KEY_SHIFT = 16     # above the version
+    API_KEY_SHIFT = 16     # the api key is above the version
     VERSION_MASK = 0xFFFF
-    CONNECTION_SHIFT = 33  # in a key, above the side, above the correlation id
+    # in a key, the connection is above the side, which is above the correlation id
+    CONNECTION_SHIFT = 33
     SIDE_SHIFT = 32
     NOWHERE = -1
     NO_CLIENT = -1
-    NEW_ID = -2            # a client id without a number
+    NEW_ID = -2            # a client id that has no number
     ALL = -1
     HASH_SHIFT = 29
     SPREAD_SHIFT = 24
@@ -68,26 +71,28 @@ cdef extern from *:
     const int64_t CORRELATION_MASK
     const uint64_t HASH, HASH_PRIME, HASH_MASK, SPREAD
 
-# Why reading stopped before row `at`: all rows are read; the row is not plain; its client id is
-# new; Python must find out whether its body decodes, or whether it expects a response; bare tokens
-# may follow it; the pool is full. GOES_ON is for within.
+# The reasons for stopping before row `at`: all rows are read; the row is not plain; its client id
+# is new; Python must find out whether its body decodes, or whether it expects a response; raw
+# tokens may follow it; the pool is full. GOES_ON is used only inside the kernel.
 cdef enum Stop:
     AT_END, ODD, NEW_CLIENT, OPENS, ASKS, TOKENS, FULL, GOES_ON
 
-# The kinds of rows: not read yet; a request; a response without its request; a response with it.
+# The kinds of rows: not read yet; a request; a response without its request; a response with its
+# request.
 cdef enum Kind:
     UNREAD, REQUEST, UNPAIRED, ANSWER
 
 cdef enum Written:
     NO_TEXT, TEXT, COMPACT_TEXT
 
-# For authentication: it may continue; it begins; a request that decodes rules it out, and so does a
-# request that holds none of the secrets; bare tokens may follow this request.
+# The effects on authentication: it may continue; it begins; it is ruled out by a request that
+# decodes; it is ruled out by a request that contains none of the secrets; raw tokens may follow
+# this request.
 cdef enum Meaning:
     NEUTRAL, GUARDS, RULES_OUT, SEARCHED, HANDSHAKE
 
-# A response is always expected; or it is expected unless the int16 at the body's start, or after
-# its first text, is 0; or Python must decide.
+# When a response is expected: always; unless the int16 at the body's start, or after its first
+# string, is 0; or Python must decide.
 cdef enum Acks:
     ALWAYS, ACKS_FIRST, ACKS_AFTER_TEXT, ACKS_AFTER_COMPACT_TEXT, ACKS_UNKNOWN
 
@@ -98,7 +103,7 @@ cdef struct Extent:
     const uint8_t *at
     int64_t size
 
-# A connection; then for each side the number of waiting entries, the first and the last.
+# A connection, and for each side the number of waiting entries, the first and the last entry.
 cdef struct State:
     int64_t flags
     int64_t client
@@ -108,12 +113,13 @@ cdef struct State:
 
 cdef struct Entry:
     int64_t key
-    int64_t what           # api key and version
+    int64_t what           # the api key and the version
     int64_t client
     int64_t time
     int64_t index
 
-# An entry in the pool, and its places: in the chain of its bucket, and in its connection's list.
+# An entry in the pool, with its places in the chain of its bucket and in the list of its
+# connection.
 cdef struct Pooled:
     Entry entry
     int64_t next
@@ -124,7 +130,7 @@ cdef struct Forgotten:
     int64_t connection
     int64_t index
 
-# The facts of a request about a response that was already returned.
+# The facts of a request whose response was already returned.
 cdef struct Later:
     int64_t connection
     int64_t index
@@ -132,7 +138,7 @@ cdef struct Later:
     int64_t client
     int64_t time
 
-# A run over rows: `flexwire.capture.pairing.layout.Words` in Python, which describes each word.
+# A run over rows. In Python, `flexwire.capture.pairing.layout.PairingWords` describes each word.
 cdef struct Run:
     const uint8_t *data
     int64_t at
@@ -186,7 +192,7 @@ cdef struct Run:
     int64_t whose
 
 
-# What waits.
+# Functions for waiting entries.
 
 cdef inline int64_t key_of(int64_t connection, Side side, int64_t correlation_id) noexcept nogil:
     """Return the key under which entries of a side wait for a correlation id."""
@@ -201,14 +207,14 @@ cdef inline int64_t bucket_of(const Run *run, int64_t key) noexcept nogil:
 
 
 cdef inline bint is_full(const Run *run) noexcept nogil:
-    """Return whether the pool has no room for one more."""
+    """Return whether the pool has no room for another entry."""
     return run.free == NOWHERE and run.used == run.capacity
 
 
 cdef Entry *take_out(Run *run, int64_t key) noexcept nogil:
-    """Take out the oldest entry of a key; NULL for none.
+    """Remove and return the oldest entry with a key, or NULL if there is none.
 
-    The entry stays as it is until the next one is added.
+    The entry does not change until the next one is added.
     """
     cdef Pooled *pool = run.pool
     cdef Pooled *pooled
@@ -244,7 +250,7 @@ cdef Entry *take_out(Run *run, int64_t key) noexcept nogil:
 
 
 cdef void forget_oldest(Run *run, State *state, int64_t connection, int side) noexcept nogil:
-    """Have the oldest entry of a connection and side give up."""
+    """Remove the oldest entry of a connection and side."""
     cdef const Entry *oldest = take_out(run, run.pool[state.first[side]].entry.key)
     if side == ASKED:
         run.forgotten[run.forgotten_count].connection = connection
@@ -253,9 +259,9 @@ cdef void forget_oldest(Run *run, State *state, int64_t connection, int side) no
 
 
 cdef void add(Run *run, const Entry *entry) noexcept nogil:
-    """Add an entry, the last of its key, connection and side. There must be room in the pool.
+    """Add an entry as the last one of its key, connection and side. There must be room in the pool.
 
-    Where too many wait, the oldest gives up.
+    If too many entries wait, the oldest one is removed.
     """
     cdef int64_t connection = entry.key >> CONNECTION_SHIFT
     cdef int side = entry.key >> SIDE_SHIFT & 1
@@ -288,10 +294,10 @@ cdef void add(Run *run, const Entry *entry) noexcept nogil:
     state.waiting[side] += 1
 
 
-# Headers.
+# Functions for headers.
 
 cdef int64_t client_of(const Run *run, const uint8_t *at, int64_t size) noexcept nogil:
-    """Return the number of a client id, NEW_ID for a new one."""
+    """Return the number of a client id, or NEW_ID for a new one."""
     cdef uint64_t code = HASH
     cdef int64_t place, number
     cdef const Extent *client
@@ -309,7 +315,7 @@ cdef int64_t client_of(const Run *run, const uint8_t *at, int64_t size) noexcept
 
 
 cdef bint holds_secret(const Run *run, const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Return whether bytes hold one of the secrets."""
+    """Return whether bytes contain one of the secrets."""
     cdef const Extent *secret
     cdef const uint8_t *place
     cdef int which
@@ -317,7 +323,7 @@ cdef bint holds_secret(const Run *run, const uint8_t *at, const uint8_t *end) no
         secret = &run.secrets[which]
         place = at
         while end - place >= secret.size:
-            # The last byte is the one that is rarely there.
+            # This last byte is the rarest one.
             if place[secret.size - 1] == secret.at[secret.size - 1]:
                 if memcmp(place, secret.at, secret.size) == 0:
                     return True
@@ -326,7 +332,7 @@ cdef bint holds_secret(const Run *run, const uint8_t *at, const uint8_t *end) no
 
 
 cdef inline bint take_text(Cursor *cursor, bint compact, Extent *text) noexcept nogil:
-    """Take a nullable string; its size is -1 for null."""
+    """Read a nullable string, whose size is -1 for null."""
     if not read_length(cursor, compact, True, STRING_WIDTH, &text.size):
         return False
     text.at = cursor.at
@@ -334,7 +340,7 @@ cdef inline bint take_text(Cursor *cursor, bint compact, Extent *text) noexcept 
 
 
 cdef bint expects_response(int64_t code, Cursor body) noexcept nogil:
-    """Return whether it is sure that a response is expected."""
+    """Return whether it is certain that a response is expected."""
     cdef int how = code >> ACKS_SHIFT & THREE_BITS
     cdef Extent text
     if how == ALWAYS:
@@ -348,9 +354,9 @@ cdef bint expects_response(int64_t code, Cursor body) noexcept nogil:
 
 
 cdef bint take_tags(Cursor *cursor, int instance_tag, const uint8_t **instance) noexcept nogil:
-    """Take a section of tagged fields that is empty or holds the client instance id alone.
+    """Read a section of tagged fields that is empty, or has only the client instance id.
 
-    ``instance_tag`` is the tag of the id, or -1. ``instance`` is then where the id is.
+    ``instance_tag`` is the tag of this id, or -1. ``instance`` becomes the place of the id.
     """
     cdef const uint8_t *at = cursor.at
     if left(cursor) < 1:
@@ -370,7 +376,7 @@ cdef bint take_tags(Cursor *cursor, int instance_tag, const uint8_t **instance) 
 cdef Stop describe(
     Run *run, int64_t row, const uint8_t *begin, Cursor *body, int64_t *code
 ) noexcept nogil:
-    """Read a request's header into the columns, up to its body; gives its word of the table."""
+    """Read a request's header into the columns, up to its body; return its word in the table."""
     cdef int api_key, version, written
     cdef int64_t client = NO_CLIENT
     cdef const uint8_t *instance = NULL
@@ -405,7 +411,7 @@ cdef Stop describe(
 cdef Stop see(
     Run *run, State *state, int64_t row, int64_t code, const uint8_t *begin, const uint8_t *end
 ) noexcept nogil:
-    """Take a request in for what it says of authentication."""
+    """Update the state of authentication for a request."""
     cdef int meaning = code >> CLASS_SHIFT & THREE_BITS
     if meaning == HANDSHAKE:
         return TOKENS
@@ -419,7 +425,7 @@ cdef Stop see(
 
 
 cdef void ask(Run *run, int64_t connection, const State *state, int64_t row) noexcept nogil:
-    """Let a request wait for its response, unless that was there before."""
+    """Let a request wait for its response, unless the response came before the request."""
     cdef int64_t correlation_id = run.correlation_id[row]
     cdef const Entry *early
     cdef Later *later
@@ -441,10 +447,10 @@ cdef void ask(Run *run, int64_t connection, const State *state, int64_t row) noe
     add(run, &asked)
 
 
-# Rows.
+# Functions for rows.
 
 cdef inline void learn_client(Run *run, State *state, int64_t row) noexcept nogil:
-    """Have a connection's later requests without a client id be of the client of this one."""
+    """Use the client of this request for later requests of the connection without a client id."""
     if run.client[row] == NO_CLIENT:
         run.client[row] = state.client
     else:
@@ -475,7 +481,7 @@ cdef Stop read_request(Run *run, int64_t connection, State *state, int64_t row) 
 
 
 cdef void answer(Run *run, int64_t connection, int64_t row) noexcept nogil:
-    """Find the request of a response whose correlation id stands in the columns."""
+    """Find the request of a response, whose correlation id is in the columns."""
     cdef Entry early
     cdef int64_t correlation_id = run.correlation_id[row]
     cdef const Entry *asked = take_out(run, key_of(connection, ASKED, correlation_id))
@@ -501,7 +507,7 @@ cdef Stop read_response(Run *run, int64_t connection, int64_t row) noexcept nogi
 
 
 cdef void take_given(Run *run, int64_t connection, State *state, int64_t row) noexcept nogil:
-    """Take in a row that stands in the columns."""
+    """Process a row whose results are already in the columns."""
     if run.is_response[row]:
         answer(run, connection, row)
         return
@@ -526,7 +532,10 @@ cdef Stop read_row(Run *run, int64_t connection, State *state, int64_t row) noex
 
 
 cdef Stop read_rows(Run *run) noexcept nogil:
-    """Read rows from the next one on. Rows of connections that are `BY_OBJECTS` are left out."""
+    """Read rows, starting with the next one.
+
+    Rows of connections that are `BY_OBJECTS` are skipped.
+    """
     cdef int64_t connection, flags
     cdef State *state
     cdef Stop why
@@ -544,7 +553,7 @@ cdef Stop read_rows(Run *run) noexcept nogil:
 
 
 cdef int64_t drain_all(Run *run) noexcept nogil:
-    """Take out all entries of a connection, or of the first ones; requests first, the oldest first."""
+    """Remove all entries of a connection, or of all connections: requests first, oldest first."""
     cdef int64_t first = 0 if run.whose == ALL else run.whose
     cdef int64_t last = run.count if run.whose == ALL else run.whose + 1
     cdef int64_t connection
@@ -560,10 +569,10 @@ cdef int64_t drain_all(Run *run) noexcept nogil:
     return taken
 
 
-# All take the address of a run, and continue without the GIL.
+# All of these are called with the address of a run, and run without the GIL.
 
 def read(size_t run):
-    """Read rows, and say why reading stopped there: a `Stop`."""
+    """Read rows; return the reason for stopping, which is a `Stop`."""
     cdef Stop why
     with nogil:
         why = read_rows(<Run *> run)
@@ -571,7 +580,7 @@ def read(size_t run):
 
 
 def drain(size_t run):
-    """Take entries out to where the run says; returns how many there were."""
+    """Move entries to the place that the run names; return how many there were."""
     cdef int64_t count
     with nogil:
         count = drain_all(<Run *> run)
@@ -579,7 +588,7 @@ def drain(size_t run):
 
 
 def restore(size_t run):
-    """Add the entries of a run, for which there must be room."""
+    """Add the entries of a run. There must be room for them."""
     cdef Run *words = <Run *> run
     cdef int64_t index
     with nogil:

@@ -1,4 +1,4 @@
-"""Records and batches as Python objects: their classes, and where these keep their fields."""
+"""Records and batches as Python objects: their classes, and where these store their fields."""
 
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint8_t
@@ -16,15 +16,16 @@ from flexwire.kernels.objects cimport (
 )
 
 cdef enum:
-    KEYS = 16              # of record headers, kept by their places: mostly those to be made next
-    LONGEST_KEY = 64       # bytes, of one that is kept
+    # the number of record header keys that are kept, mostly those that are needed next
+    KEYS = 16
+    LONGEST_KEY = 64       # the longest key that is kept, in bytes
 
 cdef extern from * nogil:
-    # Each returns whether it overflows.
+    # Each of these returns whether it overflows.
     bint add_overflows "__builtin_add_overflow"(int64_t left, int64_t right, int64_t *total)
     bint subtract_overflows "__builtin_sub_overflow"(int64_t left, int64_t right, int64_t *rest)
 
-# The offsets, in bytes, at which an object of each class keeps its fields.
+# The offsets, in bytes, at which an object of each class stores its fields.
 cdef struct RecordSlots:
     PyTypeObject *type
     Py_ssize_t offset
@@ -55,7 +56,7 @@ cdef struct BatchSlots:
     Py_ssize_t max_inflated
     Py_ssize_t records
 
-# Bytes with batches, and how to read them.
+# Bytes with batches, and options for reading them.
 cdef struct Source:
     PyObject *data
     const uint8_t *begin
@@ -74,14 +75,14 @@ cdef class Classes:
 
 
 cdef class RecordCall:
-    """What a C function over records knows: the classes, and what judges its refusals."""
+    """The data of a C function for records: the classes, and the fallback."""
 
     cdef Classes classes
     cdef object fallback
 
 
 cdef inline bint take_source(PyObject **arguments, Source *source) noexcept:
-    """Take data, a position in it, and whether crcs are checked."""
+    """Read the arguments: data, a position in it, and whether crcs are checked."""
     cdef int64_t position
     if not PyBytes_CheckExact(arguments[0]):
         return False
@@ -99,7 +100,7 @@ cdef inline bint take_source(PyObject **arguments, Source *source) noexcept:
 
 
 cdef inline PyObject *make_sum(int64_t base, int64_t delta, PyObject *likely) noexcept:
-    """Make the int base + delta; NULL if it overflows. ``likely`` is the base's int, or NULL."""
+    """Make the int base + delta, or NULL if it overflows. ``likely`` is the base's int, or NULL."""
     cdef int64_t total
     if delta == 0 and likely != NULL:
         return Py_NewRef(likely)

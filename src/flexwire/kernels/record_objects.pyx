@@ -1,6 +1,7 @@
-"""Finds the offsets at which objects of the classes of records and batches keep their fields.
+"""Finds the offsets at which objects of records and batches store their fields.
 
-Takes the two classes. `UnsuitableError` refuses classes whose objects hold more than their fields.
+The input is the two classes. `UnsuitableError` refuses classes whose objects have more than their
+fields.
 """
 
 cimport cython
@@ -10,9 +11,11 @@ from flexwire.kernels.objects cimport Py_XDECREF, slots_of
 
 
 @cython.final
-@cython.no_gc_clear  # functions made of it read it as long as they are there
+@cython.no_gc_clear  # functions made from it read it as long as they exist
 cdef class Classes:
-    """The classes of records and of batches; without the second only records are read and written.
+    """The classes of records and batches.
+
+    Without the second class, only records are read and written.
 
     Raises `UnsuitableError` for classes whose objects the kernels cannot make.
     """
@@ -28,7 +31,7 @@ cdef class Classes:
             self.take_batch(slots_of(batch))
 
     cdef int take_batch(self, dict slots) except -1:
-        """Set the offsets at which a batch keeps its fields."""
+        """Set the offsets at which a batch stores its fields."""
         cdef BatchSlots *batch = &self.batch
         batch.type = <PyTypeObject *> self.batch_class
         batch.position, batch.data = slots["position"], slots["data"]
@@ -52,7 +55,7 @@ cdef class Classes:
 
 
 @cython.final
-@cython.no_gc_clear  # as its classes
+@cython.no_gc_clear  # as for its classes
 cdef class RecordCall:
     def __init__(self, Classes classes, fallback):
         self.classes, self.fallback = classes, fallback

@@ -1,7 +1,8 @@
-"""Iterates over record batches: reads some ahead into Python objects, and returns them one by one.
+"""Iterates over record batches: reads several into Python objects, and returns them one by one.
 
-Takes bytes, of exactly that class, and a position. A batch that is not sound, or whose crc is wrong
-where crcs are checked, is refused: the fallback, which is Python, then gives the next batch or raises.
+The input is an exact bytes object, and a position. A batch that is not valid, or has a wrong crc if
+crcs are checked, is refused. The fallback, which is Python code, then returns the next batch or
+raises an error.
 """
 
 cimport cython
@@ -30,7 +31,8 @@ from flexwire.kernels.record_objects cimport (
 )
 
 cdef enum:
-    AHEAD = 1 << 15        # bytes read ahead of a step: its call then costs little beside the batches
+    # the number of bytes that are read ahead, so that the call for a step takes little time
+    AHEAD = 1 << 15
 
 crc32c_begin()
 
@@ -80,7 +82,7 @@ cdef bint put_header(PyObject *batch, const BatchSlots *slots, const BatchHeader
 cdef PyObject *make_batch(
     const BatchSlots *slots, const Source *source, const uint8_t *at, int64_t size
 ) noexcept:
-    """Make the object for a batch; NULL if there is no memory for it."""
+    """Make the object for a batch, or return NULL if there is no memory for it."""
     cdef PyObject *result = PyType_GenericAlloc(slots.type, 0)
     if result == NULL:
         return NULL
@@ -102,10 +104,10 @@ cdef PyObject *make_batch(
 
 
 cdef int64_t count_ahead(const uint8_t *at, const uint8_t *end) noexcept:
-    """Return how many batches to read at once; 0 if no valid batch begins here.
+    """Return how many batches to read at once, or 0 if no valid batch begins here.
 
-    A compressed one stands alone: what its records inflate to may be kept as long as those that
-    were read with it.
+    A compressed batch is read alone, because its inflated records may be kept as long as the other
+    batches that were read with it.
     """
     cdef const BatchHeader *header
     cdef int64_t size
@@ -125,11 +127,11 @@ cdef int64_t count_ahead(const uint8_t *at, const uint8_t *end) noexcept:
 @cython.final
 @cython.no_gc
 cdef class BatchIterator:
-    """Gives the batches of data in order; see `flexwire.records.decode_batches`.
+    """Returns the batches of data in order; see `flexwire.records.decode_batches`.
 
-    It reads some ahead: as many batches have one record, what a step costs beside a batch counts.
-    Nothing here runs Python code while an iterator is changed, and without a GIL one thread has its
-    turn at it, so no other step can come between.
+    It reads several batches ahead. Many batches have a single record, and for these the time of a
+    step matters. No Python code runs while an iterator is changed. Without a GIL, only one thread
+    can use it at a time, so that no other step can come between.
     """
 
     cdef RecordCall call
@@ -139,7 +141,7 @@ cdef class BatchIterator:
     cdef object last_partial
     cdef public int64_t _position
     cdef bint is_held      # by the fallback, which reads the next batch
-    cdef PyObject **ahead  # batches that were read, of which some were given
+    cdef PyObject **ahead  # the batches that were read, some of which were already returned
     cdef int64_t done
     cdef int64_t count
 
@@ -148,12 +150,12 @@ cdef class BatchIterator:
 
     @property
     def position(self):
-        """Where the next batch starts."""
+        """The position at which the next batch begins."""
         return self._position
 
     @property
     def partial(self):
-        """The partial batch at the end; None if there is none or it is not reached yet."""
+        """The partial batch at the end; None if there is none, or if it was not reached yet."""
         cdef PyObject *iterator = <PyObject *> self
         cdef PyObject *result
         cdef Turn turn
@@ -163,7 +165,7 @@ cdef class BatchIterator:
         return as_object(result)
 
     def _hold(self):
-        """Let no kernel step until `_go_on`, and return where the next batch starts."""
+        """Prevent steps of the kernel until `_go_on`, and return the position of the next batch."""
         cdef PyObject *iterator = <PyObject *> self
         cdef int64_t position
         cdef Turn turn
@@ -174,7 +176,7 @@ cdef class BatchIterator:
         return position
 
     def _go_on(self, int64_t position, partial):
-        """Go on from a position, with the partial batch if the data ended in one."""
+        """Continue at a position, with the partial batch if the data has ended in one."""
         cdef PyObject *iterator = <PyObject *> self
         cdef Turn turn
         begin_turn(&turn, iterator)
@@ -203,14 +205,14 @@ cdef class BatchIterator:
         self.drop_ahead()
 
     cdef bint is_over(self) noexcept:
-        """Return whether the position is at the end, or nothing was ever to be read."""
+        """Return whether the position is at the end, or there was nothing to read."""
         return (
             self.call is None
             or not 0 <= self._position < PyBytes_GET_SIZE(<PyObject *> self._data)
         )
 
     cdef PyObject *step(self) noexcept:
-        """Return the next batch, read if none is left; NULL where the fallback knows more."""
+        """Return the next batch, reading it if necessary; NULL if the fallback must decide."""
         if self.done < self.count:
             return self.give()
         self.drop_ahead()
@@ -220,14 +222,14 @@ cdef class BatchIterator:
         return NULL
 
     cdef PyObject *give(self) noexcept:
-        """Take the next of the batches that were read ahead."""
+        """Return the next of the batches that were read ahead."""
         cdef PyObject *batch = self.ahead[self.done]
         self.done += 1
         self._position += PyBytes_GET_SIZE(field_at(batch, self.call.classes.batch.data)[0])
         return batch
 
     cdef bint read_ahead(self) noexcept:
-        """Read batches from the position on if none are left; False without memory."""
+        """Read batches at the position if none are left; return False without memory."""
         cdef Source source
         cdef const uint8_t *at
         cdef const BatchHeader *header
@@ -268,10 +270,10 @@ cdef class BatchIterator:
 
 
 cdef object iterate(object itself, PyObject **arguments, Py_ssize_t count):
-    """Return an iterator over the batches from a position on.
+    """Return an iterator over the batches, starting at a position.
 
-    Arguments are the data, the position, and of `flexwire.records.decode_batches` whether crcs are
-    checked and what records may inflate to.
+    The arguments are the data, the position, whether crcs are checked, and the limit for inflating
+    records, as in `flexwire.records.decode_batches`.
     """
     cdef IteratorCall call = <IteratorCall> itself
     cdef Source source
@@ -290,11 +292,11 @@ cdef object iterate(object itself, PyObject **arguments, Py_ssize_t count):
 
 
 @cython.final
-@cython.no_gc_clear  # the function that has it reads it as long as it is there
+@cython.no_gc_clear  # the function that uses it reads it as long as the function exists
 cdef class IteratorCall:
     """The data of the function that makes iterators."""
 
-    cdef RecordCall steps  # of each iterator
+    cdef RecordCall steps  # for each iterator
     cdef object fallback
 
     def __init__(self, RecordCall steps, fallback):
@@ -305,9 +307,10 @@ cdef PyMethodDef ITERATE = method("iterate", <void *> iterate)
 
 
 def iterator_maker(Classes classes, fallback, next_fallback):
-    """Return `flexwire.records.decode.iterate` on kernels.
+    """Return `flexwire.records.decode.iterate`, implemented with kernels.
 
-    ``next_fallback`` gives an iterator's next batch where the kernels are not sure of it, or raises.
+    If the kernels are not sure of a batch, ``next_fallback`` returns the iterator's next batch or
+    raises an error.
     """
     steps = RecordCall(classes, next_fallback)
     return PyCFunction_NewEx(&ITERATE, IteratorCall(steps, fallback), NULL)

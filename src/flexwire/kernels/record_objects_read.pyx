@@ -1,9 +1,10 @@
 """Reads record batches into Python objects: headers and crcs, and then their records.
 
-Takes bytes of batches, or a batch object. A batch of ten records takes no longer than Python would take
-for its header, so the kernel reads a batch whole or not at all. A batch that is compressed, or has any
-fault, is refused, and the fallback, `flexwire.records.decode`, reads it. An object is put into its
-place as soon as it exists, so that what is refused is let go by its root.
+The input is bytes with batches, or a batch object. A batch of ten records takes no longer than
+Python would take for its header. The kernel therefore reads a batch either completely or not at
+all. A batch that is compressed or has any error is refused, and the fallback,
+`flexwire.records.decode`, reads it. An object is stored in its place as soon as it exists, so that
+releasing the root releases everything that was refused.
 """
 
 from cpython.object cimport PyObject
@@ -46,31 +47,33 @@ cdef extern from "Python.h":
 
 crc32c_begin()
 
-# The data from which the records of one batch are made. Objects are borrowed; NULL if there is
-# none.
+# The data for making the records of one batch. Objects are borrowed, and NULL if they do not exist.
 cdef struct Reading:
     const RecordSlots *slots
     PyObject **keys
     int64_t base_offset
     int64_t base_timestamp
-    int64_t budget         # the objects that may be made
+    int64_t budget         # the number of objects that may be made
     PyObject *offset       # the base offset
     PyObject *timestamp    # the base timestamp
-    PyObject *append_time  # the timestamp that all records get
+    PyObject *append_time  # the timestamp for all records
 
 # Records.
 
 cdef inline PyObject *make_bytes(const Text *text) noexcept:
-    """Make a key or value, None for null; a new reference, or NULL."""
+    """Make a key or value (None for null); a new reference, or NULL."""
     if text.size < 0:
         return Py_NewRef(<PyObject *> None)
     return PyBytes_FromStringAndSize(<const char *> text.at, text.size)
 
 
 cdef PyObject *make_key(PyObject **keys, const Text *text, int64_t index) noexcept:
-    """Make a header's key; reuse the last one in its place if it is equal, which is faster."""
+    """Make the key of a header.
+
+    If the last key in its place is equal, reuse it, which is faster.
+    """
     cdef PyObject *result
-    # Without a GIL all threads would write into these places.
+    # Without a GIL, all threads would write to these places.
     cdef bint is_kept = not WITHOUT_GIL and index < KEYS and text.size <= LONGEST_KEY
     cdef PyObject *last = keys[index] if is_kept else NULL
     if last != NULL and PyBytes_GET_SIZE(last) == text.size:
@@ -86,7 +89,7 @@ cdef PyObject *make_key(PyObject **keys, const Text *text, int64_t index) noexce
 cdef bint read_header(
     Cursor *record, PyObject **keys, int64_t index, PyObject **where
 ) noexcept:
-    """Read a record header, a tuple of its key and value."""
+    """Read a record header as a tuple of its key and its value."""
     cdef Text text
     cdef PyObject *item
     where[0] = PyTuple_New(2)
@@ -111,7 +114,7 @@ cdef bint read_header(
 cdef bint read_headers(
     Cursor *record, Reading *reading, int64_t count, PyObject **where
 ) noexcept:
-    """Read the headers of a record, a list."""
+    """Read the headers of a record as a list."""
     cdef int64_t index
     cdef bint is_read
     cdef PyObject *header
@@ -167,7 +170,7 @@ cdef bint read_object(Cursor *batch, Reading *reading, PyObject **where) noexcep
 
 
 cdef inline bint can_hold(const Cursor *batch, const Reading *reading, int64_t count) noexcept:
-    """Return whether this many records fit into the rest, within the budget."""
+    """Return whether this many records fit into the remaining bytes and into the budget."""
     return 0 <= count <= left(batch) // LEAST_RECORD and count <= reading.budget
 
 
@@ -191,7 +194,7 @@ cdef bint read_into(
 
 
 cdef PyObject *read_all(Cursor *batch, Reading *reading, int64_t count) noexcept:
-    """Read the records, which must fill the data, into a list; a new reference, or NULL."""
+    """Read the records, which must fill the data, as a list; a new reference, or NULL."""
     cdef PyObject *records
     if not can_hold(batch, reading, count):
         return NULL
@@ -207,7 +210,7 @@ cdef PyObject *read_all(Cursor *batch, Reading *reading, int64_t count) noexcept
 cdef bint take_records(
     PyObject **arguments, Cursor *batch, Reading *reading, int64_t *count
 ) noexcept:
-    """Take the arguments of `flexwire.records.body.read_records`, seven."""
+    """Read the seven arguments of `flexwire.records.body.read_records`."""
     cdef int64_t start, size
     if not PyBytes_CheckExact(arguments[0]):
         return False
@@ -234,7 +237,7 @@ cdef bint take_records(
 
 
 cdef object read_records(object itself, PyObject **arguments, Py_ssize_t count):
-    """Read all records of a batch; unusual calls go to the fallback."""
+    """Read all records of a batch; the fallback handles unusual calls."""
     cdef RecordCall call = <RecordCall> itself
     cdef Reading reading
     cdef Cursor batch
@@ -248,10 +251,10 @@ cdef object read_records(object itself, PyObject **arguments, Py_ssize_t count):
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# The records of all batches.
+# Reading the records of all batches.
 
 cdef bint begin_plain(const Cursor *rest, Cursor *batch, Reading *reading) noexcept:
-    """Find the next batch, if it is valid, not compressed, and has room for its records."""
+    """Find the next batch if it is valid, not compressed, and its records have room."""
     cdef const BatchHeader *header = <const BatchHeader *> rest.at
     if not is_sound(rest.at, left(rest)) or is_compressed(header):
         return False
@@ -264,7 +267,7 @@ cdef bint begin_plain(const Cursor *rest, Cursor *batch, Reading *reading) noexc
 
 
 cdef int64_t count_plain(Cursor rest) noexcept:
-    """Return the number of records in the batches up to the first that kernels do not read."""
+    """Return the number of records in the batches before the first one that kernels do not read."""
     cdef Cursor batch
     cdef Reading reading
     cdef int64_t count = 0
@@ -290,7 +293,7 @@ cdef bint read_plain(
 
 
 cdef void drop(PyObject *records, int64_t first, int64_t count) noexcept:
-    """Empty places of a list again, as far as they were filled."""
+    """Empty the places of a list that were filled."""
     cdef int64_t index
     cdef PyObject *record
     for index in range(first, first + count):
@@ -302,7 +305,7 @@ cdef void drop(PyObject *records, int64_t first, int64_t count) noexcept:
 
 
 cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
-    """Read records from the position on into a list, and leave the position after them."""
+    """Read records, starting at the position, as a list; set the position after them."""
     cdef Cursor *rest = &source.rest
     cdef Cursor batch
     cdef const BatchHeader *header
@@ -319,7 +322,7 @@ cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
             or not read_plain(header, &batch, reading, records, done)
         ):
             drop(records, done, count)
-            # The rest of its space stays empty.
+            # The rest of the list's space stays empty.
             Py_SET_SIZE(records, done)
             if PyErr_Occurred() == NULL or PyErr_ExceptionMatches(<PyObject *> Exception):
                 PyErr_Clear()
@@ -332,7 +335,7 @@ cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
 
 
 cdef PyObject *with_position(PyObject *records, int64_t position) noexcept:
-    """Make a tuple of records, which it takes over, and the position; NULL without memory."""
+    """Make a tuple of records (which it then owns) and the position; NULL without memory."""
     cdef PyObject *number
     cdef PyObject *result = PyTuple_New(2)
     if result == NULL:
@@ -348,10 +351,10 @@ cdef PyObject *with_position(PyObject *records, int64_t position) noexcept:
 
 
 cdef object read_fetch(object itself, PyObject **arguments, Py_ssize_t count):
-    """Read the records of batches from a position on: a list, and the position after them.
+    """Read records from a position on; return a list of them, and the position after them.
 
-    It stops before a batch that is not sound, or is compressed. Arguments are the data, the
-    position, and whether crcs are checked.
+    It stops before a batch that is not valid, or that is compressed. The arguments are the data,
+    the position, and whether crcs are checked.
     """
     cdef RecordCall call = <RecordCall> itself
     cdef Source source
@@ -367,10 +370,10 @@ cdef object read_fetch(object itself, PyObject **arguments, Py_ssize_t count):
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# The records of one batch, which stores them.
+# Reading the records of one batch, which stores them.
 
 cdef PyObject *field_of(PyObject *batch, Py_ssize_t slot, int64_t *number) noexcept:
-    """Take the number in a field of a batch; return the field, NULL if it is not such an int."""
+    """Read the number in a field of a batch; return the field, or NULL if it is not such an int."""
     cdef PyObject *value = field_at(batch, slot)[0]
     return value if value != NULL and to_int64(value, number) else NULL
 
@@ -378,9 +381,9 @@ cdef PyObject *field_of(PyObject *batch, Py_ssize_t slot, int64_t *number) noexc
 cdef bint take_batch(
     PyObject *owner, const BatchSlots *slots, Cursor *batch, Reading *reading, int64_t *count
 ) noexcept:
-    """Take the fields of a batch about its records, if they are not compressed.
+    """Read those fields of a batch that describe its records, if these are not compressed.
 
-    Mostly that is what its bytes say; but anyone may have changed it.
+    Usually they have the values in its bytes, but anybody may have changed them.
     """
     cdef PyObject *data = field_at(owner, slots.data)[0]
     cdef int64_t magic, attributes
@@ -412,9 +415,10 @@ cdef bint take_batch(
 cdef PyObject *read_held(
     PyObject *data, Cursor *batch, Reading *reading, int64_t count
 ) noexcept:
-    """Read the records of a batch that was taken.
+    """Read the records of a batch whose fields were read.
 
-    The collector may run on the way, and with it Python code that gives the batch other fields.
+    In the meantime the collector may run, and may run Python code that sets other fields in the
+    batch.
     """
     cdef PyObject *records
     cdef PyObject *held[4]
@@ -430,7 +434,7 @@ cdef PyObject *read_held(
 
 
 cdef PyObject *read_once(PyObject *owner, const BatchSlots *slots, Reading *reading) noexcept:
-    """Return the records that a batch stores, and read them first if it has none; NULL if refused."""
+    """Return the records that a batch stores, reading them if necessary; NULL if refused."""
     cdef Cursor batch
     cdef int64_t count = 0
     cdef PyObject *result = field_at(owner, slots.records)[0]
@@ -448,7 +452,7 @@ cdef PyObject *read_once(PyObject *owner, const BatchSlots *slots, Reading *read
 
 
 cdef object read_batch(object itself, PyObject **arguments, Py_ssize_t count):
-    """Return the records of a batch, which stores them; unusual calls go to the fallback."""
+    """Return the records of a batch, which stores them; the fallback handles unusual calls."""
     cdef RecordCall call = <RecordCall> itself
     cdef const BatchSlots *slots = &call.classes.batch
     cdef Reading reading
@@ -464,7 +468,8 @@ cdef object read_batch(object itself, PyObject **arguments, Py_ssize_t count):
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# The functions for Python. If they refuse a call, their fallbacks get the same arguments.
+# The functions for Python. If they refuse a call, their fallbacks are called with the same
+# arguments.
 
 cdef PyMethodDef READ_RECORDS = method("read_records", <void *> read_records)
 cdef PyMethodDef READ_FETCH = method("read_fetch", <void *> read_fetch)
@@ -472,15 +477,15 @@ cdef PyMethodDef READ_BATCH = method("read_batch", <void *> read_batch)
 
 
 def records_reader(Classes classes, fallback):
-    """Return `flexwire.records.body.read_records` on kernels."""
+    """Return `flexwire.records.body.read_records`, implemented with kernels."""
     return PyCFunction_NewEx(&READ_RECORDS, RecordCall(classes, fallback), NULL)
 
 
 def fetch_reader(Classes classes, fallback):
-    """Return the function that reads the records of all valid uncompressed batches."""
+    """Return the function that reads the records of all valid, uncompressed batches."""
     return PyCFunction_NewEx(&READ_FETCH, RecordCall(classes, fallback), NULL)
 
 
 def batch_reader(Classes classes, fallback):
-    """Return `flexwire.records.batch.read_and_keep` on kernels."""
+    """Return `flexwire.records.batch.read_and_keep`, implemented with kernels."""
     return PyCFunction_NewEx(&READ_BATCH, RecordCall(classes, fallback), NULL)

@@ -1,9 +1,10 @@
 """Writes a list of records as the body of a record batch, or as a whole batch.
 
-Takes an exact list of exact records whose fields have exactly the classes that decoded records have.
-Anything else, a compressed batch, and a number that does not fit is refused, and the fallback, which
-is Python, writes or raises. Nothing here runs Python code, so with a GIL no other thread can change the
-records. Without one, what is read of them is held meanwhile.
+The input is an exact list of exact records, whose fields have exactly the classes of decoded
+records. Anything else is refused, and so is a compressed batch or a number that is too large. The
+fallback, which is Python code, then writes the records or raises an error. No Python code runs
+here, so with a GIL no other thread can change the records. Without a GIL, the kernel holds
+references to what it reads.
 """
 
 from cpython.object cimport PyObject
@@ -30,19 +31,19 @@ from flexwire.kernels.output cimport Output, PyMem_Free, begin_output, reserve
 from flexwire.kernels.record_objects cimport Classes, RecordCall, RecordSlots, subtract_overflows
 
 cdef enum:
-    FIRST_SIZE = 4096      # of the output, in bytes
-    VARLONG = 10           # the most bytes of a number
+    FIRST_SIZE = 4096      # the first size of the output, in bytes
+    VARLONG = 10           # the largest number of bytes of a number
 
 crc32c_begin()
 
-# The data for writing a list of records, and the additional data of a batch.
+# The data for writing a list of records, and the additional data for a batch.
 cdef struct Writing:
     const RecordSlots *slots
     Output out
-    Py_ssize_t count       # records
+    Py_ssize_t count       # the number of records
     int64_t base_offset
     int64_t base_timestamp
-    int64_t newest         # timestamp
+    int64_t newest         # the newest timestamp
     int64_t last_offset
     int64_t attributes
     int64_t partition_leader_epoch
@@ -84,7 +85,7 @@ cdef bint write_text(Output *out, PyObject *value) noexcept:
 
 
 cdef bint write_header_of(Output *out, PyObject *header) noexcept:
-    """Write a record header, an exact tuple of two."""
+    """Write a record header, which is an exact tuple of two items."""
     return (
         header != NULL and PyTuple_CheckExact(header) and PyTuple_GET_SIZE(header) == 2
         and PyTuple_GET_ITEM(header, 0) != <PyObject *> None
@@ -116,7 +117,7 @@ cdef bint write_headers(Output *out, PyObject *headers) noexcept:
 
 
 cdef inline bint take(PyObject *record, Py_ssize_t slot, int64_t *number) noexcept:
-    """Take the number in a field of an object."""
+    """Read the number in a field of an object."""
     cdef PyObject *value = lend_field(record, slot)
     cdef bint is_taken = value != NULL and to_int64(value, number)
     give_back(value)
@@ -155,9 +156,10 @@ cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
 
 
 cdef int write_record(Writing *writing, PyObject *record, int width) noexcept:
-    """Write one record; return the size of its length, 0 for unusual objects.
+    """Write one record; return the size of its length, or 0 for unusual objects.
 
-    The length is known once the record is written, and mostly as wide as that of the one before.
+    The length is known only after the record is written, and is usually as wide as that of the
+    record before.
     """
     cdef Output *out = &writing.out
     cdef int64_t begin = out.at - out.begin
@@ -182,7 +184,7 @@ cdef int write_record(Writing *writing, PyObject *record, int width) noexcept:
 
 
 cdef bint write_each(Writing *writing, PyObject *records) noexcept:
-    """Write the records, one after the other."""
+    """Write the records, one after another."""
     cdef int width = 1
     cdef Py_ssize_t index
     cdef PyObject *record
@@ -196,7 +198,7 @@ cdef bint write_each(Writing *writing, PyObject *records) noexcept:
 
 
 cdef bint begin(Writing *writing, PyObject *records) noexcept:
-    """Allocate memory for the first bytes, if there is an exact list that is not empty."""
+    """Allocate memory for the first bytes, if the argument is an exact list that is not empty."""
     if not PyList_CheckExact(records):
         return False
     writing.newest, writing.count = INT64_MIN, PyList_GET_SIZE(records)
@@ -205,7 +207,7 @@ cdef bint begin(Writing *writing, PyObject *records) noexcept:
     return begin_output(&writing.out, FIRST_SIZE)
 
 
-# Their body alone.
+# Writing only the body.
 
 cdef PyObject *make_body(Writing *writing) noexcept:
     """Make a tuple of the bytes and the newest timestamp; a new reference, or NULL."""
@@ -226,7 +228,7 @@ cdef PyObject *make_body(Writing *writing) noexcept:
 
 
 cdef object write_records(object itself, PyObject **arguments, Py_ssize_t count):
-    """Write all records of a batch; unusual calls go to the fallback."""
+    """Write all records of a batch; the fallback handles unusual calls."""
     cdef RecordCall call = <RecordCall> itself
     cdef Writing writing
     cdef PyObject *result = NULL
@@ -244,19 +246,19 @@ cdef object write_records(object itself, PyObject **arguments, Py_ssize_t count)
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# A whole batch.
+# Writing a whole batch.
 
 cdef bint take_or(
     PyObject *value, PyObject *record, Py_ssize_t slot, int64_t *number
 ) noexcept:
-    """Take a given number, or the number of a record if it is None."""
+    """Read a number that is given, or the number of a record if it is None."""
     if value == <PyObject *> None:
         return take(record, slot, number)
     return to_int64(value, number)
 
 
 cdef bint take_bases(Writing *writing, PyObject **arguments) noexcept:
-    """Take the fields of the header that come from the first and the last record."""
+    """Set the fields of the header that come from the first and the last record."""
     cdef PyObject *first = lend_item(arguments[0], 0)
     cdef PyObject *last = lend_item(arguments[0], writing.count - 1)
     cdef bint is_taken = take_bases_of(writing, arguments, first, last)
@@ -268,7 +270,7 @@ cdef bint take_bases(Writing *writing, PyObject **arguments) noexcept:
 cdef bint take_bases_of(
     Writing *writing, PyObject **arguments, PyObject *first, PyObject *last
 ) noexcept:
-    """Take the same from these records."""
+    """Set the same fields from these two records."""
     cdef const RecordSlots *slots = writing.slots
     cdef int64_t delta
     if first == NULL or Py_TYPE(first) != slots.type:
@@ -285,12 +287,12 @@ cdef bint take_bases_of(
 
 
 cdef inline bint take_within(PyObject *value, int bits, int64_t *number) noexcept:
-    """Take a given number, if it has no more than this many bits."""
+    """Read a number that is given, if it has at most this many bits."""
     return to_int64(value, number) and number[0] >> (bits - 1) in (0, -1)
 
 
 cdef bint take_given(Writing *writing, PyObject **arguments) noexcept:
-    """Take the fields of the header that do not come from records."""
+    """Read the fields of the header that do not come from records."""
     if arguments[5] != <PyObject *> None and not to_int64(arguments[5], &writing.newest):
         return False
     return (
@@ -304,7 +306,7 @@ cdef bint take_given(Writing *writing, PyObject **arguments) noexcept:
 
 
 cdef void write_header(const Writing *writing) noexcept:
-    """Write the header of a batch before its records."""
+    """Write the header of a batch in front of its records."""
     cdef BatchHeader *header = <BatchHeader *> writing.out.begin
     cdef int64_t last_delta = writing.last_offset - writing.base_offset
     store_uint64(header.base_offset, writing.base_offset)
@@ -323,13 +325,13 @@ cdef void write_header(const Writing *writing) noexcept:
 
 
 cdef PyObject *write_whole(Writing *writing, PyObject **arguments) noexcept:
-    """Write a batch as bytes; a new reference, NULL for unusual objects."""
+    """Write a batch as bytes; a new reference, or NULL for unusual objects."""
     cdef Output *out = &writing.out
     if not take_bases(writing, arguments):
         return NULL
     memset(out.begin, 0, sizeof(BatchHeader))
     out.at += sizeof(BatchHeader)
-    # The newest timestamp is known once the records are written.
+    # The newest timestamp is known only after the records are written.
     if not write_each(writing, arguments[0]) or not take_given(writing, arguments):
         return NULL
     if out.at - out.begin - LENGTH_END > INT32_MAX:
@@ -339,9 +341,9 @@ cdef PyObject *write_whole(Writing *writing, PyObject **arguments) noexcept:
 
 
 cdef object write_batch(object itself, PyObject **arguments, Py_ssize_t count):
-    """Write a batch that is not compressed; unusual calls go to the fallback.
+    """Write a batch that is not compressed; the fallback handles unusual calls.
 
-    Arguments are those of `flexwire.records.encode.write_plain_batch`, ten.
+    The ten arguments are those of `flexwire.records.encode.write_plain_batch`.
     """
     cdef RecordCall call = <RecordCall> itself
     cdef Writing writing
@@ -355,17 +357,18 @@ cdef object write_batch(object itself, PyObject **arguments, Py_ssize_t count):
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# The functions for Python. If they refuse a call, their fallbacks get the same arguments.
+# The functions for Python. If they refuse a call, their fallbacks are called with the same
+# arguments.
 
 cdef PyMethodDef WRITE_RECORDS = method("write_records", <void *> write_records)
 cdef PyMethodDef WRITE_BATCH = method("write_batch", <void *> write_batch)
 
 
 def records_writer(Classes classes, fallback):
-    """Return `flexwire.records.body.write_records` on kernels."""
+    """Return `flexwire.records.body.write_records`, implemented with kernels."""
     return PyCFunction_NewEx(&WRITE_RECORDS, RecordCall(classes, fallback), NULL)
 
 
 def batch_writer(Classes classes, fallback):
-    """Return `flexwire.records.encode.write_plain_batch` on kernels."""
+    """Return `flexwire.records.encode.write_plain_batch`, implemented with kernels."""
     return PyCFunction_NewEx(&WRITE_BATCH, RecordCall(classes, fallback), NULL)

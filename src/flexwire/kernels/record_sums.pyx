@@ -1,10 +1,10 @@
-"""Counts and digests the records of batches without making columns of them.
+"""Counts and digests the records in batches, without making columns of them.
 
-Takes a table of batches (`batches.pxd`). `RecordSummer` counts records and adds up their sizes.
-`BatchDigester` finds for each batch how many bytes its keys and values have, how many are null, its
-oldest and newest record, and a hash of each key. A batch counts whole or not at all: if one of its
-records is refused, the records before it are walked once more and taken back. The caller then reads
-the batch into objects.
+The input is a table of batches (`batches.pxd`). `RecordSummer` counts records and adds up their
+sizes. `BatchDigester` finds for each batch the number of bytes in its keys and values, how many of
+these are null, its oldest and newest record, and a hash of each key. A batch counts completely or
+not at all. If one of its records is refused, the records before it are read again and subtracted.
+The caller then reads the batch as objects.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -47,13 +47,15 @@ from flexwire.kernels.hashing cimport (
 )
 
 cdef enum:
-    MOST_PLACES = 32       # looked at for a sum, that chosen sizes cannot make the search long
-    HALF_CLASSES = 64      # classes of sizes up to each power of two
-    EXACT = 128            # smaller sizes are a class each
+    # the number of places where a sum is searched, so that hostile sizes cannot make the search
+    # long
+    MOST_PLACES = 32
+    HALF_CLASSES = 64      # the number of size classes up to each power of two
+    EXACT = 128            # each smaller size is a class of its own
     SIZES = 26 * HALF_CLASSES
 
-# The common facts of the records that a sum counts, and their totals. Sizes are as on the wire:
-# twice the size, 1 for null; 0 if sums do not distinguish them.
+# The facts that the records of a sum have in common, and their totals. Sizes are as in a record:
+# twice the size, or 1 for null. They are 0 if sums do not distinguish them.
 cdef struct Sum:
     int64_t fact
     int64_t key_size
@@ -62,8 +64,8 @@ cdef struct Sum:
     int64_t key_bytes
     int64_t value_bytes
 
-# The sums are in one array. An index finds the sum of a record. The index has a power of two of
-# numbers, and `mask` is one less. Each number is 0, or one more than the number of its sum.
+# The sums are in an array. An index finds the sum for a record. The index has a power of two of
+# numbers, and `mask` is one less than that. Each number is 0, or the number of a sum plus one.
 cdef struct Summing:
     Range wanted
     Sum *sums
@@ -71,11 +73,11 @@ cdef struct Summing:
     int64_t capacity
     int64_t *index
     int64_t mask
-    int64_t by_key         # -1 where the size of the key tells sums apart, and else 0
+    int64_t by_key         # -1 if the size of the key distinguishes sums, and 0 otherwise
     int64_t by_value
 
-# The totals of a batch's records. A tombstone has a key and a null value. The timestamps are the
-# lowest and the highest in milliseconds, without those that are -1.
+# The totals of the records in a batch. A tombstone has a key and a null value. The timestamps are
+# the lowest and the highest one in milliseconds, ignoring -1.
 cdef struct Digest:
     int64_t records
     int64_t key_bytes
@@ -86,7 +88,7 @@ cdef struct Digest:
     int64_t oldest
     int64_t newest
 
-# A record's key: 128 bits of hash, the record's offset, and its bytes.
+# The key of a record: 128 bits of its hash, the offset of the record, and its size.
 cdef struct Key:
     uint64_t first_hash
     uint64_t second_hash
@@ -95,30 +97,30 @@ cdef struct Key:
 
 cdef struct Digesting:
     Range wanted
-    Digest *digests        # one for each row of the table
+    Digest *digests        # one digest for each row of the table
     Key *keys
     int64_t used
     int64_t capacity
     uint64_t seed
-    int64_t *sizes         # how many records are of each class of sizes
+    int64_t *sizes         # the number of records in each class of sizes
 
 crc32c_begin()
 
 
 cdef inline int64_t size_of(const Text *text) noexcept nogil:
-    """Return the size of a key or value; 0 for null."""
+    """Return the size of a key or value, which is 0 for null."""
     return text.size if text.size > 0 else 0
 
 
 cdef inline int64_t wire_size(const Text *text) noexcept nogil:
-    """Return the size of a key or value in wire form: twice the size, 1 for null."""
+    """Return the size of a key or value as in a record: twice the size, or 1 for null."""
     return 2 * text.size if text.size >= 0 else 1
 
 
 # Sums of records.
 
 cdef Sum *find_sum(Summing *summing, int64_t fact, int64_t key, int64_t value) noexcept nogil:
-    """Find a sum, which may be new; NULL if there is no room for it."""
+    """Find or create a sum; return NULL if there is no room for it."""
     cdef uint64_t code = (
         (<uint64_t> key * FIRST_MIX ^ <uint64_t> value) * SECOND_MIX ^ <uint64_t> fact * FIRST_MIX
     )
@@ -146,9 +148,9 @@ cdef Sum *find_sum(Summing *summing, int64_t fact, int64_t key, int64_t value) n
 cdef Status add_records(
     Summing *summing, const Batch *batch, int64_t *records, int64_t sign
 ) noexcept nogil:
-    """Add ``sign`` times the first ``records`` of a batch to their sums.
+    """Add the first ``records`` records of a batch, multiplied by ``sign``, to their sums.
 
-    Where that ends early, REFUSED or GROW, ``records`` says how many were added.
+    If this ends early, with REFUSED or GROW, ``records`` becomes the number that were added.
     """
     cdef const Range *wanted = &summing.wanted
     cdef bint are_all_wanted = wants_all(wanted)
@@ -168,7 +170,7 @@ cdef Status add_records(
             continue
         key = wire_size(&record.key) & summing.by_key
         value = wire_size(&record.value) & summing.by_value
-        # Most records are like the one before.
+        # Most records have the same sum as the record before.
         if total == NULL or key != total.key_size or value != total.value_size:
             total = find_sum(summing, batch.piece, key, value)
             if total == NULL:
@@ -181,7 +183,7 @@ cdef Status add_records(
 
 
 cdef Status sum_batch(Summing *summing, const Batch *batch) noexcept nogil:
-    """Count one batch; DONE, or REFUSED or GROW, in which case nothing of it is counted."""
+    """Count one batch: DONE, or REFUSED or GROW, in which case no part of it is counted."""
     cdef int64_t used = summing.used
     cdef int64_t added = batch.count
     cdef Status status
@@ -190,14 +192,14 @@ cdef Status sum_batch(Summing *summing, const Batch *batch) noexcept nogil:
     status = add_records(summing, batch, &added, 1)
     if status != DONE:
         add_records(summing, batch, &added, -1)
-        # If there are no sums and there is still no room, there can be none.
+        # If there are no sums and there is still no room, there never will be.
         if used == 0:
             return REFUSED
     return status
 
 
 cdef Status sum_batches(Summing *summing) noexcept nogil:
-    """Count batches up to the first that has no room, or is refused."""
+    """Count batches up to the first one that is refused or for which there is no room."""
     cdef Range *wanted = &summing.wanted
     cdef const Batch *batch
     cdef Status status
@@ -223,7 +225,7 @@ cdef inline int class_of(int64_t size) noexcept nogil:
 
 
 cdef inline uint64_t taken_otherwise(uint64_t code, uint64_t word) noexcept nogil:
-    """Return the second half of a hash after one more word: like `taken`, with other numbers."""
+    """Return the second half of a hash after another word, like `taken` with other constants."""
     code = (code ^ word) * FIRST_MIX
     return code ^ code >> MIX_SHIFT
 
@@ -231,7 +233,7 @@ cdef inline uint64_t taken_otherwise(uint64_t code, uint64_t word) noexcept nogi
 cdef inline void put_key(
     Digesting *digesting, const Text *key, int64_t offset, int64_t record_size
 ) noexcept nogil:
-    """Put the key of a record among the keys, for which there is room."""
+    """Store the key of a record among the keys. There must be room for it."""
     cdef const uint8_t *at = key.at
     cdef const uint8_t *end = at + key.size
     cdef uint64_t size = <uint64_t> key.size
@@ -252,7 +254,7 @@ cdef inline void put_key(
 
 
 cdef inline void clear(Digest *digest) noexcept nogil:
-    """Begin a digest."""
+    """Initialize a digest."""
     digest.records = digest.key_bytes = digest.value_bytes = digest.null_keys = 0
     digest.tombstones = digest.headers = 0
     digest.oldest, digest.newest = INT64_MAX, INT64_MIN
@@ -280,9 +282,9 @@ cdef inline void add_record(
 cdef bint add_batch(
     Digesting *digesting, Digest *digest, const Batch *batch, int64_t *records, bint takes_back
 ) noexcept nogil:
-    """Digest the first ``records`` of a batch; False if one is refused.
+    """Digest the first ``records`` records of a batch; return False if one is refused.
 
-    Where it ``takes_back``, only the counts of sizes are taken back.
+    With ``takes_back``, only the counts of sizes are subtracted.
     """
     cdef const Range *wanted = &digesting.wanted
     cdef bint are_all_wanted = wants_all(wanted)
@@ -310,7 +312,7 @@ cdef bint add_batch(
 
 
 cdef Status digest_batch(Digesting *digesting, const Batch *batch, Digest *digest) noexcept nogil:
-    """Digest one batch; DONE, or REFUSED or GROW, in which case nothing of it is digested."""
+    """Digest one batch: DONE, or REFUSED or GROW, in which case no part of it is digested."""
     cdef int64_t used = digesting.used
     cdef int64_t added = batch.count
     if not is_possible(batch):
@@ -326,7 +328,7 @@ cdef Status digest_batch(Digesting *digesting, const Batch *batch, Digest *diges
 
 
 cdef Status digest_batches(Digesting *digesting) noexcept nogil:
-    """Digest batches up to the first that has no room, or is refused."""
+    """Digest batches up to the first one that is refused or for which there is no room."""
     cdef Range *wanted = &digesting.wanted
     cdef const Batch *batch
     cdef Status status
@@ -342,10 +344,10 @@ cdef Status digest_batches(Digesting *digesting) noexcept nogil:
     return DONE
 
 
-# For Python.
+# The classes for Python.
 
 cdef class RecordSummer:
-    """Counts records into sums, which are `flexwire.columnar.record_sums.SUM` for NumPy."""
+    """Counts records in sums, which are `flexwire.columnar.record_sums.SUM` for NumPy."""
 
     cdef Summing run
     cdef Py_buffer sums
@@ -354,7 +356,7 @@ cdef class RecordSummer:
     cdef bint check_crc
 
     def __cinit__(self, sums not None, index not None, bint by_key, bint by_value):
-        """Take the memory for sums and for their index, which has a power of two of int64."""
+        """Use this memory for the sums and for their index, which has a power of two of int64."""
         memset(&self.run, 0, sizeof(Summing))
         PyObject_GetBuffer(sums, &self.sums, PyBUF_WRITABLE)
         try:
@@ -381,7 +383,7 @@ cdef class RecordSummer:
         self.run.wanted.check_crc = check_crc
 
     def read(self, table not None, int64_t first, const uint8_t[::1] data):
-        """Count batches of a table, from the first on; see `RecordColumns.read`."""
+        """Count batches of a table from the first one on; see `RecordColumns.read`."""
         cdef Table batches
         cdef Status status
         hold_batches(&self.run.wanted, &batches, table, first, data)
@@ -396,7 +398,7 @@ cdef class RecordSummer:
         return self.run.used
 
     def clear(self):
-        """Begin anew."""
+        """Start again without sums."""
         memset(self.index.buf, 0, self.index.len)
         self.run.used = 0
 
@@ -404,7 +406,7 @@ cdef class RecordSummer:
 cdef class BatchDigester:
     """Digests batches, each into its row of an array of `flexwire.columnar.batch_digests.DIGEST`.
 
-    ``sizes`` counts the records of each class of sizes: int64, `SIZES` of them.
+    ``sizes`` has the number of records in each of the `SIZES` classes of sizes, as int64.
     """
 
     cdef Digesting run
@@ -433,7 +435,7 @@ cdef class BatchDigester:
         self.run.wanted.check_crc = check_crc
 
     def take_keys(self, keys not None):
-        """From now on, put keys into an array of `KEYS_DTYPE`, from its beginning."""
+        """From now on, store keys in an array of `KEYS_DTYPE`, starting at its beginning."""
         if self.has_keys:
             self.has_keys = False
             PyBuffer_Release(&self.keys)
@@ -444,7 +446,7 @@ cdef class BatchDigester:
         self.run.capacity = self.keys.len // <Py_ssize_t> sizeof(Key)
 
     def read(self, table not None, int64_t first, const uint8_t[::1] data, digests not None):
-        """Digest batches of a table, from the first on; see `RecordColumns.read`."""
+        """Digest batches of a table from the first one on; see `RecordColumns.read`."""
         cdef Table batches
         cdef Py_buffer rows
         cdef Status status
@@ -465,7 +467,7 @@ cdef class BatchDigester:
 
     @property
     def used(self):
-        """The number of keys; it may be set to a lower number."""
+        """The number of keys, which may be set to a lower number."""
         return self.run.used
 
     @used.setter

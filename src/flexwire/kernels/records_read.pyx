@@ -1,9 +1,10 @@
 """Reads the records of record batches into columns.
 
-Takes a table of batches (`batches.pxd`) and columns with room. Every column has room for all bytes of a
-batch before the batch begins, so nothing is asked within it. A batch counts whole or not at all. The
-kernel stops before a batch that has no room, and refuses one with a wrong crc or a record with any
-fault; the caller reads that batch into objects.
+The input is a table of batches (`batches.pxd`), and columns with room. Before a batch is read,
+every column has room for all bytes of the batch, so that no room is requested while it is read. A
+batch counts completely or not at all. The kernel stops before a batch for which there is no room.
+It refuses a batch with a wrong crc or a record with any error, and the caller then reads that batch
+as objects.
 """
 
 from cpython.buffer cimport PyBuffer_Release
@@ -51,8 +52,8 @@ from flexwire.kernels.cursor cimport (
 
 cdef enum:
     SPARE = 64
-    LONG = 512             # a longer text is copied by the system
-    ROOMY = 4096           # a room of so many bytes is kept, however few are used
+    LONG = 512             # memcpy copies texts that are longer than this
+    ROOMY = 4096           # a buffer of this many bytes is kept even if only few of them are used
 
 cdef extern from *:
     """
@@ -64,11 +65,11 @@ cdef extern from *:
     const int64_t FIRST_MILLISECOND, LAST_MILLISECOND, NO_MOMENT
     const double MARGIN
 
-# The columns of bytes.
+# Columns of bytes.
 cdef enum:
     KEY, VALUE, HEADER_KEY, HEADER_VALUE
 
-# The buffers of columns; from TEXTS on, three for each column of bytes.
+# The buffers of columns. From TEXTS on, there are three for each column of bytes.
 cdef enum:
     OFFSET_ROOM, TIMESTAMP_ROOM, HEADER_ROOM, TEXT_ROOMS
     DATA = 0
@@ -77,18 +78,18 @@ cdef enum:
     ROOMS_OF_TEXT = 3
     ROOMS = 15
 
-# The input and output of reading.
+# The input and the output of reading.
 cdef struct Reading:
     Range wanted
-    BytesColumn texts[4]   # NULL where they are not wanted
+    BytesColumn texts[4]   # NULL for columns that are not wanted
 
 crc32c_begin()
 
-# A column of bytes while a batch is read into it, in local variables so that it stays in registers.
+# A column of bytes while a batch is read, in local variables so that it stays in registers.
 cdef struct Filling:
-    uint8_t *data          # NULL where it is not wanted
+    uint8_t *data          # NULL if the column is not wanted
     int64_t used
-    int32_t *end           # of the next row
+    int32_t *end           # the end of the next row
     int8_t *valid
     int64_t nulls
 
@@ -101,12 +102,12 @@ cdef struct Rows:
     int64_t count
     int64_t headers
     int64_t no_moments
-    int64_t budget         # the record headers that are still allowed
+    int64_t budget         # the number of record headers that are still allowed
     bint are_all_wanted
 
 
 cdef inline Filling begun(const BytesColumn *column, int64_t row) noexcept nogil:
-    """Return the place of the next text of a column."""
+    """Return the place for the next text in a column."""
     cdef Filling filling
     filling.data, filling.nulls = column.data, 0
     if column.data != NULL:
@@ -116,7 +117,7 @@ cdef inline Filling begun(const BytesColumn *column, int64_t row) noexcept nogil
 
 
 cdef inline void put_text(Filling *column, const Text *text, bint roomy) noexcept nogil:
-    """Put a text into the next row of a column if it is wanted; there must be room for it."""
+    """Put a text into a column's next row if it is wanted. There must be room for it."""
     if column.data == NULL:
         return
     if text.size < 0:
@@ -156,7 +157,7 @@ cdef inline int64_t moment_of(int64_t timestamp) noexcept nogil:
 
 
 cdef inline Rows begin_rows(const Reading *reading) noexcept nogil:
-    """Return the rows at the start of a batch: those of the batches before it."""
+    """Return the number of rows at the start of a batch, which are those of earlier batches."""
     cdef const Range *wanted = &reading.wanted
     cdef Rows rows
     rows.keys = begun(&reading.texts[KEY], wanted.rows)
@@ -171,7 +172,7 @@ cdef inline Rows begin_rows(const Reading *reading) noexcept nogil:
 cdef inline bint read_row(
     const Reading *reading, const Batch *batch, Cursor *record, Rows *rows, bint roomy
 ) noexcept nogil:
-    """Read a record into the next row if it is wanted; False if it is refused."""
+    """Read a record into the next row if it is wanted; return False if it is refused."""
     cdef const Range *wanted = &reading.wanted
     cdef Record fields
     cdef int64_t offset, timestamp
@@ -201,7 +202,7 @@ cdef inline bint read_rows(
     const Reading *reading, const Batch *batch, Cursor *rest, int64_t *count, Rows *rows,
     const uint8_t *last, bint roomy
 ) noexcept nogil:
-    """Read records up to one that ends beyond ``last``; False if one is refused."""
+    """Read records up to the first one that ends after ``last``; return False if one is refused."""
     cdef Cursor record, after
     while count[0] > 0:
         after = rest[0]
@@ -217,7 +218,7 @@ cdef inline bint read_rows(
 
 
 cdef bint read_batch(Reading *reading, Batch *batch) noexcept nogil:
-    """Read the records of a batch for which there is room; False if it is refused."""
+    """Read the records of a batch, for which there must be room; return False if it is refused."""
     cdef Range *wanted = &reading.wanted
     cdef Rows rows = begin_rows(reading)
     cdef Cursor rest
@@ -229,7 +230,7 @@ cdef bint read_batch(Reading *reading, Batch *batch) noexcept nogil:
         readable = wanted.data_end
     rest.at, rest.end = batch.start, batch.end
     rows.budget = batch.budget - count
-    # Written once and compiled twice: all but the last records of the data are roomy.
+    # This code is compiled twice. All records except the last ones in the data are roomy.
     if not (
         read_rows(reading, batch, &rest, &count, &rows, readable - SPARE, True)
         and read_rows(reading, batch, &rest, &count, &rows, readable, False)
@@ -255,11 +256,11 @@ cdef inline bint has_room(const BytesColumn *column, int64_t row, int64_t size) 
 
 
 cdef bint has_room_for(const Reading *reading, const Batch *batch) noexcept nogil:
-    """Return whether every column has room for all that a batch could hold."""
+    """Return whether every column has room for everything that a batch may contain."""
     cdef const Range *wanted = &reading.wanted
     cdef int64_t size = batch.end - batch.start
     return (
-        # A batch that declares more is refused.
+        # A batch that declares more than this is refused.
         min(batch.count, size // LEAST_RECORD) <= wanted.rows_capacity - wanted.rows
         and size // LEAST_HEADER <= wanted.headers_capacity - wanted.headers
         and has_room(&reading.texts[KEY], wanted.rows, size)
@@ -270,7 +271,7 @@ cdef bint has_room_for(const Reading *reading, const Batch *batch) noexcept nogi
 
 
 cdef Status read_batches(Reading *reading) noexcept nogil:
-    """Read batches up to the first that has no room, or is refused."""
+    """Read batches up to the first one that is refused or for which there is no room."""
     cdef Range *wanted = &reading.wanted
     cdef Batch *batch
     while wanted.first < wanted.batches:
@@ -286,11 +287,11 @@ cdef Status read_batches(Reading *reading) noexcept nogil:
 
 
 cdef inline int64_t likely_size(double share, int64_t size, int64_t largest) noexcept nogil:
-    """Return how much room to make: the likely size, and room for one more batch of any content."""
+    """Return how much room to make: the likely size, and one more batch with any content."""
     return min(LONGEST, size, <int64_t> (share * MARGIN * size) + largest)
 
 
-# For Arrow.
+# Columns for Arrow.
 
 _TEXTS = ("key", "value", "header key", "header value")
 
@@ -303,14 +304,14 @@ cdef inline void *begin_of(room) except NULL:
 
 
 cdef inline const void *new_bits(list objects, int64_t count) except NULL:
-    """Make room for this many bits, which objects hold."""
+    """Make room for this many bits in memory that is added to objects."""
     bits = PyBytes_FromStringAndSize(NULL, (count + 7) // 8)
     objects.append(bits)
     return PyBytes_AS_STRING(bits)
 
 
 cdef inline void pack(uint8_t *bits, const int8_t *flags, int64_t count) noexcept nogil:
-    """Write a bit for each flag, the lowest of a byte first."""
+    """Write one bit for each flag, starting with the lowest bit of a byte."""
     cdef int64_t number
     memset(bits, 0, (count + 7) // 8)
     for number in range(count):
@@ -318,7 +319,7 @@ cdef inline void pack(uint8_t *bits, const int8_t *flags, int64_t count) noexcep
 
 
 cdef inline void pack_moments(uint8_t *bits, int64_t *moments, int64_t count) noexcept nogil:
-    """Write a bit for each timestamp that is a valid moment; the others become 0."""
+    """Write one bit for each timestamp, which is 1 if it is valid; set the others to 0."""
     cdef int64_t number
     memset(bits, 0, (count + 7) // 8)
     for number in range(count):
@@ -329,9 +330,9 @@ cdef inline void pack_moments(uint8_t *bits, int64_t *moments, int64_t count) no
 
 
 cdef class RecordColumns:
-    """The columns of some records, in Arrow buffers from ``allocate``.
+    """The columns of some records, in Arrow buffers that ``allocate`` makes.
 
-    Where it is None they are bytes, which are made sooner.
+    If ``allocate`` is None, the buffers are bytes objects, which are made faster.
     """
 
     cdef Reading reading
@@ -339,10 +340,10 @@ cdef class RecordColumns:
     cdef list rooms
 
     def __cinit__(self, allocate, columns, limits, bounds, dict shares):
-        """Make room for columns of batches, for one of them at least.
+        """Make room for the columns of batches, or at least of one batch.
 
-        ``bounds`` is how many rows the batches have at most, how many bytes, and how many of these
-        the largest has. ``shares`` say what a column took of the bytes of earlier batches.
+        ``bounds`` has the largest number of rows in the batches, their bytes, and the bytes of the
+        largest batch. ``shares`` says how much of the bytes of earlier batches each column needed.
         """
         cdef Range *wanted = &self.reading.wanted
         cdef int64_t rows, size, largest, headers
@@ -351,7 +352,7 @@ cdef class RecordColumns:
         self.allocate, self.rooms = allocate, [None] * ROOMS
         set_limits(wanted, limits)
         rows, size, largest = bounds
-        # A record header has at least one byte for the length of its key and one for the length of
+        # A record header has at least one byte for the length of its key, and one for the length of
         # its value.
         headers = likely_size(shares["headers"], size, largest) // LEAST_HEADER
         wanted.rows_capacity, wanted.headers_capacity = rows, headers
@@ -369,7 +370,7 @@ cdef class RecordColumns:
                 )
 
     cdef void *room(self, int number, int64_t size) except NULL:
-        """Make a buffer; it begins with zeros, as offsets do."""
+        """Make a buffer that begins with zeros, as offsets do."""
         cdef void *begin
         size = max(size, <int64_t> sizeof(int64_t))
         room = PyBytes_FromStringAndSize(NULL, size) if self.allocate is None else self.allocate(size)
@@ -389,10 +390,10 @@ cdef class RecordColumns:
         return 0
 
     def read(self, table not None, int64_t first, const uint8_t[::1] data, bint check_crc):
-        """Read batches of a table, from the first on; positions count from the start of ``data``.
+        """Read batches of a table from the first one on; positions are counted from ``data``.
 
-        Returns the row of the batch where it stopped, and whether that was refused; else it has no
-        room, or is none.
+        Returns the row of the batch at which reading stopped, and whether it was refused. If it was
+        not, there is no room for it, or the table has ended.
         """
         cdef Range *wanted = &self.reading.wanted
         cdef Table batches
@@ -410,7 +411,7 @@ cdef class RecordColumns:
         return self.reading.wanted.rows
 
     def shares(self, int64_t size):
-        """Return the room that each column needs for this many bytes on the wire."""
+        """Return the room that each column needs for this many bytes of batches."""
         cdef double whole = max(size, 1)
         cdef const BytesColumn *column
         cdef int number
@@ -426,7 +427,7 @@ cdef class RecordColumns:
         return self.reading.wanted.headers if text >= HEADER_KEY else self.reading.wanted.rows
 
     def take_column(self, name, take, kind):
-        """Give a column to Arrow: ``take`` gets the address of an array in C, and its type."""
+        """Pass a column to Arrow: ``take`` is called with the address of a C array and its type."""
         cdef ArrowArray array
         array.release = NULL
         try:
@@ -436,7 +437,7 @@ cdef class RecordColumns:
             release(&array)
 
     def take_batch(self, list columns, take, schema):
-        """Give columns to Arrow as one batch; columns that are not names are used as they are."""
+        """Pass columns to Arrow as one batch; items that are not names are used unchanged."""
         cdef ArrowArray array
         cdef Held *batch
         cdef Py_ssize_t number
@@ -454,7 +455,7 @@ cdef class RecordColumns:
             release(&array)
 
     cdef int put(self, ArrowArray *array, name) except -1:
-        """Put a column into an array in C."""
+        """Put a column into a C array."""
         cdef const Range *wanted = &self.reading.wanted
         cdef Held *column
         cdef list objects = []
@@ -480,7 +481,7 @@ cdef class RecordColumns:
         return 0
 
     cdef int put_text(self, ArrowArray *array, int text) except -1:
-        """Put a column of bytes into an array in C."""
+        """Put a column of bytes into a C array."""
         cdef const BytesColumn *read = &self.reading.texts[text]
         cdef int64_t rows = self.rows_of(text)
         cdef int first = TEXT_ROOMS + ROOMS_OF_TEXT * text
@@ -495,9 +496,9 @@ cdef class RecordColumns:
         return 0
 
     cdef const void *held(self, list objects, int number, int64_t size) except NULL:
-        """Hold the first bytes of a buffer, or a copy of them if most of the buffer is empty."""
+        """Keep the first bytes of a buffer, or a copy of them if most of the buffer is empty."""
         room = self.rooms[number]
-        # It would stay in memory as long as the column.
+        # Otherwise the whole buffer would stay in memory as long as the column.
         if len(room) > 2 * size + ROOMY:
             room = PyBytes_FromStringAndSize(<const char *> begin_of(room), size)
         objects.append(room)

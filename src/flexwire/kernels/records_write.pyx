@@ -1,8 +1,8 @@
 """Writes columns as the records of record batches, and crcs into the headers of batches.
 
-Takes offsets, timestamps and arrays of Arrow. Each record is measured before it is written, and room
-is asked for once. A batch is refused if an offset points outside of its column, or a delta or a size
-does not fit; the caller writes that batch from objects.
+The input is offsets, timestamps and Arrow arrays. Each record is measured before it is written, and
+room is checked once. A batch is refused if an offset points outside of its column, or if a delta or
+a size is too large. The caller then writes that batch from objects.
 """
 
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
@@ -23,29 +23,29 @@ cdef enum:
     NULL_TEXT = -1
     WRONG = -2
 
-# A column of bytes to write, in Arrow's form.
+# A column of bytes to write, in the form of Arrow.
 cdef struct Source:
     const uint8_t *data
     int64_t size
     const int32_t *offsets
-    const uint8_t *valid   # in bits; NULL where nothing is null
-    int64_t bit            # the first of them
+    const uint8_t *valid   # in bits, or NULL if nothing is null
+    int64_t bit            # the number of the first bit
 
-# The beginning and end of a batch in the output.
+# The start and end of a batch in the output.
 cdef struct Extent:
     int64_t start
     int64_t end
 
 cdef struct Writing:
-    int64_t first          # rows from here
-    int64_t rows           # to here are written
-    int64_t each           # so many to a batch
-    int64_t gap            # bytes left for the header of a batch
+    int64_t first          # the first row to write
+    int64_t rows           # the end of the rows to write
+    int64_t each           # the number of rows in a batch
+    int64_t gap            # the number of bytes to leave for the header of a batch
     const int64_t *offsets
     const int64_t *timestamps
     int64_t base_offset
     int64_t base_timestamp
-    const int32_t *header_offsets  # NULL: there are no record headers
+    const int32_t *header_offsets  # NULL if there are no record headers
     int64_t headers
     uint8_t *out
     int64_t capacity
@@ -80,7 +80,7 @@ cdef inline int64_t length_of(const Source *column, int64_t row) noexcept nogil:
 
 
 cdef inline int64_t size_of(int64_t length) noexcept nogil:
-    """Return how many bytes a length and the counted bytes take."""
+    """Return how many bytes a length and the bytes after it take."""
     return zigzag_size(length) + max(length, 0)
 
 
@@ -96,7 +96,7 @@ cdef inline uint8_t *write_text(
 
 
 cdef int64_t size_of_headers(const Writing *writing, int64_t first, int64_t last) noexcept nogil:
-    """Return how many bytes record headers take; -1 if they cannot be written."""
+    """Return how many bytes record headers take, or -1 if they cannot be written."""
     cdef int64_t size = 0
     cdef int64_t header, key, value
     for header in range(first, last):
@@ -109,7 +109,7 @@ cdef int64_t size_of_headers(const Writing *writing, int64_t first, int64_t last
 
 
 cdef Status write_record(Writing *writing, int64_t row) noexcept nogil:
-    """Write the record of a row: DONE, GROW, or REFUSED."""
+    """Write the record of a row; return DONE, GROW or REFUSED."""
     cdef int64_t timestamp = writing.timestamps[row]
     cdef int64_t offset = writing.offsets[row]
     cdef int64_t key = length_of(&writing.key, row)
@@ -157,7 +157,7 @@ cdef Status write_record(Writing *writing, int64_t row) noexcept nogil:
 
 
 cdef Status write_batch(Writing *writing, int64_t first, int64_t last) noexcept nogil:
-    """Write the records of one batch: DONE, GROW, or REFUSED."""
+    """Write the records of one batch; return DONE, GROW or REFUSED."""
     cdef int64_t row
     cdef Status status
     writing.base_offset, writing.base_timestamp = writing.offsets[first], writing.timestamps[first]
@@ -169,7 +169,7 @@ cdef Status write_batch(Writing *writing, int64_t first, int64_t last) noexcept 
 
 
 cdef Status write_batches(Writing *writing) noexcept nogil:
-    """Write batches up to the first that has no room, or cannot be written."""
+    """Write batches up to the first one that cannot be written or for which there is no room."""
     cdef int64_t last, used
     cdef Extent *extent
     cdef Status status
@@ -190,10 +190,10 @@ cdef Status write_batches(Writing *writing) noexcept nogil:
     return DONE
 
 
-# For Python.
+# The functions for Python.
 
 cdef const void *memory_of(object buffer, int64_t skipped, int64_t least, list held) except? NULL:
-    """Return an address in an Arrow buffer with at least ``least`` bytes; None gives NULL."""
+    """Return an address in an Arrow buffer of at least ``least`` bytes, or NULL for None."""
     if buffer is None:
         return NULL
     cdef int64_t size = buffer.size
@@ -205,7 +205,7 @@ cdef const void *memory_of(object buffer, int64_t skipped, int64_t least, list h
 
 
 cdef int set_source(Source *source, object array, list held) except -1:
-    """Take a column of bytes, which is a binary array of Arrow."""
+    """Set a column of bytes, which is a binary Arrow array."""
     cdef int64_t first = array.offset, rows = len(array)
     valid, offsets, data = array.buffers()
     source.data = <const uint8_t *> memory_of(data, 0, 0, held)
@@ -221,10 +221,10 @@ cdef int set_source(Source *source, object array, list held) except -1:
 
 
 cdef class RecordWriter:
-    """Writes rows as the records of batches: their offsets and timestamps, and arrays of Arrow.
+    """Writes rows as the records of batches, from offsets, timestamps and Arrow arrays.
 
-    ``headers`` is a list array without nulls, of whose structs these are the keys and values; None
-    where no record has headers.
+    ``headers`` is a list array without nulls, and its structs have the given keys and values. It is
+    None if no record has headers.
     """
 
     cdef Writing writing
@@ -271,10 +271,11 @@ cdef class RecordWriter:
         uint8_t[::1] out not None,
         int64_t[:, ::1] extents not None,
     ):
-        """Write rows from the first to the last into ``out``, ``each`` rows in a batch.
+        """Write rows from the first to the last one to ``out``, with ``each`` rows in a batch.
 
-        Before each batch ``gap`` bytes are left for its header. ``extents`` gets where each begins
-        and ends. Returns how many were written: up to the first that cannot be, or has no room.
+        Before each batch, ``gap`` bytes are left for its header. The start and end of each batch
+        are written to ``extents``. Returns the number of batches that were written, up to the first
+        one that cannot be written or for which there is no room.
         """
         cdef Writing *writing = &self.writing
         cdef int64_t batches = (last - first + each - 1) // each if each > 0 else -1
@@ -291,7 +292,7 @@ cdef class RecordWriter:
 
 
 def seal(uint8_t[::1] out not None, const int64_t[:, ::1] extents not None):
-    """Put the crc into the header of each batch in ``out``; ``extents`` has their start and end."""
+    """Put the crc into each batch's header in ``out``; ``extents`` has their starts and ends."""
     cdef int64_t number, start, end
     cdef BatchHeader *header
     for number in range(extents.shape[0]):

@@ -1,28 +1,28 @@
-"""The current activity of a cluster's connections, from captures and logs that grow, or from a tap.
+"""The current activity of a cluster's connections, from captures and logs that grow, or a tap.
 
-`pg_stat_activity` lists the connections of a database. This room makes the same list for Kafka, and
-`flexwire who` prints it. It reads captures or request logs as they grow, or the live capture of a
-running tap. It takes each frame once, and keeps only sums. So memory does not grow with the length
-of the input.
+`pg_stat_activity` lists the connections of a database. This package makes such a list for Kafka,
+and `flexwire who` prints it. It reads captures or request logs as they grow, or the live capture of
+a running tap. It processes each frame only once, and keeps only sums. Its memory therefore does not
+grow with the length of the input.
 
-- `connections` keeps the facts about each connection, and needs only its frames.
-- `reading` makes frames of segments, and decides which connections are forgotten.
-- `logged` takes the lines of request logs, which are whole requests with their responses.
-- `growing`, `growing_logs` and `live` read new bytes of captures, of logs, and of a tap.
-- `sources` finds out which of these kinds some paths name.
-- `listing` orders the connections, selects some of them, and writes them as JSON and as cells.
-- `metrics` adds them up by client for a monitor.
+- `connections` keeps the facts about each connection, for which it needs only frames.
+- `reading` makes frames from segments, and decides which connections are forgotten.
+- `logged` reads the lines of request logs, which are whole requests with their responses.
+- `growing`, `growing_logs` and `live` read new bytes of captures, of logs, and from a tap.
+- `sources` finds out to which of these kinds some paths belong.
+- `listing` sorts the connections, selects some of them, and writes them as JSON and as cells.
+- `metrics` adds them up by client for a monitoring system.
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- An input that is read in parts gives the same list as one that is read at once
+- If an input is read in parts, the list is the same as if it is read at once
   (`activity/test_growing.py`, `activity/test_logged.py`).
-- Sums equal those of `flexwire.capture.messages`, and those of a log's own lines
+- Sums are equal to those of `flexwire.capture.messages`, and to those of the lines in a log
   (`activity/test_activity.py`, `activity/test_logged.py`).
-- Memory is bounded: the number of connections has a limit, and so have the topics and waiting
-  requests of each. Omitted items are counted (`activity/test_activity.py`).
-- A connection is listed only if something on it decodes as Kafka, because text from other protocols
+- Memory is limited: there are limits for the number of connections, and for the topics and waiting
+  requests of each connection. Omitted items are counted (`activity/test_activity.py`).
+- A connection is listed only if some of its bytes decode as Kafka, because text of other protocols
   may be anything, even a password (`activity/test_activity.py`).
-- A counter for a monitor never falls, and the number of series is bounded
+- A counter for a monitoring system never decreases, and the number of series is limited
   (`activity/test_metrics.py`).
 """

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, Turn
 
 MOST_CONNECTIONS: Final = 20_000
-"""At most this many connections are kept at once."""
+"""At most this many connections are kept at the same time."""
 MOST_TOPICS: Final = 20
 """At most this many topics of a connection are listed by name."""
 MOST_COUNTED_TOPICS: Final = 256
-"""At most this many topics of a connection are counted; the count stays there."""
+"""At most this many topics of a connection are counted. Above this, the count does not increase."""
 MOST_WAITING: Final = 256
-"""At most this many requests of a connection wait for a response; one more drops the oldest."""
+"""At most this many requests of a connection wait for a response. One more removes the oldest."""
 
 MOST_CHARACTERS: Final = 256
-"""A name of a client or topic is cut to this many characters."""
+"""The name of a client or topic is cut to this many characters."""
 
 _SOFTWARE: Final = (("client_software_name",), ("client_software_version",))
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
@@ -60,7 +60,7 @@ class LastError(NamedTuple):
 
 
 class WaitingRequest(NamedTuple):
-    """A request without its response: its API, and when its last byte was seen."""
+    """A request without its response: its API, and the time of its last byte."""
 
     api: str
     since_us: int
@@ -68,16 +68,16 @@ class WaitingRequest(NamedTuple):
 
 @dataclass(slots=True)
 class ConnectionActivity:
-    """A connection: its client, its traffic, and the requests that wait.
+    """A connection: its client, its traffic, and its waiting requests.
 
-    Times are microseconds since 1970, from the capture or the log. ``request_bytes`` and
-    ``response_bytes`` are on the wire, with the lengths of the frames; None in request logs, which
-    have no sizes. ``client_id`` is the last one that was sent. ``principal`` is in request logs
-    only. ``instance_id`` is the client instance id (KIP-714, KIP-1313), in Kafka's text form, from
-    the first frame that has one. ``apis`` counts the requests of each API. ``topics`` are the
-    topics in requests, in the order of their first request; ``more_topics`` counts the others.
-    ``closed_by`` and ``is_reset`` say how the connection ended, if its end was captured.
-    ``is_open`` is None if nothing shows it, as in request logs.
+    Times are in microseconds since 1970, and come from the capture or the log. ``request_bytes``
+    and ``response_bytes`` include the length prefixes of frames. They are None for request logs,
+    which have no sizes. ``client_id`` is the last client id that was sent. ``principal`` is known
+    only from request logs. ``instance_id`` is the client instance id (KIP-714, KIP-1313), in
+    Kafka's text form, from the first frame that has one. ``apis`` has the number of requests of
+    each API. ``topics`` has the topics in requests, in the order of their first request, and
+    ``more_topics`` is the number of others. ``closed_by`` and ``is_reset`` say how the connection
+    ended, if this was captured. ``is_open`` is None if this is unknown, as in request logs.
     """
 
     connection: str
@@ -108,28 +108,28 @@ class ConnectionActivity:
 
     @property
     def more_topics(self) -> int:
-        """How many topics are not in ``topics``, up to `MOST_COUNTED_TOPICS` in all."""
+        """The number of topics that are not in ``topics``, up to `MOST_COUNTED_TOPICS` in total."""
         return len(self._hashes) - len(self.topics)
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for their response."""
+        """The number of requests that wait for their responses."""
         return len(self._waiting)
 
     @property
     def oldest(self) -> WaitingRequest | None:
-        """The request that has waited longest; None if none waits."""
+        """The request that has waited the longest; None if none waits."""
         return next(iter(self._waiting.values()), None)
 
     def note_times(self, first_us: int, last_us: int) -> None:
-        """Take in the times of some traffic. Files of several taps may overlap in time."""
+        """Record the times of some traffic. Files from several taps may overlap in time."""
         self.first_us = min(self.first_us, first_us)
         self.last_us = max(self.last_us, last_us)
 
     def note_client(
         self, client_id: str | None, name: str | None = None, version: str | None = None
     ) -> None:
-        """Take in a request's facts about its client. The first named software stays."""
+        """Record a request's facts about its client. The first software that is named is kept."""
         if client_id is not None:
             self.client_id = shorten(client_id, MOST_CHARACTERS)
         if self.software_name is None and (name or version):
@@ -137,11 +137,11 @@ class ConnectionActivity:
             self.software_version = shorten(version or "", MOST_CHARACTERS) or None
 
     def note_instance(self, instance_id: str | None) -> None:
-        """Take in a client instance id, or None. The first id of a connection stays."""
+        """Record a client instance id, or None. The first id of a connection is kept."""
         self.instance_id = self.instance_id or instance_id
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
-        """Take in the error codes of a response, in their order; 0 means no error."""
+        """Record the error codes in a response, in order; 0 means that there is no error."""
         codes = [code for code in codes if code != NO_ERROR]
         if codes:
             self.errors += len(codes)
@@ -150,7 +150,7 @@ class ConnectionActivity:
                 self.last_error = LastError(name, api, at_us)
 
     def note_topics(self, names: Iterable[str | None]) -> None:
-        """Take in the topics in a request; None is a topic without a known name."""
+        """Record the topics in a request; None means a topic without a known name."""
         for name in filter(None, names):
             if len(self._hashes) < MOST_COUNTED_TOPICS:
                 self._hashes.add(hash(name))
@@ -164,23 +164,23 @@ class ConnectionActivity:
             self._waiting.popitem(last=False)
 
     def answer(self, pair: int | None) -> None:
-        """Note that a pair has its response."""
+        """Record that a pair has its response."""
         if pair is not None:
             self._waiting.pop(pair, None)
 
     def end(self, closed_by: Literal["client", "broker"] | None, *, is_reset: bool) -> None:
-        """Take in the first sign of the end. Later signs change nothing."""
+        """Record the first sign that the connection has ended. Later signs have no effect."""
         if self.closed_by is None and closed_by is not None:
             self.closed_by, self.is_reset = closed_by, is_reset
 
 
 class ActivityTable:
-    """Takes the frames of connections, in the time order of each, and keeps the facts in them.
+    """Takes the frames of connections, in the order of time for each, and keeps their facts.
 
-    At most ``most`` connections are kept. Above that, a closed one is forgotten, or the oldest.
-    ``left_out`` counts the Kafka connections that were forgotten before `forget_closed`.
-    ``last_us`` is the latest time of a frame. ``topics`` are the names of topics by id. ``leaving``
-    is called with each connection that is forgotten.
+    At most ``most`` connections are kept. Above that number, a closed connection is forgotten, or
+    the oldest one. ``left_out`` is the number of Kafka connections that were forgotten in other
+    ways than with `forget_closed`. ``last_us`` is the latest time of a frame. ``topics`` has the
+    names of topics by id. ``leaving`` is called with each connection that is forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -207,7 +207,7 @@ class ActivityTable:
     def row(
         self, connection: str, client: str, broker: str, times: tuple[int, int]
     ) -> ConnectionActivity:
-        """Return a connection with traffic between two times; it may be new."""
+        """Return a connection (possibly a new one) that has traffic between two times."""
         row = self._rows.get(connection)
         if row is None:
             row = self._rows[connection] = ConnectionActivity(connection, client, broker, *times)
@@ -217,7 +217,7 @@ class ActivityTable:
         return row
 
     def see(self, frame: CapturedFrame) -> ConnectionActivity:
-        """Take in a frame; return its connection."""
+        """Process a frame; return its connection."""
         client, _, broker = frame.connection.partition("#")[0].partition(">")
         times = frame.first_us, frame.timestamp_us
         row = self.row(frame.connection, client, broker, times)
@@ -238,14 +238,17 @@ class ActivityTable:
         return row
 
     def close(self, connection: str) -> None:
-        """Note that both ends have closed a connection."""
+        """Record that both ends have closed a connection."""
         row = self._rows.get(connection)
         if row is not None:
             row.is_open = False
             self._closed[connection] = None
 
     def end(self, ended: CapturedConnection, *, is_over: bool) -> None:
-        """Take in the facts about a connection. Unless it ``is_over``, it may continue later."""
+        """Record the facts about a connection that has ended.
+
+        If it ``is_over`` is false, it may continue later.
+        """
         row = self._rows.get(ended.connection)
         if row is None:
             return
@@ -255,14 +258,14 @@ class ActivityTable:
             self.close(ended.connection)
 
     def forget_closed(self) -> None:
-        """Forget the closed connections, after they were shown."""
+        """Forget the closed connections, after they have been shown."""
         for connection in self._closed:
             self.leaving(self._rows.pop(connection))
             self._conversations.pop(connection, None)
         self._closed.clear()
 
     def drop(self, connection: str) -> None:
-        """Forget a connection to make room; a Kafka connection is counted."""
+        """Forget a connection to make room. A Kafka connection is counted."""
         row = self._rows.pop(connection, None)
         if row is not None:
             self.left_out += row.is_kafka
@@ -316,7 +319,7 @@ def _names_software(name: str) -> bool:
 
 
 def _software(payload: bytes, request: RequestFrame) -> tuple[str, str]:
-    """Return the name and version of the client's software, each may be empty."""
+    """Return the name and the version of the client's software. Each may be empty."""
     schema = message(request.message_name).definition.schema(request.api_version)
     reader = BoundedReader(payload, request.body_offset, MOST_WALKED)
     found = {span.path: span.value or "" for span in field_spans(schema, reader, _SOFTWARE)}
@@ -329,7 +332,7 @@ def _text(instance_id: UUID | None) -> str | None:
 
 
 def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:
-    """Return the client instance id that a response assigns, None for most responses."""
+    """Return the client instance id that a response assigns, or None."""
     if client_instance_field(request.message_name.removesuffix("Request") + "Response") is None:
         return None
     with suppress(*_UNREADABLE):
@@ -339,13 +342,13 @@ def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:
 
 
 def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:
-    """Return the error codes in a response, in their order, up to the end of what can be read."""
+    """Return the error codes in a response, in order, up to the end of the readable part."""
     codes: list[int] = []
     with suppress(*_UNREADABLE):
         response = parse_response(beginning(payload), request.api_key, request.api_version)
         paths = [place.path for place in error_places(response.message_name)]
         schema = message(response.message_name).definition.schema(response.body_version)
         reader = BoundedReader(payload, response.body_offset, MOST_WALKED)
-        # Codes that were found before the damage count.
+        # Codes that were found before the damage are kept.
         codes.extend(span.value for span in field_spans(schema, reader, paths))
     return codes

@@ -1,8 +1,8 @@
-"""Capture files that grow: the segments that were added since the last read.
+"""Capture files that grow: reads the segments that were added since the last time.
 
-A file is read up to its last whole block, and later from there on. Blocks that a writer has not
-finished wait. After damage, the rest of a file is not read, and one note says why. A gzip'd file is
-read once.
+A file is read up to its last complete block, and later continues from there. Blocks that are not
+completely written must wait. After damage, the rest of a file is not read, and one note gives the
+reason. A gzip'd file is read only once.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError)
 _MOST_NOTES: Final = 1000
-_BEGUN_BYTES: Final = 4  # enough to tell a capture from other files
+_BEGUN_BYTES: Final = 4  # enough to distinguish a capture from other files
 
 
 @dataclass(slots=True)
 class _GrowingFile:
-    """A capture file, and how far it was read.
+    """A capture file, and up to where it was read.
 
-    ``first_us`` is None until the file has its first packet.
+    ``first_us`` is None until the file has a packet.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class GrowingCaptures:
     """Reads the captures in some paths repeatedly, as they grow and as new ones appear.
 
     ``paths`` are files, directories and patterns. ``notes`` has messages for the user: each text
-    once for each file, and 1,000 at most.
+    once per file, and at most 1,000 texts.
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:
@@ -82,11 +82,11 @@ class GrowingCaptures:
         self.notes: list[str] = []
 
     def poll(self, *, must_exist: bool = False) -> Iterator[Segment]:
-        """Yield the segments that were added, file after file, in the order of first packets.
+        """Yield the segments that were added, file by file, in the order of their first packets.
 
-        A directory without captures has none. Raises `CaptureError` for a path that does not exist,
-        and if one ``must_exist`` and no file is a capture. Raises `StorageError` for an object
-        store.
+        A directory without captures has no segments. Raises `CaptureError` for a path that does not
+        exist. With ``must_exist``, also raises it if no file is a capture. Raises `StorageError`
+        for an object store.
         """
         paths = self._list(must_exist=must_exist)
         self._files = {path: file for path, file in self._files.items() if path in paths}
@@ -101,7 +101,7 @@ class GrowingCaptures:
                 yield from self._read(file)
 
     def unfinished(self) -> list[str]:
-        """Return a note on each file that ends within a packet, as if it did not grow any more."""
+        """Return a note for each file that ends within a packet, assuming that it grows no more."""
         texts = []
         for file in self._files.values():
             with suppress(StorageError):
@@ -116,13 +116,13 @@ class GrowingCaptures:
             try:
                 paths |= dict.fromkeys(capture_paths([given]))
             except CaptureError:
-                # The first file is not there yet, or the last one was removed.
+                # The first file does not exist yet, or the last one was removed.
                 if must_exist or not Path(given).is_dir():
                     raise
         return paths
 
     def _look(self, path: Path) -> None:
-        """Note a new file, or another file with a known name."""
+        """Record a new file, or another file with a known name."""
         try:
             status = path.stat()
         except _GONE:
@@ -144,7 +144,7 @@ class GrowingCaptures:
                 part = part_in(content)
             head = None if is_compressed else read_file_head(name)
         except CaptureError as error:
-            # A file with too few bytes to be recognized was just begun by its writer.
+            # If a file has too few bytes to be recognized, its writer has only just begun it.
             if size >= _BEGUN_BYTES and file.path.exists():
                 file.error = error
                 self._give_up(file, error.reason)
@@ -159,12 +159,12 @@ class GrowingCaptures:
             self._check(file)
 
     def _check(self, file: _GrowingFile) -> None:
-        """Note damage before the first packet; without damage, the packet has not come yet."""
+        """Record damage before the first packet. Without damage, the packet is not there yet."""
         try:
             self._grow(file)
         except StorageError:
             return
-        # The same blocks are read again later.
+        # The same blocks will be read again later.
         file.whole = WholeBlocks(str(file.path), damage=file.whole.damage)
 
     def _read(self, file: _GrowingFile) -> Iterator[Segment]:
@@ -181,7 +181,7 @@ class GrowingCaptures:
                 self._give_up(file, str(error))
 
     def _grow(self, file: _GrowingFile) -> int:
-        """Find out how far a file is whole; return how far it was read before."""
+        """Find up to where a file is complete; return up to where it was read before."""
         begin, size = file.whole.end, _size(file.path)
         file.whole.look(lambda start: _open_part(file.path, start, size), size)
         if file.whole.damage is not None:
@@ -226,7 +226,7 @@ def _size(path: Path) -> int:
 
 
 def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file, which may grow and change its time while it is read."""
+    """Open a part of a file, which may grow and change its time during reading."""
     try:
         file = io.FileIO(path)
     except OSError as error:
@@ -237,7 +237,7 @@ def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
 
 
 def changes_freely(_: os.stat_result) -> None:
-    """Accept a file as it is now: bytes that were read stay valid."""
+    """Accept a file in its current state, because bytes that were read stay valid."""
 
 
 def _cannot_read(path: Path, reason: str) -> StorageError:
@@ -245,7 +245,7 @@ def _cannot_read(path: Path, reason: str) -> StorageError:
 
 
 def segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:
-    """Yield the segments in blocks of a capture, and the blocks without a readable one."""
+    """Yield the segments in blocks of a capture, and the blocks without a readable segment."""
     for packet in blocks:
         if packet is None:
             continue

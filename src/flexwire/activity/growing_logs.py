@@ -1,9 +1,10 @@
-"""Request logs that grow: the lines that were added since the last read.
+"""Request logs that grow: reads the lines that were added since the last time.
 
-A log is read up to its last whole line, and later from there on. A broker renames a full log and
-begins another one. So a log is known by its number in the file system (inode), not by its name, and
-a renamed file stays open until it was read to its end. A gzip'd log that appears later was read
-before under another name, so only gzip'd logs that exist at the start are read.
+A log is read up to its last complete line, and later continues from there. A broker renames a log
+that is full, and begins another one. A log is therefore identified by its number in the file system
+(inode) and not by its name. A renamed file stays open until it was read to its end. A gzip'd log
+that appears later was already read under another name, so only gzip'd logs that exist at the start
+are read.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 _MOST_NOTES: Final = 1000
 _MOST_OPEN: Final = 100
-"""At most this many logs stay open; further logs that are renamed during that time may lose
-lines."""
+"""At most this many logs stay open. If more logs are renamed at the same time, lines may be lost.
+"""
 _STEP: Final = 1 << 16
 
 _Inode = tuple[int, int]
@@ -44,7 +45,7 @@ _Inode = tuple[int, int]
 
 @dataclass(slots=True)
 class _GrowingLog:
-    """A log, and how far it was read. No further line ends before ``searched``."""
+    """A log, and up to where it was read. No other line ends before ``searched``."""
 
     path: Path
     reader: RequestLogReader
@@ -58,8 +59,8 @@ class _GrowingLog:
 class GrowingRequestLogs:
     """Reads the request logs in some paths repeatedly, as they grow and as new ones begin.
 
-    ``paths`` are files, directories and patterns. Local times are in ``zone``. ``notes`` has
-    messages for the user, at most 1,000 texts.
+    ``paths`` are files, directories and patterns. Local times are those of the time zone ``zone``.
+    ``notes`` has messages for the user, with at most 1,000 texts.
     """
 
     def __init__(self, paths: Sequence[str | Path], zone: Zone) -> None:
@@ -71,9 +72,9 @@ class GrowingRequestLogs:
         self.notes: list[str] = []
 
     def poll(self, *, must_exist: bool = False) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Yield the requests of the lines that were added, log after log, the oldest log first.
+        """Yield the requests in the lines that were added, log by log, the oldest log first.
 
-        Raises `CaptureError` for a path that does not exist, if one ``must_exist``. Raises
+        With ``must_exist``, raises `CaptureError` for a path that does not exist. Raises
         `StorageError` for an object store.
         """
         found = self._list(must_exist=must_exist)
@@ -88,9 +89,9 @@ class GrowingRequestLogs:
         self._is_first = False
 
     def finish(self) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Yield the requests of the last lines, whole or not, and close the logs.
+        """Yield the requests in the last lines, complete or not, and close the logs.
 
-        Notes then say how many lines were not read, and why.
+        Afterwards, notes say how many lines were not read, and why.
         """
         for log in self._logs.values():
             yield from self._leave(log)
@@ -100,7 +101,7 @@ class GrowingRequestLogs:
         self._logs.clear()
 
     def close(self) -> None:
-        """Close the open logs, without reading on."""
+        """Close the open logs without reading any more."""
         for log in self._logs.values():
             if log.file is not None:
                 log.file.close()
@@ -112,7 +113,7 @@ class GrowingRequestLogs:
             try:
                 sources = list_files([given], is_broker_log, BROKER_LOG_NAMES)
             except CaptureError:
-                # It may be renamed at this moment.
+                # The log may be renamed at this moment.
                 if must_exist:
                     raise
                 continue
@@ -128,7 +129,7 @@ class GrowingRequestLogs:
         try:
             file = log_file(source, 0)
         except (CaptureError, StorageError) as error:
-            # A log that has just begun may not have its first line yet.
+            # A log that has just begun may have no complete line yet.
             if source.size:
                 self._others.add(inode)
                 self._note(str(error))
@@ -150,7 +151,7 @@ class GrowingRequestLogs:
         yield from self._read(log)
 
     def _leave(self, log: _GrowingLog) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Read the rest of a log that no longer grows, and close it."""
+        """Read the rest of a log that grows no more, and close it."""
         yield from self._read(log, is_last=True)
         if log.file is not None:
             log.file.close()
@@ -217,7 +218,7 @@ def _items(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[LoggedRequest | 
 
 
 def _open_part(path: Path, file: io.FileIO, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file that stays open, and that may grow while it is read."""
+    """Open a part of a file that stays open and may grow during reading."""
     same = io.FileIO(os.dup(file.fileno()))
     same.seek(start)
     error = partial(StorageError, url=str(path), tried="read")
@@ -232,7 +233,7 @@ def _unwrapped(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _last_line_end(file: io.FileIO, start: int, stop: int) -> int | None:
-    """Return the end of the last whole line between two offsets; None if there is none."""
+    """Return the end of the last complete line between two offsets, or None if there is none."""
     while stop > start:
         begin = max(start, stop - _STEP)
         file.seek(begin)

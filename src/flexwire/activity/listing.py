@@ -1,4 +1,4 @@
-"""The list of connections: its order, the selected rows, and how a row is written."""
+"""The list of connections: its order, the choice of rows, and how a row is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MILLION: Final = 1_000_000
 
 
 class ActivityColumn(NamedTuple):
-    """A column of the list, with its sort key; the largest comes first if ``is_number``."""
+    """A column of the list and its sort key. If it ``is_number``, the largest comes first."""
 
     key: Callable[[ConnectionActivity], Any]
     is_number: bool
@@ -30,11 +30,11 @@ class ActivityColumn(NamedTuple):
 def find_rows(
     rows: Iterable[ConnectionActivity], filters: Iterable[str], order_by: str
 ) -> list[ConnectionActivity]:
-    """Return the rows that match all ``filters``, in the order of a column of `COLUMNS`.
+    """Return the rows that match all ``filters``, sorted by a column of `COLUMNS`.
 
-    A row matches a filter if its client id, its principal, its instance id, its client, its broker,
-    its software, one of its topics or one of its APIs equals the filter's text, where ``*`` stands
-    for any text.
+    A row matches a filter if the text of the filter equals its client id, principal, instance id,
+    client, broker, software, one of its topics or one of its APIs. In the filter, ``*`` stands for
+    any text.
     """
     patterns = [CaptureFilter(client_ids=(text,)) for text in filters]
     column = COLUMNS[order_by]
@@ -45,7 +45,7 @@ def find_rows(
 
 
 def to_form(row: ConnectionActivity) -> dict[str, Any]:
-    """Return a row as JSON. Times are microseconds since 1970."""
+    """Return a row as JSON. Times are in microseconds since 1970."""
     error, oldest = row.last_error, row.oldest
     return {
         "connection": row.connection,
@@ -77,7 +77,7 @@ def to_form(row: ConnectionActivity) -> dict[str, Any]:
 
 
 def to_cells(row: ConnectionActivity, now_us: int) -> dict[str, str]:
-    """Return a row as texts without control characters, by the names of `COLUMNS`."""
+    """Return a row as texts without control characters, by the names in `COLUMNS`."""
     return {name: printable(column.cell(row, now_us)) for name, column in COLUMNS.items()}
 
 

@@ -30,7 +30,7 @@ _PIECE: Final = 1 << 20
 
 
 class LiveCapture:
-    """The segments that a tap sends from now on, and counts of unread bytes.
+    """The segments that a tap sends from now on, and the numbers of unread bytes.
 
     Raises `CaptureError` if no process listens on the socket.
     """
@@ -40,7 +40,7 @@ class LiveCapture:
         self.notes: list[str] = []
         self._whole = WholeBlocks(self.path)
         self._head: Head | None = None
-        # The received bytes, without the blocks that were read.
+        # The bytes that were received, without the blocks that were read.
         self._data = bytearray()
         self._is_over = False
         self._unreadable = 0
@@ -54,7 +54,7 @@ class LiveCapture:
         self._connection.setblocking(False)
 
     def poll(self) -> Iterator[Segment]:
-        """Yield the segments that arrived since the last call."""
+        """Yield the segments that have arrived since the last call."""
         while not self._is_over:
             data = self._receive()
             if data is None:
@@ -70,12 +70,12 @@ class LiveCapture:
                 self._give_up(f"not read on: {error.reason}")
 
     def close(self) -> None:
-        """Disconnect from the tap; a second call does nothing."""
+        """Disconnect from the tap. A second call has no effect."""
         self._connection.close()
         self._is_over = True
 
     def _receive(self) -> bytes | None:
-        """Return the received bytes: none at the end, None if none have come yet."""
+        """Return the bytes that came: empty at the end, None if none have come yet."""
         try:
             return self._connection.recv(_PIECE)
         except BlockingIOError:
@@ -121,7 +121,10 @@ class LiveCapture:
 
 
 class LiveCaptures:
-    """The segments of several taps, each at one socket. Raises `CaptureError`."""
+    """The segments of several taps, each with its own socket.
+
+    Raises `CaptureError` if no process listens on a socket.
+    """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._captures: list[LiveCapture] = []
@@ -138,7 +141,7 @@ class LiveCaptures:
         return [note for capture in self._captures for note in capture.notes]
 
     def poll(self) -> Iterator[Segment]:
-        """Yield the segments that arrived since the last call."""
+        """Yield the segments that have arrived since the last call."""
         for capture in self._captures:
             yield from capture.poll()
 

@@ -1,8 +1,8 @@
-"""From the lines of request logs to the activity of connections.
+"""Converts the lines of request logs to the activity of connections.
 
-A broker writes a line after it has sent a response, so no request waits. A line has the principal
-of the client, and no sizes. A request that a broker forwarded to the controller is a line of
-another connection. It is only counted, because the client's own line has it too.
+A broker writes a line after it has sent the response, so no request waits. A line has the principal
+of the client, but no sizes. A request that a broker has forwarded to the controller is a line of
+another connection. Such a request is only counted, because the client's own line shows it too.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _NO_ID: Final = UUID(int=0)
 
 
 class LoggedActivity:
-    """Takes the lines of request logs, and keeps the activity of their connections in ``table``.
+    """Takes the lines of request logs, and keeps the activity of connections in ``table``.
 
-    At most ``most`` connections are kept; one more forgets the one with the oldest traffic.
-    ``forwarded`` counts the requests of brokers for their clients.
+    At most ``most`` connections are kept. For one more, the connection with the oldest traffic is
+    forgotten. ``forwarded`` is the number of requests that brokers sent for their clients.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
         self.table = ActivityTable(most)
         self.forwarded = 0
         self._most = most
-        # The connection with the latest line is the last.
+        # The connection with the latest line comes last.
         self._recent: OrderedDict[str, None] = OrderedDict()
 
     def read(self, items: Iterable[LoggedRequest | RefusedRequest]) -> int:
-        """Take in lines; return how many there were."""
+        """Process lines; return how many there were."""
         count = 0
         for item in items:
             self.push(item)
@@ -55,7 +55,7 @@ class LoggedActivity:
         return count
 
     def push(self, item: LoggedRequest | RefusedRequest) -> None:
-        """Take in a line."""
+        """Process a line."""
         if isinstance(item, RefusedRequest):
             row = self._row(item, (item.time_us, item.time_us))
             self._count(row, item.api_key, item.api_version)
@@ -67,7 +67,7 @@ class LoggedActivity:
             self._see(item)
 
     def finish(self) -> None:
-        """Do nothing: a line is whole when it is taken in."""
+        """Do nothing, because a line is complete when it is processed."""
 
     def _row(
         self, item: LoggedRequest | RefusedRequest, times: tuple[int, int]
@@ -85,7 +85,7 @@ class LoggedActivity:
 
     @staticmethod
     def _count(row: ConnectionActivity, api_key: int, version: int) -> str:
-        """Count a request, and return the name of its API, or its api key as text."""
+        """Count a request; return the name of its API, or its api key as text."""
         api = (name_of(api_key, version) or str(api_key)).removesuffix("Request")
         row.requests += 1
         row.apis[api] += 1
@@ -116,14 +116,14 @@ class LoggedActivity:
 
 
 def _read(body: JsonBody | None) -> Message | None:
-    """Return a body as a message; None if no part of it is needed, or if it does not fit."""
+    """Return a body as a message; None if it is not needed, or if it is not valid."""
     if body is None or not (topic_fields(body.message) or error_places(body.message)):
         return None
     return read_body(body.text, message(body.message), body.version, show_credentials=False).message
 
 
 def _topics(body: Message) -> Iterator[tuple[str | None, UUID | None]]:
-    """Yield the topics in a message: each by its name, its id, or both."""
+    """Yield the topics in a message, each with its name, its id, or both."""
     for place in topic_fields(body.entry.name):
         for structure in _structures(body, place.path):
             name = getattr(structure, place.name, None)
@@ -134,7 +134,7 @@ def _topics(body: Message) -> Iterator[tuple[str | None, UUID | None]]:
 
 
 def _error_codes(body: Message) -> list[int]:
-    """Return the error codes of a response, those of inner structures in their order."""
+    """Return the error codes in a response, including those in inner structures, in order."""
     codes: list[Any] = []
     for place in error_places(body.entry.name):
         *outer, last = place.path
@@ -144,7 +144,7 @@ def _error_codes(body: Message) -> list[int]:
 
 def _structures(body: Message, path: Sequence[str]) -> Iterator[Any]:
     """Yield the structures at a path."""
-    # Some paths come from older specs, and the class has only the newest names.
+    # Some paths come from older specs, but the class has only the newest names.
     with suppress(AttributeError):
         for *_, structure in structs_at(body, path):
             yield structure

@@ -1,8 +1,8 @@
-"""The activity of connections as OpenMetrics, with a bound on the number of series.
+"""The activity of connections as OpenMetrics, with a limit on the number of series.
 
-A series belongs to a client id with its software. Addresses are not labels, because a client uses
-another port for each connection. A counter never falls, so the traffic of a connection stays in it
-after the connection is gone.
+A series belongs to a client id and its software. Addresses are not labels, because a client uses a
+different port for each connection. A counter never decreases, so it keeps the traffic of a
+connection after the connection is forgotten.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.activity.connections import ActivityTable, ConnectionActivity
 
 MOST_SERIES: Final = 1000
-"""At most this many clients have a series of their own; all others share that of `OTHERS`."""
+"""At most this many clients have their own series. All others share the series of `OTHERS`."""
 
 _PREFIX: Final = "flexwire_who_"
 _COUNTERS: Final = ("requests", "responses", "request_bytes", "response_bytes", "errors")
@@ -25,7 +25,7 @@ _GAUGES: Final = ("connections", "waiting")
 
 
 class ClientLabels(NamedTuple):
-    """The labels of a series; a text is empty if it is unknown."""
+    """The labels of a series; each text is empty if it is unknown."""
 
     client_id: str
     software: str
@@ -37,23 +37,23 @@ OTHERS: Final = ClientLabels("(others)", "", "")
 
 
 class ActivityMetrics:
-    """Adds up the traffic of the connections in a table, by client; at most ``most`` clients."""
+    """Adds up the traffic of a table's connections by client, for at most ``most`` clients."""
 
     def __init__(self, table: ActivityTable, most: int = MOST_SERIES) -> None:
         self._table = table
         self._most = most
         self._counts: dict[ClientLabels, Counter[str]] = {}
-        # The part of each connection that is already in the counters.
+        # The part of each connection's traffic that the counters already have.
         self._taken: dict[str, tuple[int, ...]] = {}
         table.leaving = self._leave
 
     def update(self) -> None:
-        """Add the new traffic since the last call."""
+        """Add the traffic since the last call."""
         for row in self._table:
             self._take(row)
 
     def render(self) -> bytes:
-        """Return the text for a monitor."""
+        """Return the text for a monitoring system."""
         self.update()
         gauges: dict[ClientLabels, Counter[str]] = {labels: Counter() for labels in self._counts}
         for row in self._table:
@@ -107,6 +107,6 @@ def _family(
 
 
 def _escaped(text: str) -> str:
-    """Return a label's value; surrogates cannot be written as UTF-8."""
+    """Return the value of a label, without surrogates, which UTF-8 does not have."""
     text = text.encode("utf-8", "replace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

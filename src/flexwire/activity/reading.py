@@ -1,4 +1,4 @@
-"""From TCP segments to the activity of connections."""
+"""Converts TCP segments to the activity of connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _KeyedConnections:
-    """The connections between two ends: the assembler of their frames, and their names."""
+    """The connections between two ends: the assembler for their frames, and their names."""
 
     def __init__(self) -> None:
         self.assembler = FrameAssembler(endless=True)
@@ -27,16 +27,16 @@ class _KeyedConnections:
 
 
 class ActivityReader:
-    """Takes the segments of captures, and keeps the activity of their connections in ``table``.
+    """Takes the segments of captures, and keeps the activity of connections in ``table``.
 
-    The segments of each connection must come in the order of capture. At most ``most`` pairs of
-    ends are kept. One more forgets a closed one, or the one with the oldest traffic.
+    The segments of each connection must come in the order of the capture. At most ``most`` pairs of
+    ends are kept. For one more pair, a closed one is forgotten, or the one with the oldest traffic.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
         self.table = ActivityTable(most)
         self._most = most
-        # The pair with the latest segment is the last.
+        # The pair with the latest segment comes last.
         self._keyed: OrderedDict[str, _KeyedConnections] = OrderedDict()
         self._over: dict[str, None] = {}
 
@@ -45,7 +45,7 @@ class ActivityReader:
         return iter(self.table)
 
     def read(self, segments: Iterable[Segment]) -> int:
-        """Take in segments; return how many there were."""
+        """Process segments; return how many there were."""
         count = 0
         for segment in segments:
             self.push(segment)
@@ -53,12 +53,12 @@ class ActivityReader:
         return count
 
     def push(self, segment: Segment) -> None:
-        """Take in a segment."""
+        """Process a segment."""
         key = connection_key(segment)
         keyed = self._keyed.get(key)
         if keyed is None:
             if not (segment.payload or segment.missing or segment.flags & SYN):
-                # It may be the last segment of a connection that was forgotten.
+                # This may be the last segment of a connection that was forgotten.
                 return
             keyed = self._keyed[key] = _KeyedConnections()
             self._make_room()
@@ -70,7 +70,7 @@ class ActivityReader:
             self._end(key, keyed, segment)
 
     def finish(self) -> None:
-        """Take in the incomplete frames. No more segments may follow."""
+        """Process the incomplete frames. No more segments may follow."""
         for keyed in self._keyed.values():
             self._take(keyed, keyed.assembler.finish(), is_over=False)
 

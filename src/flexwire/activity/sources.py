@@ -1,4 +1,4 @@
-"""Sources of the activity of connections: captures, request logs, or sockets of taps."""
+"""Where the activity of connections comes from: captures, request logs, or sockets of taps."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from flexwire.activity.connections import ActivityTable
 
 _PORTION: Final = 20_000
-"""This many segments or lines are read in a few seconds."""
+"""Reading this many segments or lines takes a few seconds."""
 
 _Item_contra = TypeVar("_Item_contra", contravariant=True)
 
 
 class ActivitySource(Protocol):
-    """The activity of connections, with messages for the user about how it was read.
+    """The activity of connections, with messages for the user about the reading.
 
-    ``table`` has the connections. ``notes`` grow, and each text comes once.
+    ``table`` has the connections. ``notes`` grows, and has each text only once.
     """
 
     table: ActivityTable
@@ -40,17 +40,20 @@ class ActivitySource(Protocol):
         """Return the messages for the user."""
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part, in portions that take seconds; yield the size of each.
+        """Read the new part in portions that take a few seconds; yield the size of each portion.
 
-        The last one is smaller than the others, and may be 0. Raises the `CaptureError` and
-        `StorageError` of the sources.
+        The last portion is smaller than the others, and may be 0. Raises the `CaptureError` and
+        `StorageError` of the source.
         """
 
     def finish(self) -> None:
-        """Take in incomplete frames and lines, as if nothing grew. Nothing is read afterwards."""
+        """Process incomplete frames and lines, assuming that nothing grows any more.
+
+        Nothing is read afterwards.
+        """
 
     def close(self) -> None:
-        """Close the open files; a second call does nothing."""
+        """Close the open files. A second call has no effect."""
 
 
 class _Reader(Protocol[_Item_contra]):
@@ -65,7 +68,7 @@ def _in_portions(reader: _Reader[_Item_contra], items: Iterator[_Item_contra]) -
 
 
 class CaptureActivity:
-    """The activity in captures: files, directories and patterns."""
+    """The activity in captures, given as files, directories and patterns."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._captures = GrowingCaptures(paths)
@@ -78,20 +81,20 @@ class CaptureActivity:
         return self._captures.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part; see `ActivitySource`."""
+        """Read the new part: see `ActivitySource`."""
         return _in_portions(self._reader, self._captures.poll(must_exist=must_exist))
 
     def finish(self) -> None:
-        """Take in incomplete frames."""
+        """Process incomplete frames."""
         self._reader.finish()
         self._captures.notes.extend(self._captures.unfinished())
 
     def close(self) -> None:
-        """Do nothing: no file stays open."""
+        """Do nothing, because no file stays open."""
 
 
 class LiveActivity:
-    """The activity in the live captures of running taps, from now on."""
+    """The activity that running taps report from now on."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._captures = LiveCaptures(paths)
@@ -103,12 +106,12 @@ class LiveActivity:
         """Return the messages for the user."""
         return self._captures.notes
 
-    def read(self, *, must_exist: bool = False) -> Iterator[int]:  # noqa: ARG002 - a socket is there
-        """Read the new part; see `ActivitySource`."""
+    def read(self, *, must_exist: bool = False) -> Iterator[int]:  # noqa: ARG002 - a socket always exists
+        """Read the new part: see `ActivitySource`."""
         return _in_portions(self._reader, self._captures.poll())
 
     def finish(self) -> None:
-        """Take in incomplete frames."""
+        """Process incomplete frames."""
         self._reader.finish()
         self.close()
 
@@ -118,7 +121,7 @@ class LiveActivity:
 
 
 class RequestLogActivity:
-    """The activity in request logs: files, directories and patterns; local times are in a zone."""
+    """The activity in request logs: files, directories and patterns, with a time zone."""
 
     def __init__(self, paths: Sequence[str | Path], zone: Zone) -> None:
         self._logs = GrowingRequestLogs(paths, zone)
@@ -131,11 +134,11 @@ class RequestLogActivity:
         return self._logs.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part; see `ActivitySource`."""
+        """Read the new part: see `ActivitySource`."""
         return _in_portions(self._reader, self._logs.poll(must_exist=must_exist))
 
     def finish(self) -> None:
-        """Take in the last lines."""
+        """Process the last lines."""
         self._reader.read(self._logs.finish())
         if self._reader.forwarded:
             self._logs.notes.append(
@@ -148,11 +151,12 @@ class RequestLogActivity:
 
 
 def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> ActivitySource:
-    """Return the source for ``paths``: captures, request logs in a zone, or sockets of taps.
+    """Return the source for ``paths``: captures, request logs, or sockets of taps.
 
-    A directory without captures and logs counts as one for future captures. Raises `CaptureError`
-    for a path that does not exist, for several kinds together, and for log segments, which have no
-    connections; `StorageError` for a failed listing, and `ArgumentError` for the zone.
+    A directory without captures and logs counts as a directory for future captures. Raises
+    `CaptureError` for a path that does not exist, for several kinds at once, and for log segments,
+    which have no connections. Raises `StorageError` for a failed listing, and `ArgumentError` for
+    the time zone.
     """
     zone = Zone(timezone)
     sockets = [path for path in paths if Path(path).is_socket()]

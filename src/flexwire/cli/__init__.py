@@ -1,8 +1,8 @@
-"""The `flexwire` command: one file per command.
+"""The `flexwire` command, with one file per command.
 
 A command reads its arguments, calls other packages, and prints their results. Those packages decide
-the meaning of bytes and specs. A command imports modules only when it runs, so that
-`flexwire decode` starts at once, although `flexwire analyze` takes time to load Spark.
+the meaning of bytes and specs. A command imports modules only when it runs. `flexwire decode`
+therefore starts at once, although `flexwire analyze` takes time to load Spark.
 
 `app` has the command tree, the exit codes and the form of errors. `options` has the arguments that
 commands share. `terminal` escapes the control characters in the output of all commands.
@@ -11,7 +11,7 @@ The laws of this package (tests below `tests/`):
 
 - A command imports modules only when it runs; otherwise `flexwire decode` would take a second
   (`cli/test_imports.py`, `cli/test_messages.py`).
-- A terminal never gets a control character from foreign text, and a pipe gets data unchanged
+- Foreign text never sends a control character to a terminal, and a pipe gets data unchanged
   (`cli/test_terminal.py`, `cli/test_formats.py`).
 """
 
@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it without a traceback, even while it loads."""
+    """Run the command line. Ctrl-C ends it without a traceback, even while it is loading."""
     try:
         from flexwire.cli.app import run
 

@@ -1,4 +1,4 @@
-"""`flexwire analyze`: captures and logs to tables and a report, on Spark."""
+"""`flexwire analyze`: converts captures and logs to tables and a report, on Spark."""
 
 from __future__ import annotations
 
@@ -282,7 +282,8 @@ def analyze(
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
-            # These options have the names of `run`'s parameters. None: the option was not given.
+            # These options have the same names as the parameters of `run`. None means that the
+            # option was not given.
             **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
@@ -290,16 +291,17 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # Default answers are only a part of the report, but the user asked for these.
+        # Default answers are only a part of the report, but these answers were requested by the
+        # user.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the answers asked for failed")
 
 
 def _formats(
     tables: str, output: Format | str, releases: tuple[str, ...], *, append: bool
 ) -> tuple[str, Format]:
-    """Return the format of tables and of the text; --format used to choose the tables' format.
+    """Return the format of tables and of the text. In the past --format chose the tables' format.
 
-    Prints the full names of releases that were given in short.
+    Prints the full names of releases that were given in short form.
     """
     from flexwire.schema.catalog import catalog
 
@@ -318,7 +320,7 @@ def _formats(
 
 
 def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
-    """Return the catalog of Iceberg tables; refuse options that another format does not have."""
+    """Return the catalog for Iceberg tables; refuse its options for other formats."""
     name, properties = others["iceberg_catalog"], others.pop("iceberg_properties")
     if tables != ICEBERG and (name or properties):
         option = "--iceberg-catalog" if name else "--iceberg-property"
@@ -452,7 +454,8 @@ def _print_places(analysis: Analysis, out: str) -> None:
     print_line(f"Tables: {analysis.output.where('tables')}")
     print_line(f"Report: {analysis.output.where('report.html')}")
     if not (analysis.facts.answers or analysis.facts.unanswered):
-        # Not the directory of this run: in a store it is removed later, and has no Delta tables.
+        # This is not the directory of this run, which a store later removes and which has no Delta
+        # tables.
         print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
@@ -466,10 +469,11 @@ def _left_out(facts: Facts) -> str:
 
 
 def analysis_form(analysis: Analysis) -> dict[str, Any]:
-    """Return the JSON object; ``isNew`` is false if the tables already had all of the input.
+    """Return the JSON object; ``isNew`` is false if the tables already had the whole input.
 
-    Without traffic, as for logs alone, its fields are null. ``bytes`` is null if the input includes
-    request logs, which do not state sizes. The file ``facts`` has all facts.
+    Without traffic, for example for logs alone, the fields about traffic are null. ``bytes`` is
+    null if the input includes request logs, which do not have sizes. The file ``facts`` has all
+    facts.
     """
     facts = analysis.facts
     return {
@@ -532,7 +536,7 @@ def _request_logs(logs: RequestLogFacts) -> dict[str, Any]:
 
 
 def audit_form(facts: Facts) -> list[dict[str, Any]]:
-    """Return the audit's sentences about each release, the gravest first."""
+    """Return the audit's sentences about each release, with the most serious one first."""
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 
@@ -550,12 +554,12 @@ def audit_form(facts: Facts) -> list[dict[str, Any]]:
 
 
 def print_audit(facts: Facts) -> None:
-    """Print the audit's sentences about each release, the gravest first."""
+    """Print the audit's sentences about each release, with the most serious one first."""
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 
     for release, verdicts in sentences(facts):
         print(f"Kafka {printable(release)}:")
         for _, sentence in (*verdicts, *cluster_sentences(facts.audit, release)):
-            # Client ids and topics may hold anything, even control characters.
+            # Client ids and topics may contain anything, even control characters.
             print(f"  {printable(sentence)}")

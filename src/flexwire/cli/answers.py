@@ -1,4 +1,4 @@
-"""`flexwire answers`: answers to operators' questions, from the tables of an existing analysis."""
+"""`flexwire answers`: prints answers to operators' questions, from tables of an analysis."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def answers(
     *,
     out: str,
     names: tuple[str, ...],
-    format: str,  # noqa: A002 - the option's own name
+    format: str,  # noqa: A002 - the option has this name
     rows: int,
     reset_plan: Path | None,
     since: str | None,
@@ -134,7 +134,8 @@ def answers(
 
 
 def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> None:
-    # If all answers are asked for, most may be empty. A named answer says itself that it is empty.
+    # If all answers were requested, most of them may be empty. An answer that was requested by name
+    # says itself that it is empty.
     empty = [] if are_named else [result.answer.name for result in results if not result.count]
     for result in results:
         if result.answer.name not in empty:
@@ -144,7 +145,7 @@ def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> No
 
 
 def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the only answer from which a plan can be made; refuse others."""
+    """Return the only answer from which a plan can be made; refuse all others."""
     from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:
@@ -155,7 +156,7 @@ def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
-    """Write a plan, and print what it contains and what it leaves out."""
+    """Write a plan, and print what it has and what it leaves out."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural

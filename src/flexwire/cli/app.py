@@ -1,8 +1,8 @@
-"""The command tree, its help, its manual page, and the form of errors.
+"""The tree of commands, its help, its manual page, and the form of errors.
 
-Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 100 findings.
 
-The manual page is written to `docs/man`, and the wheel installs it from there.
+The manual page is written to `docs/man`, from which the wheel installs it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def epilog(name: str) -> str | None:
-    """Return a command's examples in click's form; ``name`` is the name after ``flexwire``."""
+    """Return the examples for a command in click's form; ``name`` excludes ``flexwire``."""
     if name not in EXAMPLES:
         return None
     return "\n".join(["\b", "Examples:", *(f"  {example}" for example in EXAMPLES[name])])
@@ -201,7 +201,7 @@ def _first(command: click.Command) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help text; those that click does not wrap keep their lines."""
+    """Yield the paragraphs of a help text. Those that click does not wrap keep their lines."""
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         if paragraph.lstrip().startswith(_SHOWN_AS_IS):
             lines = paragraph.lstrip().removeprefix(_SHOWN_AS_IS).strip("\n").splitlines()
@@ -218,7 +218,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    r"""Return text escaped for roff: hyphens can be copied, and no line begins a request.
+    r"""Return text escaped for roff: hyphens can be copied, and no line begins with a request.
 
     >>> print(_escaped(".log --all 'a'"))
     \&.log \-\-all \(aqa\(aq
@@ -315,13 +315,13 @@ for full_name, command in _every_command(app):
 
 
 def run() -> None:
-    """Run the command line and exit; errors are printed as text, never as tracebacks."""
+    """Run the command line and exit. Errors are printed as text, never as tracebacks."""
     guard_streams()
     if sys.stdout is None:
         fail("OSError: standard output is closed")
     try:
         try:
-            # Click's own printing of errors bypasses our streams if they are ASCII.
+            # When click prints errors itself, it bypasses our streams if they are ASCII.
             code = app(prog_name="flexwire", standalone_mode=False)
         finally:
             sys.stdout.flush()
@@ -339,22 +339,22 @@ def run() -> None:
             raise
         fail(tell(missing))
     except BrokenPipeError:
-        # The reader has enough: `head` closing the pipe is not a failure.
+        # The reader has read enough: if `head` closes the pipe, this is not a failure.
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        # Otherwise Python would try to write the rest again at exit, and fail again.
+        # Otherwise Python would try to write the rest at exit, and fail again.
         sys.stdout = None
         fail(f"OSError: {printable(system_error_text(error))}")
 
 
 def _on_one_line(error: click.ClickException) -> click.ClickException:
-    """Return the error with a message on one line, unless it is a page of help."""
+    """Return the error with its message on one line, unless the message is a help page."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error
     message = error.format_message()
     if isinstance(error, click.MissingParameter):
-        # Click puts choices on separate lines, indented by tabs.
+        # Click prints choices on separate lines, indented with tabs.
         message = " ".join(message.split())
     message = printable(message)
     if isinstance(error, click.UsageError):
@@ -363,6 +363,6 @@ def _on_one_line(error: click.ClickException) -> click.ClickException:
 
 
 def fail(text: str) -> NoReturn:
-    """Print an error and exit with 1."""
+    """Print an error, and exit with code 1."""
     print(text, file=sys.stderr)
     sys.exit(1)

@@ -1,4 +1,4 @@
-"""`flexwire call`: any request as JSON, and its answer as JSON."""
+"""`flexwire call`: sends any request as JSON, and prints the response as JSON."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
-    """Limit the CPU time of a block to ``seconds``; then raise `CallError`, naming ``subject``.
+    """Limit the CPU time of a block to ``seconds``, and then raise `CallError` about ``subject``.
 
-    Waiting does not count, because each wait has a separate limit. The limit works only in the main
-    thread, and only on systems with such timers (POSIX). On other systems there is no limit.
+    Waiting does not count, because each wait has a limit of its own. The limit works only in the
+    main thread, and only on systems with such timers (POSIX). On other systems there is no limit.
 
-    Python drops an exception that is raised in a finalizer or a callback of the garbage collector.
-    So the error is raised again after every further ``seconds``, and at the end of the block.
+    Python drops an exception that is raised in a finalizer or in a callback of the garbage
+    collector. The error is therefore raised again after every further ``seconds``, and at the end
+    of the block.
     """
     if not hasattr(signal, "setitimer") or not _is_main():
         yield
@@ -80,17 +81,18 @@ def _is_main() -> bool:
 _LATEST = "latest"
 _MIB = 1024 * 1024
 ANSWER_BYTES = 8 * _MIB
-"""The default limit of an answer's size, because one byte may become 100 bytes of objects."""
+"""The default limit for the size of a response, because one byte may become 100 bytes of objects.
+"""
 _TO_SHOW = "to decode and print the answer"
 _INSIST = "use --any-version to send it anyway"
-# More digits than an int16 has.
+# This is more digits than an int16 has.
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
 
 
 @dataclass(frozen=True, slots=True)
 class _CallOptions:
-    """The options for requests and for the output; a line may have another version or route."""
+    """The options for requests and for the output. A line may have another version or route."""
 
     version: str
     any_version: bool
@@ -224,7 +226,7 @@ def call(
     the command names the error in the answer and on standard error, and exits with 1. It also exits
     with 1 if the answer is not Kafka's: it prints the part that it read, and says on standard error
     where the answer deviates.
-    """  # noqa: D301 - click takes the character itself
+    """  # noqa: D301 - click needs the character itself
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give one of MESSAGE, --requests and --apis")
     connection = ConnectionOptions(
@@ -252,7 +254,7 @@ def call(
 def _call_once(
     cluster: Cluster, request: dict[str, Any] | None, options: _CallOptions, seconds: float
 ) -> None:
-    """Send one request, or ask for the APIs; decoding the answer has a limit of CPU time."""
+    """Send one request, or ask for the APIs. Decoding the response has a limit of CPU time."""
     with limit_cpu_time(seconds, _TO_SHOW):
         if request is None:
             _print_apis(cluster.broker(options.to), options.output)
@@ -261,7 +263,7 @@ def _call_once(
 
 
 def _to_request(message: str, body: str | None) -> dict[str, Any]:
-    """Return the request in the form of a line of --requests; refuse names that no API has."""
+    """Return the request in the form of a line of --requests; refuse unknown names of APIs."""
     from flexwire.protocol.apis import api_key_of
 
     api_key_of(message)
@@ -319,7 +321,7 @@ def _call_each_line(cluster: Cluster, source: str, options: _CallOptions, second
 def _call_line(
     cluster: Cluster, line: bytes, options: _CallOptions, line_form: dict[str, Any]
 ) -> bool:
-    """Send the request of a line and print its answer; return whether it failed."""
+    """Send the request in a line and print the response; return whether it failed."""
     request = _parse_line(line)
     line_form["message"] = request["message"]
     answer = _ask(cluster, request, options)
@@ -399,7 +401,7 @@ def _print_explanation(answer: BrokerAnswer) -> None:
         print(file=sys.stderr)
 
 
-# The advice for an error code, by its name.
+# Advice for error codes, by their names.
 _HINTS = {
     "NOT_LEADER_OR_FOLLOWER": "--to leader:TOPIC-PARTITION sends it to the leader",
     "NOT_COORDINATOR": "--to group:ID or transaction:ID sends it to the coordinator",
@@ -408,7 +410,7 @@ _HINTS = {
 
 
 def _print_errors(answer: BrokerAnswer) -> bool:
-    """Print the error codes of an answer; return whether there are any."""
+    """Print the error codes in a response; return whether there are any."""
     codes = answer.error_codes
     for code in codes:
         print(f"error: {code}", file=sys.stderr)

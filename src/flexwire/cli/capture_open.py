@@ -1,4 +1,4 @@
-"""`flexwire capture open`: write captures of TLS again, decrypted with key logs."""
+"""`flexwire capture open`: decrypts captures of TLS with key logs, and writes them again."""
 
 from __future__ import annotations
 

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
 
 LONGEST_CLIENT_ID: Final = 200
-"""The most characters of a client id in a row."""
+"""The largest number of characters of a client id in a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
     """A frame: its place in the capture, and its header.
 
-    ``number`` counts the frames that fit the filter from 1. ``name`` is the message, or says why
-    there is none. ``version`` and ``correlation_id`` are None if they are not known.
+    ``number`` counts the frames that match the filter, starting at 1. ``name`` is the name of the
+    message, or says why there is no message. ``version`` and ``correlation_id`` are None if they
+    are unknown.
     """
 
     number: int
@@ -47,7 +48,7 @@ class FrameRow:
 
     @property
     def form(self) -> dict[str, Any]:
-        """The row as JSON, without its number."""
+        """The row as JSON, except for its number."""
         return {
             "time": time_text(self.timestamp_us, "%Y-%m-%dT%H:%M:%S.%fZ"),
             "connection": self.connection,
@@ -63,14 +64,14 @@ class FrameRow:
 
 @dataclass(slots=True)
 class LeftOut:
-    """The frames that do not fit, as `FrameFilter` counts them."""
+    """The number of frames that do not match, as `FrameFilter` counts them."""
 
     filtered_frames: int = 0
     filtered_bytes: int = 0
 
 
 class FittingFrames:
-    """The frames of a capture that match a filter; ``unused`` counts everything else by kind."""
+    """The frames of a capture that match a filter; ``unused`` counts all other bytes by kind."""
 
     def __init__(self, path: Path, only: CaptureFilter) -> None:
         self.unused: Counter[str] = Counter()
@@ -80,11 +81,11 @@ class FittingFrames:
 
     @property
     def left_out(self) -> int:
-        """The number of frames so far that do not fit."""
+        """The number of frames so far that do not match."""
         return self._counts.filtered_frames
 
     def read(self) -> Iterator[PacketFrame]:
-        """Yield the frames that fit, as `read_frames` orders them.
+        """Yield the frames that match, in the order of `read_frames`.
 
         Raises `CaptureError` for a file that is not a capture.
         """
@@ -140,7 +141,7 @@ def frame_row(number: int, item: PacketFrame) -> FrameRow:
 
 
 def time_text(timestamp_us: int, form: str) -> str:
-    """Return a time in the format ``form``, in UTC; a number for a time beyond the year 9999.
+    """Return a time in the format ``form`` and in UTC, or as a number after the year 9999.
 
     >>> time_text(1_700_000_000_123_456, "%H:%M:%S.%f"), time_text(2**62, "%H")
     ('22:13:20.123456', '4611686018427387904')
@@ -148,5 +149,5 @@ def time_text(timestamp_us: int, form: str) -> str:
     try:
         return moment_at(timestamp_us).strftime(form)
     except OverflowError:
-        # A capture may hold any number.
+        # A capture may contain any number here.
         return str(timestamp_us)

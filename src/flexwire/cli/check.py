@@ -1,4 +1,4 @@
-"""Shared parts of `flexwire schema lint` and `breaking`: choosing rules, printing findings."""
+"""Code that `flexwire schema lint` and `breaking` share: choosing rules, printing findings."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _OPTIONS = (
 
 
 def check_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options for the choice of rules and for printing findings."""
+    """Give a command the options for choosing rules and for printing findings."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -86,7 +86,7 @@ def load_config(
     use: tuple[str, ...],
     leave_out: tuple[str, ...],
 ) -> Config:
-    """Return the configuration with the command line's overrides; raises `ConfigError`."""
+    """Return the configuration, with the overrides of the command line; raises `ConfigError`."""
     from dataclasses import replace
 
     from flexwire.specs.lint.config import Config, choose, find_config, read_config
@@ -100,7 +100,7 @@ def load_config(
 
 
 def rule_page(of: Ruleset, name: str) -> str:
-    """Return the page of a rule, or a line for each rule of a category."""
+    """Return the page of a rule, or one line for each rule of a category."""
     from flexwire.specs.lint.config import ALL, rules_named
 
     rules = of.rules()
@@ -119,7 +119,7 @@ def rule_page(of: Ruleset, name: str) -> str:
 
 
 def print_findings(report: Report, output: str) -> NoReturn:
-    """Print the findings; exit with 100 if there are any."""
+    """Print the findings, and exit with code 100 if there are any."""
     text = _report_text(report, output)
     if output == "text":
         styled(sys.stdout).write(text)

@@ -1,4 +1,4 @@
-"""`flexwire completion`: scripts for shells that complete commands, messages, releases, rules."""
+"""`flexwire completion`: prints scripts with which shells complete commands, messages and so on."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def completion(*, shell: str) -> None:
     eval "$(flexwire completion bash)"       in ~/.bashrc
     eval "$(flexwire completion zsh)"        in ~/.zshrc
     flexwire completion fish | source        in ~/.config/fish/config.fish
-    """  # noqa: D301 - click takes the character itself
+    """  # noqa: D301 - click needs the character itself
     from click.shell_completion import get_completion_class
 
     shell_class = get_completion_class(shell)
     if shell_class is None:
         raise click.UsageError(f"{shell} is not known")
-    # Click's own command would start bash to ask its version; this command starts no process.
+    # Click's own command would start bash to ask for its version. This command starts no process.
     source = shell_class(click.get_current_context().find_root().command, {}, "flexwire", _VARIABLE)
     print(source.source_template % source.source_vars())
 

@@ -1,4 +1,4 @@
-"""`flexwire conform`: test whether a broker answers as Apache Kafka does."""
+"""`flexwire conform`: tests whether a broker responds as Apache Kafka does."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 _KILLED = 128
-"""A shell's exit code for a process that a signal ended is this plus the signal's number."""
+"""If a signal ends a process, a shell's exit code for it is this plus the number of the signal."""
 
 
 class ConformanceFormat(StrEnum):
-    """The output format of a run."""
+    """The format in which a run is printed."""
 
     TEXT = "text"
     JSON = "json"
@@ -246,13 +246,13 @@ def _ask(
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let SIGTERM end a block like an interrupt, so that the block removes what it created."""
+    """Let SIGTERM end a block like Ctrl-C, so that the block removes what it has created."""
 
     def end(number: int, _: FrameType | None) -> None:
         sys.exit(_KILLED + number)
 
     if threading.current_thread() is not threading.main_thread():
-        # Only the main thread may set a signal's handler.
+        # Only the main thread may set a handler for a signal.
         yield
         return
     old_handler = signal.signal(signal.SIGTERM, end)
@@ -295,7 +295,7 @@ def _asking(
 
 
 def _write(run: ConformanceRun, html: Path | None, badge: Path | None) -> None:
-    """Write the files that the options name."""
+    """Write the files that the options request."""
     from flexwire.atomic_files import write_together
     from flexwire.conformance.badge import to_badge
     from flexwire.conformance.page import to_html

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
 
-# The mechanisms of `flexwire.client.security`, repeated so that --help need not import it.
+# The mechanisms in `flexwire.client.security`, repeated so that --help need not import that module.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _PLAIN_WARNING = (
     "warning: PLAIN without TLS sends the password unencrypted, so anybody on the network path "
@@ -29,7 +29,7 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The options, as the user gave them."""
+    """The options for a connection, as the user gave them."""
 
     command_config: Path | None
     tls: bool
@@ -97,7 +97,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reach(options: ConnectionOptions) -> ClientConfig:
-    """Return the settings of a connection; a usage error for options that exclude each other."""
+    """Return the settings of a connection; usage error for options that exclude each other."""
     from flexwire.client.config import ClientConfig
 
     if options.command_config is None:
@@ -114,7 +114,7 @@ def reach(options: ConnectionOptions) -> ClientConfig:
 
 
 def told_config(path: Path) -> ClientConfig:
-    """Read a client's properties file, and print the settings that are not used."""
+    """Read the properties file of a client, and print the settings that are not used."""
     from flexwire.client.config import read_client_config
 
     config = read_client_config(path)

@@ -1,4 +1,4 @@
-"""`flexwire decode`: bytes to JSON."""
+"""`flexwire decode`: converts bytes to JSON."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def decode(
     flexwire decode --frame request.hex
     flexwire decode --frame response.hex --api Metadata --version 12
     flexwire decode capture.pcapng --frame-number 17
-    """  # noqa: D301 - click takes the character itself
+    """  # noqa: D301 - click needs the character itself
     framing = FramingOptions(**framing_values)
     if output is Format.TEXT and (lines or compact):
         raise click.UsageError("--lines and --compact print JSON, so leave out --format text")
@@ -136,7 +136,7 @@ def decode(
 
 
 def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
-    """Read a message; if this fails, add a hint of what else the bytes may be."""
+    """Decode a message; if this fails, add a hint about what else the bytes may be."""
     try:
         return decode_bytes(raw)
     except DecodeError:
@@ -146,7 +146,7 @@ def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tu
 
 
 def named_form(value: Message, version: int) -> dict[str, Any]:
-    """Return the JSON form of a message, with names of error codes and with decoded records."""
+    """Return the JSON form of a message, with names of error codes and decoded records."""
     from flexwire.protocol.readable_json import to_readable_json as as_json
 
     return as_json(value, version)
@@ -178,13 +178,13 @@ def frame_form(shown: ShownFrame) -> dict[str, Any]:
 
 
 def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
-    """Return the form of an incomplete or broken frame: the part that was read, and the error."""
+    """Return the form of an incomplete or invalid frame: the part that was read, and the error."""
     from flexwire.codec import message
     from flexwire.protocol.readable_json import make_readable
 
     part = shown.part
     if part is None:
-        raise AssertionError  # a frame that is not whole has a part
+        raise AssertionError  # a frame that is not complete has a part
     here = len(part.payload)
     form: dict[str, Any] = {
         "frame": part.kind,
@@ -199,7 +199,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
         form["headerVersion"] = part.header_version
     is_hidden = shown.withheld and part.may_hold_credentials
     if part.header is not None and part.header.form:
-        # A damaged length may have put a credential into the texts of the header.
+        # A wrong length may have put a credential into the texts of the header.
         form["header"] = {
             name: value
             for name, value in part.header.form.items()
@@ -215,7 +215,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
 
 
 def _line(frames: list[ShownFrame]) -> dict[str, Any]:
-    """Return the output for one line, with each of its frames."""
+    """Return the output for one line, which has all its frames."""
     forms = [frame_form(frame) for frame in frames]
     if len(forms) == 1:
         return forms[0]
@@ -242,7 +242,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
     here = f", of which {form['present']} are here" if "present" in form else ""
     print_line(f"{where}{form['frame']} of {size}{here}{withheld}")
-    # The header has no name of its own; its version is next to its JSON.
+    # The header has no name of its own, and its version is next to its JSON.
     if "header" in form:
         version = f" version {form['headerVersion']}" if "headerVersion" in form else ""
         print_outline(f"header{version}", form["header"])
@@ -255,7 +255,7 @@ def _print(form: Any, *, compact: bool) -> None:
 
 
 def _is_part(form: dict[str, Any]) -> bool:
-    """Return whether a line's frames are not whole."""
+    """Return whether the frames of a line are incomplete."""
     return "error" in form
 
 
@@ -265,7 +265,7 @@ def _print_lines(
     decode_line: Callable[[bytes], Any],
     is_part: Callable[[Any], bool] = lambda _: False,
 ) -> None:
-    """Decode each line; if one fails, its output is the error, and the command fails."""
+    """Decode each line. If one fails, its output is the error, and the command fails."""
     failed = 0
     for _, line in read_lines(data):
         try:
@@ -285,7 +285,7 @@ _WITHIN = "  "
 
 
 def outline(form: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a form: values in JSON, and error codes followed by their names.
+    """Yield a form as lines: values in JSON, and error codes with their names.
 
     Every element of an array begins with a dash. Arrays of plain values stay on one line.
 
@@ -306,7 +306,7 @@ def outline(form: Mapping[str, Any]) -> Iterator[str]:
 
 
 def print_outline(title: str, form: Mapping[str, Any]) -> None:
-    """Print a title, and the form's lines below it."""
+    """Print a title, and below it the lines of a form."""
     print(title)
     for line in outline(form):
         print(f"{_WITHIN}{line}")
@@ -332,5 +332,5 @@ def _element(element: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    # Control characters may come from the network.
+    # The text may have control characters from the network.
     return printable(json.dumps(value, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""`flexwire demo`: the main job on an embedded cluster."""
+"""`flexwire demo`: runs an analysis on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     else:
         print_summary(Console(file=styled(sys.stdout)), outcome)
         print_audit(outcome.analysis.facts)
-        # A path that is wrapped cannot be copied, and readers look for it at the end.
+        # If a path is wrapped, it cannot be copied. Readers look for it at the end.
         print_line(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)

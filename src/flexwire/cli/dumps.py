@@ -1,9 +1,9 @@
-"""Read bytes in the forms that people copy: hex with any spacing, hex dumps, and source code.
+"""Reads bytes in the forms that people copy: hex with any spacing, hex dumps, and source code.
 
 The forms are those that Wireshark copies (a hex dump, a hex stream, an escaped string, a C array),
-the output of ``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X``, and Python's
-bytes literals. If a layout numbers its bytes, the numbers must be right: a dump with a missing
-line, or two dumps joined together, are refused instead of being read as something shorter.
+the output of ``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X``, and bytes
+literals of Python. If a form numbers its bytes, the numbers must be right. A dump with a missing
+line, or two dumps joined together, are refused and not read as something shorter.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 _NO_PREFIX: Final = re.compile(r"0x(?![0-9a-f]{2})", re.IGNORECASE)
 _SEPARATORS: Final = (":", ",", ";", "0x", "0X")
-# All repetitions are possessive, so they never backtrack. With backtracking, forty bytes of hex
-# before a typing error took minutes.
+# All repetitions are possessive, so that they never backtrack. With backtracking, forty bytes of
+# hex before a typing error would take minutes.
 _ESCAPED: Final = re.compile(r"(?:\s*+\"(?:\\x[0-9a-f]{2})*+\"\s*+\\?+)++\s*+", re.IGNORECASE)
 _ESCAPE: Final = re.compile(r"\\x([0-9a-f]{2})", re.IGNORECASE)
 _ARRAY: Final = re.compile(r"[^{}]*+\{([0-9a-fx,\s]*+)\}[^{}]*+", re.IGNORECASE | re.DOTALL)
-# Only a single literal is parsed: Python's parser would recurse deeply into other expressions.
+# Only a single literal is parsed. For other expressions, Python's parser might recurse deeply.
 _IN_LITERAL: Final = r"\\(?:x[0-9a-fA-F]{2}|[\\'\"abfnrtv\n]|[0-3]?[0-7]{1,2})"
 _LITERAL: Final = re.compile(
     rf"\s*+b(?:'(?:[^'\\\r\n]|{_IN_LITERAL})*+'|\"(?:[^\"\\\r\n]|{_IN_LITERAL})*+\")\s*+"
 )
 _BLOCK_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-# A line: its offset, then its bytes in groups of two or four digits, then perhaps their text.
+# A line: its offset, its bytes in groups of two or four digits, and perhaps their text.
 _LINE: Final = re.compile(r"(?:0x)?([0-9a-f]{3,16})(:?)(?:\s++(.++))?", re.IGNORECASE | re.DOTALL)
-# One group of bytes and the spaces before it. Dumps have two spaces in the middle of a line, and
+# A group of bytes, and the spaces before it. Dumps have two spaces in the middle of a line, and
 # before the text.
 _GROUP: Final = re.compile(r"( *)((?:[0-9a-f]{2}){1,4})(?![^ ])", re.IGNORECASE)
-# A text is hex with typing errors if it has enough digits for each error, in its first characters.
+# A text counts as hex with typing errors if its first characters have enough digits for each error.
 _NOT_HEX: Final = re.compile(r"[^0-9a-f\s:,;]", re.IGNORECASE)
 _LEAST_DIGITS, _DIGITS_FOR_A_SLIP = 8, 8
 MOST_LOOKED_AT: Final = 65_536
@@ -44,11 +44,11 @@ _GAP: Final = 2
 _USUAL: Final = 16
 _REPEATED: Final = "*"
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""The most bytes of a dump: a short line may stand for any number of repeated lines."""
+"""The largest size of a dump, because a short line may represent any number of repeated lines."""
 
 
 class DumpError(FlexwireError):
-    """A text that looks like a dump of bytes but is not one."""
+    """A text that looks like a dump of bytes but is not valid."""
 
 
 class _DumpLine(NamedTuple):
@@ -59,7 +59,7 @@ class _DumpLine(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    r"""Return the bytes of a text; None if the text matches none of the layouts.
+    r"""Return the bytes in a text, or None if the text has none of the known forms.
 
     Raises `DumpError` if the offsets of a dump show that lines are missing.
 
@@ -70,14 +70,14 @@ def read_dump(text: str) -> bytes | None:
     """
     for read in (_plain, _escaped, _array, _literal, _lines):
         data = read(text)
-        # An offset alone is not an empty dump, but hex with a missing digit.
+        # An offset alone is not an empty dump, but hex with a digit missing.
         if data or (data is not None and not text.strip()):
             return data
     return None
 
 
 def slip_in_hex(text: str) -> str | None:
-    r"""Return the error in a text that is nearly hex, and its description; None for other texts.
+    r"""Return the error in a text that is almost hex, and its description, or None.
 
     >>> slip_in_hex("0012 0003\n0000 0O07"), slip_in_hex("0012 0003 0")
     ("'O' in line 2, column 7, is not a hex digit", 'it has an odd number of hex digits, 9')
@@ -110,7 +110,7 @@ def _plain(text: str) -> bytes | None:
 
 
 def _looks_numbered(text: str) -> bool:
-    """Return whether lines begin with offsets, and so are not bytes alone."""
+    """Return whether lines begin with offsets, so that they are not only bytes."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = [match for line in lines if (match := _LINE.fullmatch(line.strip()))]
     if len(first) < len(lines) or not first or not first[0][3] or int(first[0][1], 16):
@@ -126,7 +126,8 @@ def _escaped(text: str) -> bytes | None:
 
 
 def _array(text: str) -> bytes | None:
-    # No comment ends after the last "*/". Each comment start after it would scan to the end.
+    # After the last "*/", no comment can end. Each start of a comment after it would be searched to
+    # the end of the text.
     last = text.rfind("*/") + len("*/") if "*/" in text else 0
     match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text[:last]) + text[last:])
     if match is None or "0x" not in match[1].lower():
@@ -174,10 +175,10 @@ def _lines(text: str) -> bytes | None:
 
 
 def _ways(first: _DumpLine) -> list[tuple[int, bool]]:
-    """Return possible readings of a layout: the base of offsets, and whether words are swapped.
+    """Return the possible readings of a layout: the base of offsets, and if words are swapped.
 
-    ``hexdump`` and ``od`` print offsets of seven digits; od's are octal. Words of two bytes without
-    a colon are hexdump's, in the order of a little-endian machine.
+    ``hexdump`` and ``od`` print offsets of seven digits. Those of od are octal. Words of two bytes
+    without a colon come from hexdump, and have the order of a little-endian machine.
     """
     if first.has_colon or len(first.offset) != len("0000000"):
         return [(16, False)]
@@ -201,7 +202,7 @@ def _joined(lines: list[_DumpLine | None], base: int, order: Callable[[bytes], b
             )
         following = lines[index + 1] if index + 1 < len(lines) else None
         most = width if following is None else _offset(following, base) - at
-        # The dump pads a last word of only one byte; the padding is cut off.
+        # If the last word has only one byte, the dump pads it. The padding is removed.
         last = order(_content(line, most))[: max(most, 0) or None]
         width = width or len(last)
         data += last
@@ -216,7 +217,7 @@ def _offset(line: _DumpLine, base: int) -> int:
 
 
 def _content(line: _DumpLine, most: int) -> bytes:
-    """Return the bytes of a line, at most ``most``, or the usual number if ``most`` is 0."""
+    """Return the bytes of a line: at most ``most``, or the usual number if ``most`` is 0."""
     data, at = b"", 0
     while match := _GROUP.match(line.content, at):
         if at and (len(match[1]) > _GAP or (len(data) >= (most or _USUAL) and len(match[1]) > 1)):
@@ -228,7 +229,7 @@ def _content(line: _DumpLine, most: int) -> bytes:
 
 
 def _swapped(data: bytes) -> bytes:
-    """Return the bytes with those of each two-byte word swapped."""
+    """Return the bytes with the two bytes of each word swapped."""
     swapped = bytearray(data)
     swapped[0 : len(data) // 2 * 2 : 2], swapped[1 : len(data) // 2 * 2 : 2] = (
         data[1 : len(data) // 2 * 2 : 2],

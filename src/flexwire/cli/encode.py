@@ -1,4 +1,4 @@
-"""`flexwire encode`: JSON to bytes."""
+"""`flexwire encode`: converts JSON to bytes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def encode(
 
 
 def _left_out(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
-    """Yield the fields that the version lacks, have a value, and may be left out."""
+    """Yield the fields with values that the version does not have and that may be left out."""
     from flexwire.codec.mappings import to_plain
     from flexwire.wire.schema import Presence, struct_of
 

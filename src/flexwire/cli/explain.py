@@ -1,4 +1,4 @@
-"""`flexwire explain`: an annotated hex dump."""
+"""`flexwire explain`: prints an annotated hex dump."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from flexwire.wire.encoding import Encoding
 
 _ADVICE_WIDTH = 96
-# Eight bytes per line leave room for the path and the value in 100 columns.
+# With eight bytes per line, the path and the value fit into 100 columns.
 _WIDTH = 8
 
 
@@ -98,7 +98,7 @@ def explain(
     flexwire explain --frame response.hex --request request.hex
     flexwire explain capture.pcapng --frame-number 17
     flexwire explain --size 369295616
-    """  # noqa: D301 - click takes the character itself
+    """  # noqa: D301 - click needs the character itself
     framing = FramingOptions(**framing_values)
     if size is not None:
         if words or framing.is_asked or version is not None:
@@ -134,7 +134,7 @@ def explain_message(
     lenient: bool,
     encoding: Encoding,
 ) -> Explanation:
-    """Explain a message in the given version, or in the version named by two bytes before it."""
+    """Explain a message in a given version, or in the version that the two bytes before it give."""
     from flexwire.codec import explain as explain_bytes
     from flexwire.protocol.nested_messages import explain_versioned, with_nested
 
@@ -207,7 +207,7 @@ def section_lines(section: FrameSection) -> Iterator[str]:
 
 
 def withheld_note(count: int) -> str:
-    """Return the note in a title about credentials that are not shown."""
+    """Return the note in a title about credentials that are withheld."""
     if not count:
         return ""
     return f"; {count} {'credential is' if count == 1 else 'credentials are'} withheld"
@@ -271,7 +271,7 @@ def _hex_lines(raw: bytes, start: int, stop: int) -> Iterator[tuple[int, str]]:
 
 
 def _error_name(annotation: Annotation) -> str | None:
-    """Return the name of an error code; None for other fields and for codes unknown to Kafka."""
+    """Return the name of an error code, or None for other fields and for unknown codes."""
     from flexwire.protocol.error_codes import error_name, is_error_code
 
     field = annotation.path.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Whole frames for `decode` and `explain`: the options that describe them, and reading them."""
+"""Whole frames for `decode` and `explain`: the options that describe them, and their reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FramingOptions:
-    """The options that give the kind of a frame, and its place."""
+    """The options for the kind of a frame and its place."""
 
     frame: bool
     api: str | None
@@ -39,21 +39,21 @@ class FramingOptions:
 
     @property
     def is_asked(self) -> bool:
-        """True if the input is frames, not the bytes of a message."""
+        """True if the input is frames and not the bytes of a message."""
         options = (self.frame, self.api, self.request, self.no_length)
         return any(options) or self.frame_number is not None
 
     @property
     def is_guessed(self) -> bool:
-        """True if the frame counts as a request because no option gives its kind."""
+        """True if the frame is assumed to be a request, because no option gives its kind."""
         return not (self.api or self.request) and self.frame_number is None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFrame:
-    """A frame to show: whole, or the ``part`` of it that could be read.
+    """A frame to show: a complete frame, or the ``part`` of it that could be read.
 
-    With ``withheld``, it is shown without credentials, because it comes from a capture.
+    If it comes from a capture, ``withheld`` is set, and it is shown without credentials.
     """
 
     frame: WholeFrame | None
@@ -63,7 +63,7 @@ class ShownFrame:
 
     @property
     def error(self) -> FlexwireError | None:
-        """The error if the frame is not whole; it names the frame if there are several."""
+        """The error of an incomplete frame. It names the frame if there are several frames."""
         error = None if self.part is None else self.part.error
         return error if error is None or not self.where else FrameError(f"{self.where}: {error}")
 
@@ -75,9 +75,9 @@ class ShownFrame:
 
     @property
     def is_believed(self) -> bool:
-        """True if the fields that were read are probably right.
+        """True if the fields that were read are probably correct.
 
-        A request that does not decode may be a response, whose first bytes also name some API.
+        A request that does not decode may be a response, whose first bytes also look like an API.
         """
         part = self.part
         if part is None or part.kind == "response":
@@ -87,10 +87,10 @@ class ShownFrame:
 
     @property
     def is_surely_a_request(self) -> bool:
-        """True if its first bytes cannot be those of a response.
+        """True if its first bytes cannot be the start of a response.
 
-        Correlation ids are rarely so large that, read as an api key, they name an API other than
-        0.
+        Read as an api key, a correlation id rarely means an API other than 0, because ids are
+        rarely so large.
         """
         part = self.part
         if part is None or part.body is None or part.header is None:
@@ -99,7 +99,7 @@ class ShownFrame:
 
 
 def raise_first(frames: list[ShownFrame], framing: FramingOptions) -> None:
-    """Raise the error of the first frame that is not whole; hint at what else it could be."""
+    """Raise the error of the first incomplete frame, with a hint about what else it may be."""
     for frame in frames:
         if frame.error is None:
             continue
@@ -168,7 +168,7 @@ words_argument = click.argument(
 
 
 def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | None, str]:
-    """Return the message and the data that the words of a command line name."""
+    """Return the message and the data that the words of a command line mean."""
     if framing.is_asked:
         if len(words) != 1:
             raise click.UsageError(
@@ -189,7 +189,7 @@ def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | 
 def read_frames(
     data: str, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """Return the frames of DATA, or of a packet. Raises `FlexwireError`s."""
+    """Return the frames in DATA, or in a packet. Raises `FlexwireError`s."""
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError(
@@ -206,7 +206,7 @@ def read_frames(
 def frames_of(
     raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """Return the frames in bytes; the options tell their kind."""
+    """Return the frames in bytes; the options determine their kind."""
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number reads a capture, so leave out --lines")
     if not raw:
@@ -226,9 +226,9 @@ def read_frame_bytes(
     has_length: bool = True,
     withheld: bool = False,
 ) -> list[ShownFrame]:
-    """Return the frames in bytes: requests, or responses to ``request`` or of an ``api``.
+    """Return the frames in bytes: requests, or responses to ``request`` or for an ``api``.
 
-    Raises `click.UsageError` unless exactly a response of an API has a version.
+    Raises `click.UsageError` if a response for an API has no version, or if anything else has one.
     """
     input_frames = _read_input_frames(raw, version, api, request, has_length=has_length)
     return [
@@ -286,14 +286,14 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 
 
 def frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
-    """Return the frames of a packet, without credentials; raise `FlexwireError`s if it has none."""
+    """Return the frames of a packet, without credentials; raise `FlexwireError` if it has none."""
     from flexwire.capture.messages import find_packet_frames
 
     return [shown_frame(*found) for found in find_packet_frames(path, number)]
 
 
 def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
-    """Return a frame of a capture, without credentials; raise `InputError` if it is not whole."""
+    """Return a captured frame, without credentials; raise `InputError` if it is incomplete."""
     from flexwire.protocol import parse_response
     from flexwire.protocol.frame_explanation import WholeFrame
 
@@ -314,7 +314,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
 
 
 def needed_version(message_class: type[Message], version: int | str | None) -> int:
-    """Return the version of a message without a header, which the user must give."""
+    """Return the version for a message without a header, which the user must give."""
     if version is None:
         raise click.UsageError(
             "--version is missing: give the version of the message, --version 12 or latest"
@@ -327,7 +327,7 @@ def body_and_version(
 ) -> tuple[bytes, int]:
     """Return the bytes of a message, and its version, which may be in the two bytes before it.
 
-    If all bytes are a message of the requested version, there is no version before them.
+    If all bytes are a message of the requested version, no version comes before them.
     """
     from flexwire.protocol.nested_messages import SELF_VERSIONED, VERSION_BYTES, explain_versioned
 
@@ -353,7 +353,7 @@ def _is_message(message_class: type[Message], raw: bytes, version: int) -> bool:
 def refuse_for_frames(
     release: str | None, specs: tuple[str, ...], encoding: Encoding, *, lenient: bool
 ) -> None:
-    """Refuse options about reading a single message if frames are read."""
+    """Refuse options for reading a single message if frames are read."""
     if release is not None or specs or lenient or encoding.value != "kafka":
         raise click.UsageError(
             "frames are read with Kafka's own specs; leave out --release, --specs, --encoding "
@@ -362,7 +362,7 @@ def refuse_for_frames(
 
 
 def hint(raw: bytes) -> str | None:
-    """Return a hint if bytes that are not a message may be a frame, or the first part of one."""
+    """Return a hint if bytes that are not a message may be a frame, or the start of one."""
     from flexwire.protocol.frame_input import read_input_requests
     from flexwire.protocol.frames import begins_with_length
 

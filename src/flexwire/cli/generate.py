@@ -1,4 +1,4 @@
-"""`flexwire generate`: messages made up from specs, for tests and fuzzers."""
+"""`flexwire generate`: makes messages from specs, for tests and fuzzers."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def generate(
         return
     written = 0
     for data, _ in samples:
-        # Fuzzers use such names, and recognise by them the files that they already have.
+        # Fuzzers use such names, and recognize the files that they already have by them.
         name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
         if not (corpus / name).exists():
             write_together(corpus, {name: data})
@@ -128,7 +128,7 @@ def generate(
 
 
 _Sample = tuple[bytes, dict[str, Any]]
-"""The bytes of a message or frame, and the fields of its line."""
+"""The bytes of a message or frame, and the fields in its line."""
 
 
 def _valid(message_class: type[Message], version: int, seed: int) -> _Sample:
@@ -163,7 +163,7 @@ def _hostile_frame(message_class: type[Message], version: int, seed: int) -> _Sa
     return sample.data, {"damage": sample.damage, "error": sample.error}
 
 
-# By --frame and --hostile.
+# The functions for --frame and --hostile.
 _MAKERS: Final[dict[tuple[bool, bool], Callable[[type[Message], int, int], _Sample]]] = {
     (False, False): _valid,
     (False, True): _hostile,

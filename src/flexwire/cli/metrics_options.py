@@ -1,4 +1,4 @@
-"""The options of commands that serve OpenMetrics."""
+"""The options of commands that serve metrics in the format OpenMetrics."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ METRICS_OPTIONS: Final = (
         help="Allow --metrics on addresses that other machines can reach.",
     ),
 )
-"""The options, in their order in a command's help."""
+"""The options, in the order of the command's help."""
 
 
 def metrics_port(address: str | None, *, beyond_loopback: bool) -> MetricsPort | None:
-    """Return the port from the options, not yet open; None without them."""
+    """Return the port that the options describe, before it is opened; None without options."""
     from flexwire.tap import MetricsPort, parse_host_port
 
     if address is not None:

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and the reading of bytes from users."""
+"""Arguments that several commands share, and functions that read bytes from users."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 
 
 MOST_INPUT_BYTES: Final = 512 * 1024 * 1024
-"""The most bytes of a file, of standard input, or of a line: 100 MiB of data printed by hexdump."""
+"""The largest size of a file, of standard input, or of a line, for 100 MiB of data that hexdump has
+printed."""
 
 
 class InputError(FlexwireError):
-    """An argument or a file does not match its description by the user."""
+    """An argument or a file is not what the user said it is."""
 
 
 class Notation(StrEnum):
-    """The notation of bytes."""
+    """The notations in which bytes can be written."""
 
     AUTO = "auto"
     HEX = "hex"
@@ -47,7 +48,7 @@ class Notation(StrEnum):
 
 
 class Format(StrEnum):
-    """The output format of a command."""
+    """The output formats of a command."""
 
     TEXT = "text"
     JSON = "json"
@@ -60,7 +61,7 @@ def _use_catalog(context: click.Context, _option: click.Parameter, value: str | 
 
     use_catalog(Path(value).absolute())
     old_value = os.environ.get(VARIABLE)
-    # Processes that the command starts, above all Spark, must use it too.
+    # Processes that the command starts, especially Spark, must also use this.
     os.environ[VARIABLE] = str(Path(value).absolute())
     context.find_root().call_on_close(partial(_restore_catalog, old_value))
 
@@ -87,7 +88,7 @@ message_argument = click.argument("message", shell_complete=message_names)
 
 
 class _Version(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """A message version, or the word for the newest version of the message."""
+    """A message version, or a word for the newest version of the message."""
 
     name = "N|latest"
 
@@ -144,7 +145,7 @@ _specs_mode_option = click.option(
     "releases (legacy), those of KIP-482 (kip), or those of its first draft (draft).",
 )
 
-# For commands that write the specs that they read: a first draft cannot be written.
+# This is for commands that write the specs that they read, because a first draft cannot be written.
 read_mode_option = click.option(
     "--specs-mode",
     type=click.Choice(["strict", "legacy", "kip"]),
@@ -161,7 +162,8 @@ def _to_encoding(_context: click.Context, _option: click.Parameter, value: str) 
     return Encoding(value)
 
 
-# The values of `flexwire.wire.encoding.Encoding`, repeated so that --help need not import it.
+# The values of `flexwire.wire.encoding.Encoding`, repeated so that --help need not import that
+# module.
 ENCODINGS = ["kafka", "interleaved", "optional-buffers", "fixed", "flexible"]
 encoding_option = click.option(
     "--encoding",
@@ -198,7 +200,7 @@ format_option = click.option(
 
 
 class _MemorySize(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """A size of memory in Java's form, at least what Spark or one of its workers needs to start."""
+    """A size of memory in Java's form, at least as much as Spark or a worker needs to start."""
 
     name = "size"
 
@@ -275,7 +277,7 @@ def find_message(
 ) -> type[Message]:
     """Return the class of a bundled message, or of a message in the given specs.
 
-    The name of an API means its request, as in `flexwire call`.
+    The name of an API means the API's request, as in `flexwire call`.
     """
     from flexwire.codec import message
     from flexwire.schema.catalog import catalog
@@ -294,14 +296,14 @@ def find_message(
 
 
 def version_of(message_class: type[Message], version: int | str) -> int:
-    """The number of a version that may be given as the latest."""
+    """Return the number of a version, which may be given as the latest."""
     return message_class.entry.versions.highest if version == LATEST else int(version)
 
 
 def version_or_stable(message_class: type[Message], version: int | str | None) -> int:
-    """The number of a version; the newest stable version if none is given.
+    """Return the number of a version, or of the newest stable version if none is given.
 
-    A message without a stable version has its newest.
+    For a message without a stable version, this is its newest version.
     """
     if version is not None:
         return version_of(message_class, version)
@@ -317,10 +319,10 @@ def version_or_stable(message_class: type[Message], version: int | str | None) -
 def read_bytes(text: str, notation: Notation) -> bytes:
     """Return the bytes of an argument: text, a file, or standard input.
 
-    In ``auto``, text that is hex or a dump of bytes is read as such, even if it could also be
-    base64 or the name of a file. The same is true for the text in a file; any other file is read as
-    raw bytes. A text that could be base64 but begins with a directory is a file. Raises
-    `InputError`.
+    With ``auto``, text that is hex or a dump of bytes is read as such, even if it could also be
+    base64 or the name of a file. The same is true for text in a file. Any other file is read as raw
+    bytes. A text that could be base64 but begins like a directory is the name of a file. Raises
+    `InputError` for other texts.
     """
     if text == "-":
         return read_content(read_standard_input(), notation, "standard input")
@@ -331,7 +333,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
     path = Path(text)
     if _exists(path):
         return read_content(_content(path), notation, text)
-    # A slash is a character of base64, but at the beginning it far more often belongs to a path.
+    # A slash is a character of base64, but at the start of a text it usually belongs to a path.
     if notation in {Notation.AUTO, Notation.BASE64} and not text.startswith(("/", "./", "../")):
         data = _from_base64(text)
         if data is not None:
@@ -347,7 +349,10 @@ def read_bytes(text: str, notation: Notation) -> bytes:
 
 
 def read_line(line: bytes, notation: Notation) -> bytes:
-    """Return the bytes of one line: hex or base64, and never a file. Raises `InputError`."""
+    """Return the bytes in one line, which is hex or base64 and never the name of a file.
+
+    Raises `InputError`.
+    """
     text = line.decode("utf-8", "replace").strip()
     data = _from_base64(text) if notation is Notation.BASE64 else _from_hex(text)
     if data is None and notation is Notation.AUTO:
@@ -360,13 +365,13 @@ def read_line(line: bytes, notation: Notation) -> bytes:
 def read_lines(source: str) -> Iterator[tuple[int, bytes]]:
     """Yield the non-blank lines of a file, or of standard input, each with its number.
 
-    Raises `InputError`.
+    Raises `InputError` if the file cannot be read.
     """
     if source == "-":
         yield from _lines_of(standard_input(), "standard input")
         return
     try:
-        with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
+        with open(source, "rb") as file:  # noqa: PTH123 - this may be any path that the system accepts
             yield from _lines_of(file, source)
     except (OSError, ValueError) as error:
         raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from None
@@ -395,12 +400,15 @@ def standard_input() -> IO[bytes]:
 
 
 def read_standard_input() -> bytes:
-    """Return all of standard input. Raises `InputError` if it is closed, or has no end."""
+    """Return all bytes of standard input. Raises `InputError` if it is closed, or does not end."""
     return _bounded(standard_input(), "standard input")
 
 
 def _bounded(file: IO[bytes], source: str) -> bytes:
-    """Return all of a file; a file without end, such as a device, is refused at a limit."""
+    """Return all bytes of a file.
+
+    A file without an end, such as a device, is refused at a limit.
+    """
     data = file.read(MOST_INPUT_BYTES + 1)
     if len(data) > MOST_INPUT_BYTES:
         raise InputError(
@@ -410,14 +418,14 @@ def _bounded(file: IO[bytes], source: str) -> bytes:
 
 
 def read_json(source: str) -> Any:
-    """Return the JSON of an argument: text, a file, or standard input. Raises `InputError`."""
+    """Return the JSON in an argument, a file, or standard input. Raises `InputError`."""
     if source.lstrip()[:1] in {"{", "["}:
         raw, name = source.encode("utf-8", "surrogateescape"), "the JSON given"
     elif source == "-":
         raw, name = read_standard_input(), "standard input"
     else:
         try:
-            with open(source, "rb") as file:  # noqa: PTH123 - any path that the system takes
+            with open(source, "rb") as file:  # noqa: PTH123 - this may be any path that the system accepts
                 raw, name = _bounded(file, source), source
         except (OSError, ValueError) as error:
             raise InputError(f"{short(source)} is neither JSON nor a file: {error}") from None
@@ -443,9 +451,9 @@ def _from_hex(text: str) -> bytes | None:
 
 
 def read_content(content: bytes, notation: Notation, source: str) -> bytes:
-    """Return the bytes that a file's text describes; raise `InputError` if it describes none.
+    """Return the bytes that the text in a file describes; raise `InputError` if there are none.
 
-    ``source`` names the file in an error.
+    ``source`` is the name of the file for errors.
     """
     if notation is Notation.RAW:
         return content
@@ -480,7 +488,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
 
 
 def _slip(text: str) -> str:
-    """Return the addition to an error for a text that is nearly hex."""
+    """Return an addition to an error about a text that is almost hex."""
     from flexwire.cli.dumps import slip_in_hex
 
     slip = slip_in_hex(text)
@@ -488,7 +496,7 @@ def _slip(text: str) -> str:
 
 
 def _note_slip(text: str, source: str, notation: str) -> None:
-    """Print a note that a text that is nearly hex was read as something else."""
+    """Print a note that a text that is almost hex was read in another way."""
     if slip := _slip(text):
         note(f"{source} is read as {notation}, and looks like hex{slip}")
 
@@ -497,7 +505,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        # The text is too long for a path, or has a character that no path can have.
+        # The text is too long for a path, or has a character that paths cannot have.
         return False
 
 
@@ -510,7 +518,7 @@ def _content(path: Path) -> bytes:
 
 
 def parse_percentage(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    """Return a percentage as a share, for use as a callback of click."""
+    """Return a percentage as a fraction; this is a callback for click."""
     if text is None:
         return None
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
@@ -523,7 +531,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def parse_time(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    """Return the seconds of a time such as 90s, 10m or 2h, for use as a callback of click."""
+    """Return the seconds in a time such as 90s, 10m or 2h; this is a callback for click."""
     if text is None:
         return None
     number = re.fullmatch(r"([0-9]{1,6})([smh])", text)

@@ -1,4 +1,4 @@
-"""`flexwire records dump`: log segments and their accompanying files, as text or JSON lines."""
+"""`flexwire records dump`: prints log segments and related files as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FINDINGS = 100
 _MIB = 1024 * 1024
 _TYPED_BY_HAND = "kip-1308"
-# The fields of a record's row that belong to each part that can be left out.
+# The fields in the row of a record that belong to each optional part.
 _PARTS = {
     "metadata": ("offset", "timestamp", "sequence", "keySize", "valueSize"),
     "content": ("key", "value", "headers", "control", "withheldCredentials"),
@@ -172,7 +172,7 @@ def records_dump(
             "--dialect sets the whole format; leave out --decode, --release and --headers"
         )
     paths = list(_find_files(files))
-    out = sys.stdout  # A progress bar takes the place of standard output.
+    out = sys.stdout  # A progress bar uses standard output itself.
     with _progress() as hear:
         options = DumpOptions(
             deep=deep or any((decode, release, key_notation, value_notation, convention)),
@@ -197,7 +197,7 @@ def records_dump(
 
 
 def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """Yield the files; those of a directory by segment, with the log of each segment first."""
+    """Yield the files. In a directory they are sorted by segment, with each segment's log first."""
     from flexwire.cli.records_dump_rows import is_known
 
     for path in paths:
@@ -237,14 +237,14 @@ def _all_rows(paths: list[Path], options: DumpOptions) -> Iterator[Row]:
 def _select_rows(
     rows: Iterator[Row], without: tuple[str, ...], *, is_finding: bool
 ) -> Iterator[Row]:
-    """Leave out unwanted parts, and all other rows if only findings are wanted."""
+    """Leave out unwanted parts and, if only findings are wanted, all other rows."""
     if without:
         rows = (row for row in map(partial(_without, without), rows) if row is not None)
     return (row for row in rows if row["type"] == "finding") if is_finding else rows
 
 
 def _without(parts: tuple[str, ...], row: Row) -> Row | None:
-    """Return a row without some parts; None if nothing is left."""
+    """Return a row without some parts, or None if nothing remains."""
     if row["type"] == "batch" and "batches" in parts:
         return None
     if row["type"] == "record":
@@ -265,7 +265,7 @@ def _write(rows: Iterator[Row], output: Format, out: TextIO) -> int:
         colour=is_terminal and not os.environ.get("NO_COLOR"),
     )
     encode = msgspec.json.Encoder().encode
-    # `DumpText` has already escaped foreign text in its lines, and adds only its own colours.
+    # `DumpText` has already escaped the foreign text in its lines, and adds only its own colors.
     lines_out = styled(out)
     findings = 0
     for row in rows:
@@ -284,13 +284,14 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
     try:
         return encode(row).decode()
     except UnicodeEncodeError:
-        # The name of a file may have bytes that are not text, which Python makes lone surrogates.
+        # The name of a file may have bytes that are not text, which Python replaces by lone
+        # surrogates.
         return json.dumps(row)
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Path, int, int], None]]:
-    """Yield a callable that shows the progress in a log, unless rows go to the terminal."""
+    """Yield a callable that shows the progress in a log, unless the terminal shows rows."""
     from flexwire.cli.terminal import progress_bar
 
     if sys.stdout.isatty() or not sys.stderr.isatty() or find_spec("rich") is None:

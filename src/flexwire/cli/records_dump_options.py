@@ -31,20 +31,20 @@ NUMBERS = {
     "float64": ">d",
 }
 NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
-"""The notations for bytes of keys and values; auto is text if they are UTF-8."""
+"""The notations for bytes of keys and values. With auto, they are text if they are UTF-8."""
 
 
 class ConventionName(click.Choice[str]):
-    """The name of a convention of record headers; their modules are imported at the first use."""
+    """The name of a convention for record headers. The modules are imported at the first use."""
 
     case_sensitive = True
 
     def __init__(self) -> None:
-        """Do not set ``choices``, which is computed later."""
+        """Do not set ``choices``, which are computed later."""
 
     @cached_property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # click only reads it
-        """The names, in the order of the registry."""
+        """The names of conventions, in the order of the registry."""
         from flexwire.records.conventions import CONVENTIONS
 
         return tuple(CONVENTIONS)
@@ -52,14 +52,15 @@ class ConventionName(click.Choice[str]):
 
 @dataclass(frozen=True, kw_only=True)
 class DumpOptions:
-    """The part to show: everything, unless a range narrows it.
+    """What to show: everything, unless a range is given.
 
-    ``decode`` is the internal topic to decode the records as; None takes it from the name of the
-    directory. ``release`` is the release that wrote them; None if unknown. ``show_credentials``
-    shows the credentials in records of the cluster's metadata, which are withheld otherwise.
-    ``dialect`` is the dialect of KIP-82's typed headers, for logs in that document's format.
-    ``offsets`` and ``times`` (in ms) are inclusive. A batch inflates to at most ``max_inflated``
-    bytes, or to the default limit. ``hear`` is called with the progress in a log.
+    ``decode`` is the internal topic as which records are decoded. None takes it from the name of
+    the directory. ``release`` is the release that wrote the records, or None if it is unknown.
+    ``show_credentials`` shows the credentials in records of the cluster's metadata, which are
+    otherwise withheld. ``dialect`` is the dialect of KIP-82's typed headers, for logs in the format
+    of that document. ``offsets`` and ``times`` (in ms) are inclusive. A batch is inflated to at
+    most ``max_inflated`` bytes, or to the default limit. ``hear`` is called with the progress in a
+    log.
     """
 
     deep: bool = False
@@ -79,14 +80,17 @@ class DumpOptions:
 
     @property
     def most_inflated(self) -> int:
-        """The most bytes that a batch may inflate to."""
+        """The largest number of bytes to which a batch may be inflated."""
         from flexwire.records import MAX_INFLATED
 
         return MAX_INFLATED if self.max_inflated is None else self.max_inflated
 
     @property
     def is_partial(self) -> bool:
-        """True if only a part of a log is wanted; its indexes are then not compared with it."""
+        """True if only a part of a log is wanted.
+
+        In this case its indexes are not compared with it.
+        """
         return any(part is not None for part in (self.offsets, self.times, self.max_bytes))
 
     def has_offsets(self, first: int, last: int) -> bool:
@@ -101,7 +105,7 @@ class DumpOptions:
 
 
 class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """An inclusive range of offsets: A-B, A-, -B or A."""
+    """An inclusive range of offsets in one of the forms A-B, A-, -B or A."""
 
     name = "A-B"
 
@@ -122,7 +126,7 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic only fo
 
 
 class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """An inclusive range of times: FROM/TO, each in ISO 8601 or milliseconds, or left out."""
+    """An inclusive range of times: FROM/TO, each in ISO 8601 or milliseconds, or missing."""
 
     name = "FROM/TO"
 
@@ -144,7 +148,7 @@ class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for 
 
 
 def _milliseconds(text: str, default: int) -> int:
-    """Read a time; one without a zone is in UTC. Raises `ValueError`."""
+    """Read a time, which is in UTC if it has no zone. Raises `ValueError`."""
     if not text:
         return default
     if re.fullmatch(r"[0-9]{9,19}", text):

@@ -1,10 +1,10 @@
 """The rows that `flexwire records dump` shows for a file, in JSON form.
 
-There is a row for each batch, record and entry, and for each finding at its place.
+There is a row for each batch, record and entry, and for each finding at the place of the finding.
 
-For logs in the format of KIP-82's document, ``--dialect`` names the dialect, because the bytes do
-not tell which of the two it is. Such logs may also have messages of magic 0 and 1. Their rows are
-like those of records, with typed headers.
+For logs in the format of KIP-82's document, ``--dialect`` gives the dialect, because the bytes do
+not show which of the two it is. Such logs may also have messages of magic 0 and 1. Their rows are
+like those of records, but with typed headers.
 """
 
 from __future__ import annotations
@@ -74,26 +74,26 @@ def finding_row(damage: Damage) -> Row:
 
 
 def sequence_of(batch: RecordBatch, offset: int) -> int:
-    """Return the sequence of the record at an offset; it wraps from the highest int32 to 0."""
+    """Return the sequence of the record at an offset. After the highest int32 it continues at 0."""
     if batch.base_sequence < 0:
         return -1
     return (batch.base_sequence + offset - batch.base_offset) % _INT32_MODULUS
 
 
 class RecordRows:
-    """Makes the rows of one log's records, batch after batch."""
+    """Makes the rows for the records of one log, batch by batch."""
 
     def __init__(self, path: Path, options: DumpOptions) -> None:
         self._options = options
         self._topic = options.decode or _topic_of(path)
-        # Even if another decoder was requested.
+        # This is used even if another decoder was requested.
         self._is_metadata = InternalTopic.METADATA in {self._topic, _topic_of(path)}
         # The number of withheld credentials in the current record.
         self._withheld = 0
         self._last_offset: int | None = None
 
     def __call__(self, batch: RecordBatch) -> Iterator[Row]:
-        """Yield the rows of one batch: records, and the gaps between their offsets."""
+        """Yield the rows for a batch: records, and the gaps between their offsets."""
         try:
             records = batch.records
         except RecordError as error:
@@ -103,7 +103,7 @@ class RecordRows:
             if not self._options.has_record(record.offset, record.timestamp):
                 continue
             last_offset, self._last_offset = self._last_offset, record.offset
-            # If only a part was asked for, gaps are expected.
+            # If only a part was requested, gaps are expected.
             if last_offset not in {None, record.offset - 1} and not self._options.is_partial:
                 yield {"type": "gap", "after": last_offset, "before": record.offset}
             yield from self._record_rows(batch, record)
@@ -133,7 +133,7 @@ class RecordRows:
             yield finding_row(Damage(batch.position, batch.size, reason))
 
     def _content(self, record: Record) -> tuple[Any, Any, str | None]:
-        """Return the key and the value, and the error if one does not decode."""
+        """Return the key and the value, and the error if one of them does not decode."""
         topic = self._topic
         if topic is None:
             key = show_bytes(record.key, self._options.key_notation)
@@ -145,7 +145,7 @@ class RecordRows:
             typed_key = decode_key(topic, record.key, self._options.release)
             typed_value = decode_value(topic, typed_key, record.value, self._options.release)
         except (CodecError, UnknownMessageError) as error:
-            # A type or version may belong to a newer Kafka, so it is not an error.
+            # The type or version may be from a newer Kafka release, so this is not an error.
             reason = None if isinstance(error, UnknownMessageError) else str(error)
             return _form(typed_key, record.key), self._undecoded(record, str(error)), reason
         if typed_value is not None and not self._options.show_credentials:
@@ -165,9 +165,9 @@ class RecordRows:
             return content, None if isinstance(error, UnknownMessageError) else reason
 
     def _undecoded(self, record: Record, reason: str) -> Any:
-        """Return the bytes of a value that does not decode, but withhold them in metadata.
+        """Return the bytes of a value that does not decode, but withhold those of metadata.
 
-        Any of those bytes may be a credential.
+        Any of these bytes may be part of a credential.
         """
         is_secret = self._is_metadata and not self._options.show_credentials
         if record.value is not None and (is_secret or self._is_secret(record)):
@@ -198,7 +198,7 @@ class RecordRows:
 
 
 def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[Row]:
-    """Return the record headers of one record, read by a convention."""
+    """Return the headers of one record, read by a convention."""
     try:
         convention = convention.for_record(headers)
     except RecordHeaderError as error:
@@ -207,7 +207,7 @@ def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[R
 
 
 def _typed_header(convention: Convention, header: RecordHeader) -> Row:
-    """Return one record header; if it does not fit, its bytes and the reason."""
+    """Return one record header or, if it is invalid, its bytes and the reason."""
     data = header[1]
     try:
         key = convention.key_text(header[0])
@@ -221,7 +221,7 @@ def _typed_header(convention: Convention, header: RecordHeader) -> Row:
 
 
 def typed_value(key: str, value: Typed) -> Row:
-    """Return the row of a record header whose value has a type."""
+    """Return the row for a record header whose value has a type."""
     return {"key": key, "type": value.type.value, "value": _plain(value.value)}
 
 
@@ -243,7 +243,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | int | None):
         return value
     text = value.isoformat() if isinstance(value, date | time) else str(value)
-    # A char may be half of a surrogate pair, which JSON text cannot hold.
+    # A char may be half of a surrogate pair, which JSON text cannot contain.
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -258,14 +258,14 @@ def _topic_of(path: Path) -> InternalTopic | None:
     return next((topic for topic in InternalTopic if topic.topic == name), None)
 
 
-# Bytes in JSON, without loss.
+# Bytes in JSON, without any loss.
 
 
 def show_bytes(data: bytes | None, notation: str) -> Any:
-    """Return bytes in the chosen notation; null as None.
+    """Return bytes in a notation; None becomes null.
 
-    Bytes that are not UTF-8, or that do not have the size of the chosen number, become
-    ``{"base64": …}``. So different bytes are never shown alike.
+    Bytes that are not UTF-8, or that do not have the size of the number, become ``{"base64": …}``.
+    Different bytes are therefore never shown in the same way.
     """
     if data is None:
         return None
@@ -290,12 +290,12 @@ def _undecoded(data: bytes | None, reason: str) -> Any:
 
 
 def _number(number: float) -> float | str:
-    """Return a number; NaN, Infinity and -Infinity become text, because JSON lacks them."""
+    """Return a number. NaN, Infinity and -Infinity become text, because JSON does not have them."""
     return number if math.isfinite(number) else json.dumps(number)
 
 
 def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
-    """Yield the rows of a log by message; a damaged one becomes a finding, and reading goes on."""
+    """Yield the rows for a log by message. Damage becomes a finding, and reading continues."""
     dialect = TypedDialect(options.dialect)
     at = 0
     while at < log.size and (options.max_bytes is None or at < options.max_bytes):
@@ -344,7 +344,7 @@ _SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
-    """Yield the rows of a file of any kind, with its findings, in the file's order.
+    """Yield the rows for a file of any kind, with its findings, in the order of the file.
 
     Raises `InputError` for a file of an unknown kind, and `CaptureError` for a file that cannot be
     read.
@@ -362,7 +362,7 @@ def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
 
 
 def is_known(path: Path) -> bool:
-    """Return whether a file's name shows that it can be read."""
+    """Return whether the name of a file shows that it can be read."""
     return _kind(path) in {*_LOGS, *_BESIDE}
 
 
@@ -377,7 +377,7 @@ def _named_for(path: Path) -> Row:
     offset = base_offset_of(path)
     if offset is None:
         return {}
-    # A snapshot of producers holds their state up to the offset.
+    # A snapshot of producers has their state up to its offset.
     return {"endOffset" if _kind(path) == "snapshot" else "baseOffset": offset}
 
 
@@ -394,7 +394,7 @@ def _log_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
         if isinstance(batch, Damage):
             yield finding_row(batch)
             continue
-        # A wrapper message does not state its first offset.
+        # A wrapper message does not have its first offset.
         first_offset = batch.base_offset if batch.magic == RECORD_BATCH else next_offset
         if options.offsets is not None and first_offset > options.offsets[1]:
             break
@@ -436,7 +436,7 @@ def _batch_rows(
 
 
 def _begins_in_time(batch: RecordBatch, options: DumpOptions) -> bool:
-    """Return whether, by its header, a batch may have a record before the wanted times end."""
+    """Return whether a batch may have a record before the wanted times end, by its header."""
     if options.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
         return True
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -469,11 +469,11 @@ def _batch_row(batch: RecordBatch) -> Row:
     }
 
 
-# Indexes and other files beside a log.
+# Indexes and other files next to a log.
 
 
 def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
-    """Yield the entries of any file except a log, with the findings."""
+    """Yield the entries of any file that is not a log, and the findings in it."""
     kind, read_entries = _BESIDE[_kind(file.path)]
     with ExitStack() as stack:
         log_path = _beside(file.path, "log")
@@ -488,7 +488,7 @@ def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
 
 
 def _index_findings(log: LogFile, options: DumpOptions) -> Iterator[Row]:
-    """Compare a log with its indexes, unless these are themselves among the files asked for."""
+    """Compare a log with its indexes, unless these are among the requested files."""
     if base_offset_of(log.path) is None:
         return
     for kind in ("index", "timeindex"):
@@ -501,7 +501,7 @@ def _index_findings(log: LogFile, options: DumpOptions) -> Iterator[Row]:
 
 
 def _beside(path: Path, kind: str) -> Path:
-    """Return the file of another kind of the same segment."""
+    """Return the file of another kind that belongs to the same segment."""
     return path.with_name(path.name.replace(f".{_kind(path)}", f".{kind}", 1))
 
 

@@ -1,6 +1,7 @@
-"""The rows of `flexwire records dump` as lines for a person to read.
+"""The rows of `flexwire records dump` as lines for people.
 
-Fields of batches are in columns. Rare fields follow them, on a narrow terminal in a second line.
+The fields of batches are in columns. Rare fields come after them, in a second line on a narrow
+terminal.
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ if TYPE_CHECKING:
 
     from flexwire.cli.records_dump_rows import Row
 
-# Position, size, offsets, count, leader epoch, max timestamp: 75 characters, so that they fit 80.
+# Position, size, offsets, count, leader epoch and max timestamp have 75 characters, and fit into 80
+# columns.
 _BATCH = "{:>9}  {:>8}  {:<13}  {:>6}  {:>5}  {:<24}"
 _BATCH_HEAD = _BATCH.format("position", "size", "offsets", "count", "epoch", "max timestamp")
 _RECORD_INDENT = " " * 4
 _DETAIL_INDENT = " " * 13
 _ENTRY_INDENT = " " * 2
-# Text that could be mistaken for something else is quoted.
+# Text that could be confused with something else is quoted.
 _LOOKS_OTHERWISE = ("0x", '"', " ")
 _COUNTED = {"file": "file", "batch": "batch", "record": "record", "finding": "finding"}
 
 
 class DumpText:
-    """Writes rows as lines; keeps state that the next row's form depends on, and counts.
+    """Writes rows as lines. Keeps the state that the form of the next row depends on, and counts.
 
-    ``width`` is the terminal's width; None without a terminal, and then no line is wrapped or cut.
+    ``width`` is the width of the terminal. Without a terminal it is None, and no line is wrapped or
+    cut.
     """
 
     def __init__(self, *, width: int | None, colour: bool) -> None:
@@ -62,7 +65,7 @@ class DumpText:
         yield from self._forms.get(kind, self._field_lines)(row)
 
     def summary(self) -> str:
-        """Return the last line: the numbers of each kind of row."""
+        """Return the last line, which has the number of rows of each kind."""
         counts = [
             f"{self._counts[kind]} {_plural(name, self._counts[kind])}"
             for kind, name in _COUNTED.items()
@@ -74,7 +77,7 @@ class DumpText:
         color = "red" if self._counts["finding"] else "green"
         return "\n" + self._style(", ".join(counts), fg=color)
 
-    # The lines of each kind of row.
+    # Writing the lines for each kind of row.
 
     def _file_lines(self, row: Row) -> Iterator[str]:
         if self._file:
@@ -129,7 +132,7 @@ class DumpText:
                 yield line.rstrip()
             is_message = isinstance(row[name], dict) and "message" in row[name]
             line = self._detail(name, text, None if is_message else row.get(f"{name}Size"))
-            # The following text also begins a line.
+            # The text after this also begins a line.
             length = self._width
         self._withheld += row.get("withheldCredentials", 0)
         yield line.rstrip()
@@ -140,7 +143,7 @@ class DumpText:
             yield self._detail(f"header {_content(header['key'])}{kind}", value, None)
 
     def _detail(self, name: str, text: str, size: int | None) -> str:
-        """Write a separate line; on a terminal it is cut if ``size`` gives the full size."""
+        """Return a line. On a terminal it is cut if ``size`` gives the full size."""
         if self._width is not None and size is not None:
             room = self._width - len(_DETAIL_INDENT) - len(name) - 1
             tail = f"… {size} bytes"
@@ -190,7 +193,7 @@ class DumpText:
 
 
 def _rest_of_batch(row: Row) -> Iterator[str]:
-    if row["magic"] < 2:  # noqa: PLR2004 - the magic of record batches
+    if row["magic"] < 2:  # noqa: PLR2004 - this is the magic of record batches
         yield f"magic {row['magic']}"
     if row["compression"] != "none":
         yield row["compression"]
@@ -221,7 +224,7 @@ def _plural(name: str, count: int) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """Write a timestamp in ISO 8601 and UTC; "-" for none, its number outside the calendar.
+    """Return a timestamp in ISO 8601 and UTC; "-" if missing, a number if it is no valid date.
 
     >>> time_text(1700000000000), time_text(-1), time_text(2**62)
     ('2023-11-14T22:13:20.000Z', '-', '4611686018427387904')
@@ -240,7 +243,7 @@ def _number(name: str, value: Any) -> str:
 
 
 def _content(value: Any) -> str:
-    """Write a key or value: text unchanged, or quoted if it could look like something else."""
+    """Return a key or value as text, quoted if it could be confused with something else."""
     if isinstance(value, dict):
         return printable(_structure(value))
     if not isinstance(value, str) or not value.isprintable():
@@ -250,7 +253,7 @@ def _content(value: Any) -> str:
 
 
 def _structure(value: dict[str, Any]) -> str:
-    """Write bytes that are not text, a message, or a control record."""
+    """Return bytes that are not text, a message, or a control record, as text."""
     if "message" in value:
         name = value.get("name") or f"{value['message']} v{value['version']}"
         layout = f"as in {value['release']}" if "release" in value else None

@@ -1,4 +1,4 @@
-"""`flexwire schema bench`: a change of message specs, with everything that a reviewer asks."""
+"""`flexwire schema bench`: shows a change of message specs, with everything a reviewer needs."""
 
 from __future__ import annotations
 

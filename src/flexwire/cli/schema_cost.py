@@ -1,4 +1,4 @@
-"""`flexwire schema cost`: the bytes that a change of specs, or another encoding, would save."""
+"""`flexwire schema cost`: prints the bytes that a change of specs, or an encoding, would save."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _sides(
     *,
     tagged: bool,
 ) -> tuple[ComparisonSide, ComparisonSide, tuple[str, str]]:
-    """Return the old side, the new side, and their names."""
+    """Return the old side, the new side, and the names of both."""
     from flexwire.specs.cost.meter import ComparisonSide
     from flexwire.specs.cost.sides import ErrorTaggedSpecs
     from flexwire.wire.encoding import Encoding

@@ -1,4 +1,4 @@
-"""`flexwire schema docs`: a guide to message specs as a web site, or as Markdown."""
+"""`flexwire schema docs`: writes a guide to message specs as a web site, or as Markdown."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
-# The beginning of a file, where our mark would be.
+# The beginning of a file, in which our mark would be.
 _BEGINNING = 200
-# Findings that lint does not call errors, but whose messages have no layout, or no own page.
+# Findings that lint does not call errors, although their messages have no layout or no page of
+# their own.
 _WITHOUT_LAYOUT = frozenset(
     {"ELEMENTS_WITHOUT_BYTES", "MESSAGE_REPEATED", "STRUCTS_TOO_DEEP", "STRUCT_WITHOUT_FIELDS"}
 )
@@ -136,7 +137,7 @@ def _traffic(capture: str) -> GuideTraffic:
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
-    """Return lint's findings in specs from which no guide can be written."""
+    """Return lint's findings about specs from which no guide can be made."""
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import Config
     from flexwire.specs.lint.lint import lint
@@ -149,7 +150,7 @@ def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
 
 
 def _write(out: Path, files: dict[str, str], suffix: str) -> None:
-    """Write files, and remove leftovers of earlier runs; raise `InputError` for a foreign file."""
+    """Write files and remove those of earlier runs; raise `InputError` for a foreign file."""
     for name in files:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; name another directory"
@@ -163,7 +164,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    # A pipe would never end, and a link may lead elsewhere.
+    # A pipe would never end, and a link might lead to another place.
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -171,7 +172,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def pages(bundled: Catalog) -> dict[str, str]:
-    """Return every page by its path, the index first."""
+    """Return every page by its path, with the index first."""
     entries = [bundled.entry(name) for name in bundled.names()]
     grouped: dict[str, list[CatalogEntry]] = {}
     for entry in sorted(entries, key=_title):
@@ -202,7 +203,7 @@ def _is_api(entry: CatalogEntry) -> bool:
 def _title(entry: CatalogEntry) -> str:
     if not _is_api(entry):
         return entry.name
-    # In specs, the names of all requests and responses have these suffixes.
+    # In specs, the names of all requests and responses end with these words.
     return entry.name.removesuffix("Request").removesuffix("Response")
 
 
@@ -278,7 +279,8 @@ def _header_versions(entry: CatalogEntry) -> Iterator[tuple[str, str]]:
 
 
 def _releases(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
-    # Releases that dropped the message are listed with "none"; those without the module are not.
+    # Releases that removed the message are listed with "none". Releases without the module are not
+    # listed.
     since = bundled.releases[bundled.releases.index(next(iter(entry.releases))) :]
     releases = [
         release
@@ -340,7 +342,7 @@ def _notes(field: MergedField) -> tuple[tuple[str, bool], ...]:
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Write a table without the columns that are empty in every row."""
+    """Return a table without the columns that are empty in every row."""
     columns = [at for at in range(len(header)) if any(row[at] for row in rows)]
     lines = [[header[at] for at in columns], ["---"] * len(columns)]
     lines += [[row[at] for at in columns] for row in rows]

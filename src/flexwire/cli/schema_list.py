@@ -1,4 +1,4 @@
-"""`flexwire schema list`: the bundled messages."""
+"""`flexwire schema list`: lists the bundled messages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
 
 
 def _refuse(name: str, module: str | None) -> NoReturn:
-    """Raise an error that nothing can be listed; it names the nearest module or message."""
+    """Raise an error that nothing can be listed, with the most similar module or message."""
     from flexwire.schema.catalog import catalog
     from flexwire.schema.coercion import nearest
 
@@ -58,13 +58,13 @@ def _refuse(name: str, module: str | None) -> NoReturn:
         raise InputError(f"no module {short(module)}; {nearest(module, modules)}")
     if any(name.lower() in message.lower() for message in catalog().names()):
         raise InputError(f"{short(name)}: none of these messages is in that module and release")
-    # The error of this call names the nearest message.
+    # The error of this call has the most similar message.
     catalog().entry(name)
     raise AssertionError(name)
 
 
 def listed_form(entry: CatalogEntry, release: str | None) -> dict[str, Any]:
-    """Return the JSON form of a message: its versions, and the releases that have it."""
+    """Return the JSON form of a message: its versions, and the releases with it."""
     releases = entry.releases
     versions = entry.versions if release is None else releases[release]
     return {

@@ -1,4 +1,4 @@
-"""`flexwire schema resolve`: the layout of a message on the wire at one version."""
+"""`flexwire schema resolve`: prints the layout of a message at one version."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def resolved_form(
 ) -> dict[str, Any]:
     """Return the JSON form of a message at one version; see docs/json.md.
 
-    ``whole`` also includes the fields that this version lacks.
+    With ``whole``, the fields that this version does not have are included.
     """
     from flexwire.wire.schema import Presence
 
@@ -101,7 +101,7 @@ def resolved_form(
 
 
 def _header_version(message_class: type[Message], version: int, schema: Schema) -> int | None:
-    """Return the version of the header before a request or response; None for other messages."""
+    """Return the header version of a request or response, or None for other messages."""
     from flexwire.schema.header_versions import header_version
 
     entry = message_class.entry
@@ -113,7 +113,7 @@ def _header_version(message_class: type[Message], version: int, schema: Schema) 
 
 
 def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
-    """Yield the fields of a structure in wire order, each before the fields inside it."""
+    """Yield the fields of a structure in order, each before the fields inside it."""
     from flexwire.wire.schema import struct_of
     from flexwire.wire.types import ArrayType
 

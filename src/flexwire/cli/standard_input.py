@@ -1,8 +1,7 @@
-"""``-`` instead of a file: standard input, kept in a private file while a command reads it.
+"""``-`` as a file: standard input, which is kept in a private file while a command reads it.
 
-The reader of a file may use its name, read it twice, or let other processes read it. Therefore
-standard input is copied into a file with the name that such a file would have, and the file is
-removed at the end.
+A reader of a file may use the name of the file, read it twice, or let other processes read it.
+Standard input is therefore copied to a file with a suitable name, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from flexwire.cli.terminal import show_path_as
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    # Takes the first bytes, and returns the name for a file that begins with them.
+    # Is called with the first bytes, and returns the name for a file that begins with them.
     Name = Callable[[bytes], str]
 
 NAME: Final = "standard-input"
-"""The name of the file for an input without a name."""
+"""The name of the file for an input that has no name."""
 _HEAD: Final = 1 << 12
 _GZIP: Final = b"\x1f\x8b"
 _SPEC_NAME: Final = re.compile(rb'"name"\s*:\s*"([A-Za-z]\w{0,100})"')
@@ -33,7 +32,7 @@ _OFFSET = 8
 
 
 def spec_name(head: bytes) -> str:
-    """Return the name for a message spec, which is its message's, or for a jar of specs.
+    """Return the name for a message spec (the name of its message), or for a jar of specs.
 
     >>> spec_name(b'{"type": "data", "name": "A"}'), spec_name(b"PK")
     ('A.json', 'standard-input.jar')
@@ -51,7 +50,7 @@ def segment_name(head: bytes) -> str:
 
 
 def input_name(head: bytes) -> str:
-    """Return the name that an analysis needs, for a capture, a log segment or a request log."""
+    """Return the name that an analysis needs for a capture, a log segment or a request log."""
     from flexwire.inputs import AnalysisFileKind, kind_by_bytes
 
     if not head:
@@ -77,9 +76,9 @@ def plain_name(_: bytes) -> str:
 def takes_standard_input(
     *also: str, **names: Name
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take ``-`` for files; each parameter has a function that names the input.
+    """Let a command accept ``-`` as a file; each parameter has a function that names the input.
 
-    ``also`` has parameters that read standard input themselves, which can be used only once.
+    ``also`` has parameters that read standard input themselves, which is possible only once.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -116,7 +115,7 @@ def _with_path(value: Any, path: Path) -> Any:
 
 @contextmanager
 def save_input(name: Name = plain_name) -> Iterator[Path]:
-    """Yield a private file with all of standard input; only the disk's free space limits it."""
+    """Yield a private file with all of standard input, limited only by the free space on disk."""
     import shutil
     import tempfile
 
@@ -128,6 +127,6 @@ def save_input(name: Name = plain_name) -> Iterator[Path]:
         with path.open("wb") as saved:
             saved.write(head)
             shutil.copyfileobj(file, saved)
-        # An error that leaves the block is printed after the block.
+        # An error that ends the block is printed after the block.
         show_path_as(str(path), "standard input")
         yield path

@@ -1,4 +1,4 @@
-"""`flexwire tables`: join the files of tables that grow, take out old days, remove leftovers."""
+"""`flexwire tables`: maintains tables that grow: joins files, removes old days and leftovers."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
 
 
 def _room(place: OutputDirectory, name: str) -> ModuleType:
-    """Return a module of the room for the format of the tables in ``place``."""
+    """Return a module of the package for the format of the tables in ``place``."""
     from flexwire.arguments import DELTA, ICEBERG
     from flexwire.extras import needed_by
     from flexwire.tables.output import is_iceberg

@@ -1,4 +1,4 @@
-"""`flexwire tap`: a proxy that captures the traffic passing through it."""
+"""`flexwire tap`: runs a proxy that captures the traffic through it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _parsed_tags(
 
 
 def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
-    """Return the options of a filter of frames, for `to_filter`; ``verb`` is for their help."""
+    """Return the options of a filter for frames; ``verb`` is for their help. See `to_filter`."""
     return (
         click.option(
             "--only-api",
@@ -84,7 +84,7 @@ def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
     )
 
 
-# The options for fields of `TapConfig` that take several options, or that need parsing.
+# The options for those fields of `TapConfig` that depend on several options, or must be parsed.
 _FIELD_OPTIONS = {
     "keep": (
         click.option(
@@ -294,7 +294,7 @@ def _click_option(field: dataclasses.Field[Any], option: Option) -> Callable[...
 
 
 def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
-    """Return the options' security, and the throwaway authority if one was asked for."""
+    """Return the security of the options, and the throwaway authority if it was requested."""
     from flexwire.tap import TapSecurity
 
     own, throwaway = _listening(listen, parameters)
@@ -308,7 +308,7 @@ def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, T
 
 
 def how_to_trust(authority: ThrowawayCa) -> str:
-    """Return the settings that make clients trust a throwaway authority."""
+    """Return the settings with which clients trust a throwaway authority."""
     return (
         f"clients trust {authority.ca}:\n"
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "
@@ -361,7 +361,7 @@ def _connecting(parameters: dict[str, Any]) -> UpstreamTls | None:
         parameters["upstream_name"],
         check_names=not parameters["any_upstream_name"],
     )
-    # Without any of these options, ssl:// alone decides whether TLS is used.
+    # Without these options, only ssl:// decides whether TLS is used.
     return None if upstream == UpstreamTls(password=upstream.password) else upstream
 
 
@@ -382,7 +382,7 @@ def _password(parameters: dict[str, Any], side: str) -> str | None:
     try:
         text: str = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        # The text of a UnicodeDecodeError quotes the file's contents.
+        # The text of a UnicodeDecodeError quotes the content of the file.
         reason = error.strerror if isinstance(error, OSError) else "expected text in UTF-8"
         raise InputError(f"{path}: {reason}") from None
     return text.rstrip("\r\n")

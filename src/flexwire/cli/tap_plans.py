@@ -1,4 +1,4 @@
-"""The plan of a tap from the options of `flexwire tap`: a rehearsal, or faults."""
+"""The plan of a tap from the options of `flexwire tap`: a rehearsal or faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def to_faults(parameters: dict[str, Any]) -> FaultPlan | None:
-    """Return the faults from the options; None if there are none. Raises `InputError`."""
+    """Return the faults in the options, or None if there are none. Raises `InputError`."""
     from flexwire.errors import ArgumentError
     from flexwire.tap.fault_rules import FaultPlan, parse_fault
 
@@ -50,7 +50,7 @@ def _read_faults(path: Path) -> tuple[Fault, ...]:
 
 
 def to_rehearsal(parameters: dict[str, Any]) -> RehearsalPlan | None:
-    """Return the rehearsal from the options; None if there is none. Raises `InputError`."""
+    """Return the rehearsal in the options, or None if there is none. Raises `InputError`."""
     from flexwire.errors import ArgumentError
     from flexwire.tap.rehearsal import RehearsalPlan
 

@@ -1,9 +1,9 @@
-"""Standard output and standard error: every command prints through these functions.
+"""Standard output and standard error. All commands print through these functions.
 
-Names may hold control characters. The streams escape them, so commands need not. flexwire's own
-colours and progress bar are written through `styled`; callers make foreign text in them `printable`
-first. Formats without JSON's escapes, such as CSV, are written with `write_data`: a file or a pipe
-gets them unchanged.
+Names may contain control characters. The streams escape these, so that commands need not.
+flexwire's own colors and its progress bar are written through `styled`, and callers make foreign
+text in them `printable` first. Formats without JSON's escapes, such as CSV, are written with
+`write_data`. A file or a pipe gets them unchanged.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ if TYPE_CHECKING:
     from flexwire.spark.progress import Progress as Listener
 
 
-# Line breaks are ours. A command must itself escape line breaks in the foreign text that it prints.
+# Line breaks are written by flexwire. A command must itself escape line breaks in foreign text that
+# it prints.
 _KEPT = "\n"
 
 
-# By private file name, the text that replaces it, because the name means nothing to a reader.
+# The text that replaces each private file name, because such a name means nothing to a reader.
 _SHOWN_AS: dict[str, str] = {}
 
-# There a pipe or a file has the code page of a language, unless this variable names another.
+# On that system a pipe or a file has the code page of a language, unless this variable names
+# another one.
 _HAS_CODE_PAGES = os.name == "nt"
 _ENCODING = "PYTHONIOENCODING"
 
-# Python's own escapes, such as \xe9, are not valid in JSON.
+# Python's own escapes, such as \xe9, are not valid JSON.
 _ESCAPES = "flexwire.escaped"
 
 
@@ -55,7 +57,7 @@ codecs.register_error(_ESCAPES, _escapes)
 
 
 def show_path_as(text: str, name: str) -> None:
-    """From now on, replace ``text`` with ``name`` in everything that is written."""
+    """From now on, replace ``text`` with ``name`` in all output."""
     _SHOWN_AS[text] = name
 
 
@@ -69,19 +71,19 @@ class EscapedStream(io.TextIOWrapper):
     """A text stream that escapes control characters."""
 
     def write(self, text: str, /) -> int:
-        """Write the text, escaped; return its length, as other streams do."""
+        """Write the text with escapes; return its length, as other streams do."""
         super().write(printable(_replace_private_names(text), _KEPT))
         return len(text)
 
     def close(self) -> None:
-        """Flush only: the replaced stream has the same buffer, and closes it."""
+        """Only flush. The stream that this one replaces has the same buffer, and closes it."""
         if not self.buffer.closed:
             self.flush()
 
     def write_data(self, text: str) -> None:
         """Write data for another program: unchanged and in UTF-8, unless this is a terminal."""
         if self.isatty():
-            # To a terminal, the carriage return of a line end is a control character too.
+            # For a terminal, the carriage return at the end of a line is a control character too.
             self.write(text.replace("\r\n", "\n"))
             return
         self.flush()
@@ -89,12 +91,12 @@ class EscapedStream(io.TextIOWrapper):
         self.buffer.flush()
 
     def write_styled(self, text: str) -> int:
-        """Write text whose only control characters are flexwire's own."""
+        """Write text whose only control characters come from flexwire."""
         return super().write(_replace_private_names(text))
 
 
 class _StyledStream:
-    """A stream for colours and bars: text written to it is not escaped again."""
+    """A stream for colors and bars, whose text is not escaped again."""
 
     def __init__(self, stream: EscapedStream) -> None:
         self._stream = stream
@@ -112,7 +114,7 @@ def guard_streams() -> None:
 def _guard(stream: TextIO) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, EscapedStream):
         return stream
-    # JSON is UTF-8.
+    # JSON is always UTF-8.
     is_foreign = _HAS_CODE_PAGES and not stream.isatty() and _ENCODING not in os.environ
     settings: dict[str, Any] = {
         "encoding": "utf-8" if is_foreign else stream.encoding,
@@ -120,12 +122,12 @@ def _guard(stream: TextIO) -> TextIO:
         "write_through": stream.write_through,
     }
     stream.flush()
-    # A terminal that cannot show a character gets an escape, which keeps its meaning in JSON.
+    # If a terminal cannot show a character, it gets an escape, which has the same meaning in JSON.
     return EscapedStream(stream.buffer, errors=_ESCAPES, **settings)
 
 
 def print_line(text: str) -> None:
-    """Print one line; line breaks in foreign text, such as the name of a file, are escaped."""
+    """Print one line. Line breaks in foreign text, such as the name of a file, are escaped."""
     print(printable(text))
 
 
@@ -139,14 +141,15 @@ def write_data(text: str) -> None:
 
 
 def styled(stream: TextIO) -> TextIO:
-    """Return the stream to use for writing colours and bars."""
+    """Return the stream for writing colors and bars."""
     return cast("TextIO", _StyledStream(stream)) if isinstance(stream, EscapedStream) else stream
 
 
 def tell(error: FlexwireError) -> str:
-    """Return an error's text for a terminal: its kind and place, and the reason on the next line.
+    """Return the text of an error for a terminal: its kind and place, and then the reason.
 
-    Line breaks in foreign text are escaped, because a line could pass for one of flexwire's own.
+    Line breaks in foreign text are escaped, because a line could be mistaken for one of flexwire's
+    own.
 
     >>> print(tell(CodecError("2 bytes remain", path="topics", message="FetchRequest", version=3)))
     CodecError: FetchRequest v3 at topics:
@@ -156,13 +159,13 @@ def tell(error: FlexwireError) -> str:
     if isinstance(error, CodecError):
         text = text.removesuffix(error.reason).rstrip()
         reason = f"\n  {printable(error.reason)}"
-    # A Java error lists the directories that were searched, one per line.
+    # An error about Java lists the directories that were searched, one per line.
     keep = "\n" if isinstance(error, JavaError) else ""
     return f"{type(error).__name__}: {printable(text, keep)}{reason}"
 
 
 def system_error_text(error: OSError) -> str:
-    """Return the text of a system error: the file first, and without the error number.
+    """Return the text of a system error: the file first, and no error number.
 
     >>> system_error_text(PermissionError(13, "Permission denied", "out/index.html"))
     'out/index.html: Permission denied'
@@ -170,15 +173,15 @@ def system_error_text(error: OSError) -> str:
     if error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     text = error.strerror or str(error)
-    # Python's text lists the directories that it tried.
+    # Python's text lists the directories that were tried.
     return f"{text}; TMPDIR names another" if "temporary directory" in text else text
 
 
 class LogFormatter(logging.Formatter):
-    """Formats each log message as one line, whatever the addresses in it contain."""
+    """Formats each log message as one line, whatever addresses it contains."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Return the line of one message, escaped."""
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is that of logging
+        """Return the line for one message, with escapes."""
         return printable(super().formatMessage(record))
 
 
@@ -187,35 +190,36 @@ _LOGGER = "flexwire"
 
 
 def note(text: str) -> None:
-    """Print text that is neither the result nor an error, on standard error."""
+    """Print text that is neither a result nor an error to standard error."""
     if not is_quiet():
         # Line breaks in foreign text are escaped.
         print(printable(text), file=sys.stderr)
 
 
 def is_quiet() -> bool:
-    """Return whether ``-q`` was given."""
+    """Return whether the option ``-q`` was given."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get(_QUIET))
 
 
-def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - as click calls it
+def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click calls it in this way
     if is_set:
         context.meta[_QUIET] = True
         _log(context, logging.WARNING)
 
 
-def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - as click calls it
+def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click calls it in this way
     if not is_set:
         return
     _log(context, logging.DEBUG)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(asctime)s %(name)s: %(message)s"))
-    # The root logger, because commands with their own logging use it too. So no line is repeated.
+    # The root logger is used, because commands with their own logging use it too. No line is
+    # therefore repeated.
     root = logging.getLogger()
     root.addHandler(handler)
     context.find_root().call_on_close(partial(root.removeHandler, handler))
-    # The first line that a bug report needs.
+    # This is the line that is needed first in a bug report.
     from flexwire import __version__, kernel_status
 
     program = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"
@@ -259,10 +263,10 @@ def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def progress_bar() -> Iterator[Listener]:
-    """Yield a callable that takes a stage, the part done, and the total (0: unknown).
+    """Yield a callable for a stage, the finished part, and the total (0 if it is unknown).
 
-    The bar goes to standard error, so that standard output can be piped. There is none without the
-    package rich, which the extra columnar brings.
+    The bar goes to standard error, so that standard output can be piped. Without the package rich,
+    which the extra columnar installs, there is no bar.
     """
     if is_quiet() or not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda stage, done, total: None  # noqa: ARG005 - the protocol has these names

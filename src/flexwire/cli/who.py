@@ -1,4 +1,4 @@
-"""`flexwire who`: list a cluster's connections and their activity, while captures or logs grow."""
+"""`flexwire who`: lists the activity of a cluster's connections while captures or logs grow."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def who(
 
 
 def _read_once(source: ActivitySource, interval: float) -> None:
-    """Read everything that exists; read from taps for ``interval`` seconds."""
+    """Read everything that exists. Taps are read for ``interval`` seconds."""
     from flexwire.activity.sources import LiveActivity
 
     until = time.monotonic() + (interval if isinstance(source, LiveActivity) else 0)
@@ -160,7 +160,7 @@ def _read_once(source: ActivitySource, interval: float) -> None:
 
 
 class _View:
-    """The part of the list that a user wants to see, and its order."""
+    """The part of the list that a user wants to see, and the order of the list."""
 
     def __init__(self, order_by: str, filters: tuple[str, ...], limit: int | None) -> None:
         self._order_by = order_by
@@ -168,7 +168,7 @@ class _View:
         self._limit = limit
 
     def rows(self, table: ActivityTable) -> tuple[list[ConnectionActivity], str]:
-        """Return the rows to show, and a text that says how many others there are."""
+        """Return the rows to show, and a text with the number of other rows."""
         from flexwire.activity.listing import find_rows
 
         found = find_rows(table, self._filters, self._order_by)
@@ -204,7 +204,7 @@ def _print_table(rows: list[ConnectionActivity], now_us: int) -> None:
         print(line.rstrip())
 
 
-# Columns that are left out on terminals narrower than these widths.
+# The columns that are left out on terminals narrower than these widths.
 _LEAST_WIDTHS: Final = {
     "instance-id": 170,
     "principal": 110,
@@ -222,7 +222,7 @@ _LOOK_AGAIN: Final = 0.1
 def _table(
     rows: list[ConnectionActivity], now_us: int, width: int, remarks: tuple[str, ...] = ()
 ) -> Table:
-    """Return the list as a table, a line for each row, with remarks below it."""
+    """Return the list as a table with one line per row, and remarks below it."""
     from rich.table import Table
     from rich.text import Text
 
@@ -238,7 +238,7 @@ def _table(
     all_cells = [to_cells(row, now_us) for row in rows]
     names = [name for name in COLUMNS if width >= _LEAST_WIDTHS.get(name, 0)]
     if rows and width < _PIPE_WIDTH:
-        # A terminal has no room for empty columns.
+        # A terminal has no room for columns that are empty.
         names = [name for name in names if any(cells[name] for cells in all_cells)]
     for name in names:
         justify: Literal["right", "left"] = "right" if name in _AMOUNTS else "left"
@@ -284,7 +284,7 @@ async def _watch(
 
 
 class _Drawing:
-    """The table on the terminal."""
+    """Draws the table on the terminal."""
 
     def __init__(self, view: _View, live: Live) -> None:
         self._view = view
@@ -292,7 +292,7 @@ class _Drawing:
         self._grown_at: float | None = None
 
     def draw(self, source: ActivitySource, *, has_grown: bool) -> None:
-        """Draw the table; once the files have grown, "ago" counts from the current time."""
+        """Draw the table. Once the files have grown, "ago" is relative to the current time."""
         from flexwire.printable import printable
 
         if has_grown:
@@ -316,7 +316,7 @@ async def _follow(
         for count in source.read():
             # Reading a capture may take minutes; the table is shown during that time.
             if drawing is not None:
-                # Data that existed at the start may be years old.
+                # Data that existed at the start may be several years old.
                 drawing.draw(source, has_grown=bool(count) and not is_first)
             source.table.forget_closed()
             await asyncio.sleep(0)

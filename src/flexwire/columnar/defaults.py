@@ -120,7 +120,7 @@ class ColumnDefaults:
         return rows
 
     def of(self, field: Field, node: ColumnNode) -> Rows:
-        """Return the default of a field, for its column and, for a structure, the columns in it."""
+        """Return the default of a field for its column and, in structures, for inner columns."""
         if not (node.used or self.writing):
             return []
         if field.default is None:

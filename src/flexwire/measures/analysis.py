@@ -1,4 +1,4 @@
-"""All sums that the report needs from the tables, and the facts that they become."""
+"""All sums over the tables that the report needs, and the facts that are made from them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _Fact = TypeVar("_Fact")
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """The parts of `Facts` that come from tables, except the audit; groups are in any order."""
+    """The parts of `Facts` that come from tables, except the audit, in any order."""
 
     totals: Totals
     withheld_credentials: int
@@ -73,11 +73,11 @@ class TableFacts:
 
 
 def first_sources(packets: Mapping[str, int]) -> dict[str, int]:
-    """Return the first capture files that the facts name, in order, with their packets."""
+    """Return the first capture files by name, as many as the facts list, with their packets."""
     return {path: packets[path] for path in nsmallest(SOURCES_SHOWN, packets)}
 
 
-# The same captures must give the same file, so these are sorted.
+# The same captures must always result in the same file, so these are sorted.
 _UNORDERED = (
     *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
     *("tagged_fields", "lenient_uses"),
@@ -85,7 +85,7 @@ _UNORDERED = (
 
 
 def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
-    """Build the facts, in an order that does not depend on the order of gathering."""
+    """Build the facts, in an order that does not depend on the order in which they were found."""
     facts_by_name: dict[str, Any] = {
         field.name: getattr(parts, field.name) for field in fields(parts)
     }
@@ -107,7 +107,7 @@ def _ordered(items: tuple[_Fact, ...]) -> tuple[_Fact, ...]:
 
 
 _SLICES = 120
-# Slices of time that people think in, from a millisecond to a day.
+# The slices of time that people are used to, from a millisecond to a day.
 _WIDTHS_US = [
     step * unit
     for unit, steps in (
@@ -121,9 +121,9 @@ _WIDTHS_US = [
 
 
 def bucket_us(span_us: int) -> int:
-    """Return the width of the timeline's slices for a capture that lasts ``span_us``.
+    """Return the width of a slice of the timeline for a capture that lasts ``span_us``.
 
-    A capture has about 120 slices; one of several months has a slice for each day.
+    A capture has about 120 slices. A capture of several months has one slice for each day.
 
     >>> bucket_us(0), bucket_us(3_600_000_000)
     (1000, 60000000)
@@ -132,16 +132,16 @@ def bucket_us(span_us: int) -> int:
 
 
 PACKETS: Final = "packets"
-"""The table of packets."""
-# Brokers received forwarded requests first, in other tables.
+"""The path of the table of packets."""
+# Brokers received the forwarded requests first, which are in other tables.
 _UNSUMMED: Final = {FORWARDED, *(table.place for table in GROWN_TABLES)}
 
 
 class AnalysisSums:
-    """The sums of one task's rows, or of all tasks that were merged into it.
+    """The sums over the rows of one task, or of all tasks that were merged into it.
 
-    ``span_us`` is the time from the first frame of the whole capture to the last. With ``spills``,
-    the sums of all tasks are merged here, and rows that exceed the memory go to disk.
+    ``span_us`` is the time from the first to the last frame of the whole capture. With ``spills``,
+    the sums of all tasks are merged here, and rows that do not fit into memory are written to disk.
     """
 
     def __init__(self, span_us: int, *, spills: bool = False) -> None:
@@ -153,7 +153,7 @@ class AnalysisSums:
         self._packets: dict[str, int] = {}
         self._skipped = 0
         self.audit = AuditSums(spills=spills)
-        """The sums that the audit is made from."""
+        """The sums from which the audit is made."""
 
     def add(self, table: str, rows: Rows) -> None:
         """Add rows of a table, in the order in which they are written."""
@@ -180,7 +180,7 @@ class AnalysisSums:
                 self._skipped += row["packets"]
 
     def merge(self, other: AnalysisSums) -> None:
-        """Add the sums of the range that follows."""
+        """Add the sums of the next range."""
         self._frames.merge(other._frames)
         self._records.merge(other._records)
         self._headers.merge(other._headers)

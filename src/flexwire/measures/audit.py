@@ -1,10 +1,10 @@
-"""The evidence of an audit, summed over rows of tables, while they are written or afterwards.
+"""The evidence for an audit, summed over rows of tables, while or after these are written.
 
-The driver joins the facts of a connection by its name, part by part
-(`flexwire.measures.ownership`). The size of the result is limited by clients times versions, and by
-brokers times APIs. `flexwire.measures.audit_rows` limits how many of these are judged; the others
-are counted. For clients with findings, the result also grows with the names of their groups and
-topics.
+The driver joins the facts about each connection by its name, part by part
+(`flexwire.measures.ownership`). The size of the result is limited by the number of clients and
+versions, and by that of brokers and APIs. `flexwire.measures.audit_rows` limits how many clients
+are judged. The others are counted. For clients with findings, the size also grows with the names of
+their groups and topics.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ if TYPE_CHECKING:
 
 _REQUEST = "Request"
 MOST_BROKERS = 10_000
-"""The offers of at most this many brokers are kept."""
-# Other brokers are counted exactly up to this number, and estimated beyond it.
+"""The versions offered by at most this many brokers are kept."""
+# Other brokers are counted exactly up to this number, and the count is an estimate above it.
 _MOST_COUNTED = 10_000
 
 
@@ -88,16 +88,16 @@ class AuditSums:
 
     def __init__(self, *, spills: bool = False) -> None:
         self._rows = ConnectionRows(AUDITED, spills=spills)
-        # By broker and API, the versions that all responses offer: the highest of the lowest
+        # The versions that all responses offer, by broker and API: the highest of the lowest
         # versions, and the lowest of the highest.
         self._offers: _Ranges = {}
         self._others = DistinctCounter()
         self._cluster = ClusterSums()
-        # The clients to judge, once they are chosen; None if all are.
+        # The clients to judge, once they are chosen; None if all clients are judged.
         self._chosen: ChosenClients | None = None
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
-        """Add rows of the table of frames, of connections, of a message, or of `NAMES`."""
+        """Add rows of the tables of frames, of connections, of a message, or of `NAMES`."""
         own = by_analysis(rows)
         if table == FRAMES:
             self._rows.add(SENT, sent_rows(own))
@@ -110,7 +110,7 @@ class AuditSums:
             self._add_message(table.removeprefix(f"{MESSAGES}/"), rows, own)
 
     def _add_message(self, message: str, rows: pa.RecordBatch, own: pa.RecordBatch) -> None:
-        # The name of a connection contains its broker.
+        # The name of a connection contains the broker of the connection.
         if message in CLUSTER_MESSAGES:
             self._cluster.add(cluster_rows(message, rows))
         if message == OFFERS_MESSAGE:
@@ -122,19 +122,19 @@ class AuditSums:
                 self._rows.add(STATED, row)
 
     def add_logged(self, rows: pa.RecordBatch) -> None:
-        """Add what lines of request logs say about connections, as rows of `LOGGED`."""
+        """Add facts about connections from request logs, as rows of `LOGGED`."""
         self._rows.add(OF_LOG, logged_rows(rows))
 
     def logged(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows of the table of connections that request logs give."""
+        """Yield the rows of the table of connections that come from request logs."""
         return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
 
     def ids_of_lines_without(self) -> Iterator[dict[str, LoggedIds]]:
-        """Yield the ids of connections in request logs that some of their lines lack."""
+        """Yield the ids of connections in request logs that some lines of the connection lack."""
         return (ids_of_lines_without(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:
-        """Add the sums of another task, which does not spill."""
+        """Add the sums of another task, which must not spill."""
         self._rows.merge(other._rows)
         for broker, ranges in other._offers.items():
             for api_key, (lowest, highest) in ranges.items():
@@ -144,10 +144,10 @@ class AuditSums:
         self._prune(2 * MOST_BROKERS)
 
     def _prune(self, most: int) -> None:
-        """Keep the offers of at most ``most`` brokers.
+        """Keep the versions offered by at most ``most`` brokers.
 
-        The first in alphabetical order are kept, so a broker that a part drops is dropped from the
-        whole.
+        The first brokers in alphabetical order are kept, so a broker that is dropped from a part is
+        also dropped from the whole.
         """
         if len(self._offers) > most:
             others = sorted(self._offers)[MOST_BROKERS:]
@@ -170,14 +170,14 @@ class AuditSums:
         for part in self._parts():
             part.add_clients(clients)
             for use in part.uses(self._offers):
-                # Uses that differ only in the broker are one use.
+                # Uses that differ only in their broker count as one use.
                 alike = use._replace(requests=0, first_us=0, last_us=0)
                 uses[alike] = _united(uses.get(alike, use._replace(requests=0)), use)
         offers: Offers = {
             broker: {api_key: Versions(*bounds) for api_key, bounds in ranges.items()}
             for broker, ranges in self._offers.items()
         }
-        # If brokers were left out, one of them may be of another release.
+        # If brokers were left out, one of them may have another release.
         offered_ranges = offers if not self._others.count else {}
         evidence = evidence_of(uses.values(), clients, offered_ranges, self._cluster.evidence())
         if self._chosen is not None:
@@ -188,9 +188,9 @@ class AuditSums:
         return replace(evidence, brokers_left_out=self._others.count)
 
     def _candidates(self) -> ChosenClients | None:
-        """Return the clients that are judged if there are too many; None if all are."""
+        """Return the clients to judge if there are too many, or None if all are judged."""
         if self._rows.count(SENT) <= min(MOST_CLIENTS, MOST_USES):
-            return None  # there are no more clients or uses than rows
+            return None  # there cannot be more clients or uses than rows
         every = Candidates()
         offers = {
             broker: hash(frozenset(ranges.items())) for broker, ranges in self._offers.items()
@@ -200,7 +200,7 @@ class AuditSums:
         return every.chosen()
 
     def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
-        """Return the groups and topics that these clients named in requests."""
+        """Return the groups and topics that these clients have named in requests."""
         keys = set(map(key_of, parties))
         names: defaultdict[Key, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for part in self._parts():
@@ -226,7 +226,7 @@ def _touched(groups: Collection[str] = (), topics: Collection[str] = ()) -> Name
 
 
 class _ConnectionPart:
-    """Everything known about some connections: those that are Kafka and whose client is known."""
+    """All facts about some connections: those that are Kafka and whose client is known."""
 
     def __init__(self, rows: dict[str, pa.RecordBatch], chosen: ChosenClients | None) -> None:
         logged = rows[OF_LOG]
@@ -237,22 +237,23 @@ class _ConnectionPart:
         self._stated, self._stated_at = self._of_part(rows[STATED])
         sent, _ = self._of_part(rows[SENT])
         self._sent, self._sent_at = self._of_part(attributed(sent, AUDITED[SENT]))
-        # Marks one row of each connection, sent by the client that the connection counts for.
+        # Marks one row of each connection, which was sent by the client to which the connection
+        # counts.
         self._counts = np.zeros(len(self._sent), np.bool_)
         self._counts[owning(self._sent)] = True
         self._address = self._fact("address")
-        # Captures do not show the principal.
+        # Captures do not show principals.
         self._principal = self._fact("principal")
         if chosen is not None:
             self._keep(np.isin(self._hashes(), chosen.clients))
 
     def _hashes(self) -> Numbers:
-        """For each row of requests, the hash of the client that sent it."""
+        """The hash of the client that has sent each row of requests."""
         named = self._sent["client_id"], self._address, self._principal
         return hashes(named, len(self._sent))
 
     def _keep(self, is_kept: Numbers) -> None:
-        """Drop the other rows of requests."""
+        """Drop the rows of requests that are not kept."""
         mask = pa.array(is_kept)
         self._sent, self._sent_at = self._sent.filter(mask), self._sent_at[is_kept]
         self._counts = self._counts[is_kept]
@@ -260,7 +261,7 @@ class _ConnectionPart:
 
     @cached_property
     def _groups(self) -> tuple[list[Key], Numbers]:
-        """The clients, and in order which of them sends on which connection."""
+        """Return the clients, and in order which of them sends on which connection."""
         if not len(self._sent):
             return [], np.zeros((0, 2), np.int64)
         clients = RowGroups(
@@ -270,10 +271,10 @@ class _ConnectionPart:
         return [*clients.values()], members
 
     def add_candidates(self, every: Candidates, offers: Mapping[str, int]) -> None:
-        """Count what each client sent; ``offers`` tells which brokers offer the same versions."""
+        """Count what each client has sent; ``offers`` says which brokers offer equal versions."""
         sent, brokers = self._sent, self._fact("broker").dictionary_encode()
         alike = [offers.get(broker, 0) for broker in brokers.dictionary.to_pylist()]
-        # A connection whose ends are unknown has no broker.
+        # If the ends of a connection are unknown, it has no broker.
         codes = np.asarray(brokers.indices.fill_null(len(alike)))
         offered_alike = np.array([*alike, 0], np.int64)[codes]
         flags = self._fact("from_start"), self._fact("is_closed_by_broker")
@@ -281,7 +282,7 @@ class _ConnectionPart:
         every.add(self._hashes(), hashes(columns, len(sent)), sent["requests"].to_numpy())
 
     def _of_part(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
-        """Return the rows whose connection is Kafka, and the number of each row's connection."""
+        """Return the rows on Kafka connections, and the number of each row's connection."""
         place = pc.index_in(rows[CONNECTION], value_set=self._kafka[CONNECTION])
         return rows.filter(place.is_valid()), place.drop_null().to_numpy().astype(np.int64)
 
@@ -289,14 +290,13 @@ class _ConnectionPart:
         return self._kafka[name].take(pa.array(self._sent_at))
 
     def uses(self, offers: _Ranges) -> Iterator[SeenUse]:
-        """Yield every version that was sent, with the evidence of its connections."""
+        """Yield every version that was sent, with the evidence from its connections."""
         sent, at = self._sent, self._sent_at
         asked = np.zeros(len(self._kafka), np.bool_)
-        # Only ApiVersions states the software, and request logs lack that request on SASL
-        # listeners.
+        # Only ApiVersions has the software, and on SASL listeners request logs lack that request.
         is_stated = np.asarray(sent[SOFTWARE[0]].is_valid())
         asked[at[is_stated | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
-        # If the connection got one answer to a version, the broker reads that version.
+        # If the broker has answered a version once on the connection, it reads that version.
         is_unanswered = pc.equal(sent["answers"], 0)
         computed = {
             "address": self._address,
@@ -322,7 +322,7 @@ class _ConnectionPart:
             )
 
     def add_clients(self, clients: defaultdict[Key, SeenClient]) -> None:
-        """Add the known facts about clients, besides their requests."""
+        """Add the known facts about clients, except their requests."""
         from_start = self._kafka["from_start"].to_numpy(zero_copy_only=False)
         every, members = self._groups
         for connection, number in members.tolist():
@@ -338,7 +338,7 @@ class _ConnectionPart:
                 clients[key].mechanisms.add(name)
 
     def _owned(self) -> Iterator[tuple[Key, Software, int]]:
-        """Yield each client and its software, with the number of connections that count for it."""
+        """Yield each client and its software, with the number of its connections."""
         own = pa.array(self._counts)
         rows, places = (
             self._sent.filter(own),
@@ -354,7 +354,7 @@ class _ConnectionPart:
     def statements(
         self, row_kinds: Collection[str], keys: Collection[Key] | None = None
     ) -> Iterator[tuple[Key, str, str]]:
-        """Yield the statements in requests about connections' clients, for ``keys`` or all."""
+        """Yield facts in requests about the clients of connections, for ``keys`` or for all."""
         every, members = self._groups
         if keys is not None:
             is_wanted = np.array([key in keys for key in every], np.bool_)
@@ -365,7 +365,7 @@ class _ConnectionPart:
         first, last = (np.searchsorted(members[:, 0], at, side) for side in ("left", "right"))
         counts = last - first
         row = np.repeat(np.arange(len(rows)), counts)
-        # If several clients send on a connection, the statement counts for each of them.
+        # If several clients send on a connection, the fact applies to each of them.
         member = np.arange(len(row)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
         named = rows.select(["what", "name"]).take(pa.array(row))
         columns = coded(named["what"]), coded(named["name"])
@@ -376,7 +376,7 @@ class _ConnectionPart:
 
 _SENT_KEYS = AUDITED[SENT].keys
 _OF_A_USE = (*SOFTWARE, "api_key", "api_version")
-# At most this many rows become Python objects at once.
+# At most this many rows become Python objects at the same time.
 _AT_ONCE = 10_000
 _USES = RowKind(
     pa.schema(

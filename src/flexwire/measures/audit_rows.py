@@ -1,9 +1,9 @@
-"""The rows that an audit is made from, and the choice of clients if there are too many.
+"""The rows from which an audit is made, and the choice of clients if there are too many.
 
-Clients choose their own names, and a request log may come from anybody, so each line may name a new
-client. The evidence about a client takes a hundred times the memory that choosing needs. So all
-clients are counted first, by hashes, and evidence is kept for the chosen ones. The others are only
-counted.
+Clients choose their own names, and anybody can write a request log, so each line may name a new
+client. The evidence about a client takes a hundred times as much memory as choosing clients. All
+clients are therefore counted first, by hashes, and evidence is kept only for the chosen ones. The
+others are only counted.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 SENT, STATED, KAFKA, OF_LOG = "sent", "stated", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
-"""The facts in a request about the client of its connection: the column ``what`` of `STATED`.
+"""The facts in a request about the client of its connection, for the column ``what`` of `STATED`.
 
-The statement that a client is a replica has no name.
+The fact that a client is a replica has no name.
 """
 _TEXT = pa.string()
 LOGGED_SUMS: Final = {
@@ -77,16 +77,16 @@ AUDITED: Final = {
         LOGGED_SUMS,
     ),
 }
-"""The rows that an audit is made from: requests, what they state, and connections.
+"""The rows from which an audit is made: requests, the facts in them, and connections.
 
-Request logs describe a connection in parts. `logged_connections` joins the parts.
+Request logs describe each connection in several parts. `logged_connections` joins the parts.
 """
 
 CONNECTIONS: Final = "connections"
-"""The table of connections."""
+"""The path of the table of connections."""
 NAMES: Final = "names"
-"""Rows that are not in a table: a connection, with ``kind`` and ``name`` of the things that its
-requests named."""
+"""Rows that are in no table: a connection, with the ``kind`` and ``name`` of each thing that its
+requests name."""
 COLUMNS: Final = {
     FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
     CONNECTIONS: (
@@ -94,18 +94,20 @@ COLUMNS: Final = {
         "principal",
     ),
 }
-"""The columns to read from each table; older tables of connections lack the principal."""
+"""The columns to read from each table. Older tables of connections do not have the principal."""
 EVIDENT: Final[dict[str, tuple[str, ...]]] = {
     REPLICAS_MESSAGE: ("replica_id", "replica_state"),
     **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
 }
-"""Messages that state more than names, with the body's fields that do; None for all fields."""
+"""The messages with more facts than names, and the fields of the body with these facts (None: all
+fields)."""
 
 
 def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows whose connections have unique names, even if several analyses share the table.
+    """Return rows with unique names of connections, even if several analyses share the table.
 
-    Each analysis names connections by their ends, so names repeat between analyses.
+    In each analysis, connections are named after their ends, so names are repeated in other
+    analyses.
     """
     if ANALYSIS not in rows.schema.names:
         return rows
@@ -114,7 +116,7 @@ def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the requests, from rows of the table of frames."""
+    """Return the requests in rows of the table of frames."""
     kind = AUDITED[SENT]
     is_said = pc.and_(pc.equal(frames["direction"], "request"), frames["api_key"].is_valid())
     said = frames.select([*kind.keys.names, "time", "answered"]).filter(is_said)
@@ -130,7 +132,7 @@ def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the connections that are Kafka, from rows of their table."""
+    """Return the Kafka connections in rows of the table of connections."""
     kafka = connections.filter(connections["is_kafka"])
     is_closed = pc.fill_null(pc.equal(kafka["closed_by"], "broker"), fill_value=False)
     columns = [
@@ -145,15 +147,16 @@ def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the statements of request logs about connections, with equal rows joined."""
+    """Return the facts about connections from request logs, with equal rows joined."""
     kind = AUDITED[OF_LOG]
     return kind.united(rows.select(kind.schema.names))
 
 
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of the table of connections, from the partial statements of request logs.
+    """Return rows of the table of connections, made from the partial facts in request logs.
 
-    A broker's own log names no principal for a connection that it closed; its request log does.
+    If a broker has closed a connection, its own log does not have the principal, but its request
+    log does.
     """
     texts = (
         *("client", "broker", "principal", "listener", "security_protocol", "closed_by"),
@@ -190,10 +193,10 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
-    """Return the ids of connections that some of their lines lack, from partial statements.
+    """Return the ids of connections that some of their lines lack, from partial facts.
 
-    They are the ids in the table of connections. A line that was cut before its connection's name
-    belongs to no connection.
+    They are the ids that are in the table of connections. If a line was cut before the name of its
+    connection, it belongs to no connection.
     """
     asked = [(name, how) for name in LoggedIds._fields for how in ("max", "count")]
     only_null = pc.CountOptions(mode="only_null")
@@ -212,7 +215,7 @@ def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
 
 
 def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the statements of requests about their clients, from rows of a message's table."""
+    """Yield the facts about clients in requests, from rows of a message's table."""
     body = rows["body"]
     if message == MECHANISMS_MESSAGE:
         yield from _stated(rows, MECHANISM, pc.struct_field(body, "mechanism"))
@@ -232,7 +235,7 @@ def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the names that requests used, from rows of `NAMES`."""
+    """Yield the names in requests, from rows of `NAMES`."""
     for kind in KINDS:
         some = rows.filter(pc.equal(rows["kind"], kind))
         yield from _stated(some, kind, some["name"])
@@ -249,9 +252,9 @@ _REPLICAS = ("replica_id", ["replica_state", "replica_id"])
 
 
 def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | None] | None:
-    """Return the values at a path, and the row of each value; None if each value has its own row.
+    """Return the values at a path, and the row of each value; None if each has its own row.
 
-    The result is None if there is no such column: some versions name it differently.
+    The result is None if there is no such column, because some versions name it differently.
     """
     of = None
     for name in path:
@@ -277,8 +280,8 @@ def _stated(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.Rec
 
 
 def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
-    """Yield the offers of brokers in ApiVersions responses: broker, API, lowest, highest."""
-    # A response to a version that the broker does not read names only ApiVersions (KIP-511).
+    """Yield the versions that brokers offer in ApiVersions: broker, API, lowest, highest."""
+    # If a broker does not read the requested version, its response has only ApiVersions (KIP-511).
     is_answered = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
     responses = rows.filter(is_answered)
     each = pc.struct_field(responses["body"], "api_keys")
@@ -288,9 +291,9 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     connections = coded(responses[CONNECTION])
     brokers = [ends_of(connection)[1] for connection in connections.values]
     numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
-    # Each response offers about sixty APIs, so its broker is looked up before the APIs are counted.
+    # Each response offers about sixty APIs, so its broker is looked up before these are counted.
     of_response = np.array([numbers[broker] for broker in brokers])[connections.codes]
-    # A value is null if the broker left it out of its request log.
+    # A value is null if the broker has left it out of its request log.
     offers = pa.RecordBatch.from_arrays(
         [
             pc.list_parent_indices(each),
@@ -302,7 +305,7 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     of_api = of_response[rows_of]
     groups = RowGroups(CodedColumn(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
     lowest, highest = each_lowest[groups.first], each_highest[groups.first]
-    # Adding the same value twice changes neither sum.
+    # Adding the same value twice does not change either sum.
     np.maximum.at(lowest, groups.of, each_lowest)
     np.minimum.at(highest, groups.of, each_highest)
     for (broker, api_key), *versions in zip(
@@ -314,17 +317,18 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
 MOST_CLIENTS: Final = 50_000
 """At most this many clients are judged."""
 MOST_USES: Final = 300_000
-"""Together they have at most this many uses of versions that differ in their evidence."""
+"""Together, they have at most this many uses of versions that differ in their evidence."""
 MOST_USES_OF_ONE: Final = 20_000
-"""A client with more uses is not judged; no honest client has a hundredth of that."""
+"""A client with more uses than this is not judged. An honest client has less than a hundredth of
+them."""
 
-# Any odd number; the hashes of several columns are combined with it.
+# This may be any odd number. It combines the hashes of several columns.
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
 class ChosenClients(NamedTuple):
-    """The hashes of the judged clients in ascending order, and what is left out."""
+    """The hashes of the judged clients in ascending order, and the numbers of those left out."""
 
     clients: Numbers
     left_out: int
@@ -332,7 +336,7 @@ class ChosenClients(NamedTuple):
 
 
 def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
-    """Return a hash of each row's values in these columns; null counts as a value."""
+    """Return a hash of each row's values in these columns. Null counts as a value."""
     codes = np.zeros(rows, np.uint64)
     for column in columns:
         if pa.types.is_string(column.type):
@@ -347,7 +351,7 @@ def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
 
 
 class Candidates:
-    """All clients, with the number of their requests and of their different uses."""
+    """All clients, with the numbers of their requests and of their different uses."""
 
     def __init__(self) -> None:
         self._clients = _Counts()
@@ -359,7 +363,7 @@ class Candidates:
         self._uses.add(clients * _FOLD + uses, np.zeros(len(uses), np.int64), clients)
 
     def chosen(self) -> ChosenClients | None:
-        """Return the clients that are judged; None if all are."""
+        """Return the clients to judge, or None if all are judged."""
         every, requests = self._clients.keys, self._clients.sums
         # Every use belongs to a client that is present.
         place = np.searchsorted(every, self._uses.others)
@@ -378,7 +382,7 @@ class Candidates:
 
 
 class _Counts:
-    """Sums of numbers by key, with a further number for each key."""
+    """Sums of numbers by key, with another number for each key."""
 
     def __init__(self) -> None:
         self.keys = np.zeros(0, np.uint64)

@@ -1,9 +1,9 @@
-"""Facts about a cluster in messages: its features, and configurations that a release lacks.
+"""The facts about a cluster in messages: its features, and configurations that a release lacks.
 
-`cluster_rows` makes rows from a message's table. Tasks add them up, and queries over finished
-tables use the same rows, so both agree. `ClusterSums` adds rows up in bounded memory: the
-configurations that any release removed (`configurations.removed_configurations`) with `SHOWN` names
-each, and the features of a limited number of brokers.
+`cluster_rows` makes rows from a message's table. Tasks add these rows up, and queries over finished
+tables use the same rows, so that both agree. `ClusterSums` adds rows up in limited memory: `SHOWN`
+names for each configuration that any release has removed (`configurations.removed_configurations`),
+and the features of a limited number of brokers.
 """
 
 from __future__ import annotations
@@ -40,28 +40,29 @@ CLUSTER_MESSAGES: Final = (DESCRIBED_MESSAGE, OFFERS_MESSAGE)
 """The responses that describe a cluster."""
 
 FEATURE, CONFIGURED, DESCRIBED, SETS = "feature", "configured", "described", "sets"
-"""The kind of a row: see `CLUSTER_ROWS`."""
+"""The kinds of rows: see `CLUSTER_ROWS`."""
 _TEXT: Final = pa.string()
 CLUSTER_ROWS: Final = pa.schema(
     [
         ("what", _TEXT),
-        # For `SETS`: the connection that sent it.
+        # For `SETS`, the connection on which it was sent.
         ("connection", _TEXT),
         ("kind", _TEXT),
-        # The configuration or the feature; for `SETS`, in the form that `evidence.configured_of`
-        # reads. Null if a broker has none.
+        # The configuration or feature. For `SETS`, it has the form that `evidence.configured_of`
+        # reads. It is null if a broker has no feature.
         ("name", _TEXT),
-        # The topic or broker that has it.
+        # The topic or broker to which it belongs.
         ("resource", _TEXT),
         ("epoch", pa.int64()),
         ("level", pa.int64()),
     ]
 )
-"""Rows that state each fact once."""
-# Enumerations of Kafka's Java, which no spec has. Deleting a removed configuration is the cure, so
-# it is not counted.
+"""Rows in which each fact occurs once."""
+# Enumerations of Kafka's Java code, which are in no spec. Deleting a removed configuration solves
+# the problem, so it does not count.
 _DELETE: Final = 1
-# The source of a value: for a topic, the topic itself; for a broker, it, all brokers, or its file.
+# The source of a value: for a topic, the topic itself; for a broker, the broker, all brokers, or
+# its file.
 _OWN_SOURCES: Final[dict[ConfiguredKind, tuple[int, ...]]] = {"topic": (1,), "broker": (2, 3, 4)}
 _NUMBERS: Final = {kind: number for number, kind in RESOURCE_TYPES.items()}
 _MOST_BROKERS: Final = 10_000
@@ -69,7 +70,7 @@ _MOST_COUNTED: Final = 10_000
 
 
 def cluster_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the facts about a cluster in the rows of a message's table, each once."""
+    """Return the facts about a cluster in the rows of a message's table, each only once."""
     if message == OFFERS_MESSAGE:
         tables = _features(rows)
     elif message == DESCRIBED_MESSAGE:
@@ -107,7 +108,7 @@ def _is(values: pa.Array, number: int) -> pa.Array:
 def _features(rows: pa.RecordBatch) -> list[pa.Table]:
     body = rows["body"]
     epochs = pc.struct_field(body, "finalized_features_epoch")
-    # A broker that does not know its cluster yet sends an epoch below 0.
+    # A broker that does not know its cluster yet sends a negative epoch.
     is_known = pc.fill_null(pc.greater_equal(epochs, 0), fill_value=False)
     is_answered = pc.and_(_is(pc.struct_field(body, "error_code"), 0), is_known)
     body, epochs = body.filter(is_answered), epochs.filter(is_answered)
@@ -127,7 +128,7 @@ def _features(rows: pa.RecordBatch) -> list[pa.Table]:
 
 
 def _described(rows: pa.RecordBatch, kind: ConfiguredKind) -> Iterator[pa.Table]:
-    # The first version does not say who set a configuration.
+    # The first version does not say who has set a configuration.
     is_answered = pc.fill_null(pc.greater_equal(rows["body_version"], 1), fill_value=False)
     results = pc.list_flatten(pc.struct_field(rows["body"].filter(is_answered), "results"))
     is_whole = _is(pc.struct_field(results, "error_code"), 0)
@@ -189,7 +190,7 @@ def _gone_names(kind: ConfiguredKind) -> pa.Array:
 
 
 class _Names:
-    """The first names in alphabetical order, and their number, which is estimated above 10,000."""
+    """The first names in alphabetical order, and their number (an estimate above 10,000)."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
@@ -211,16 +212,16 @@ class _Names:
 
 
 class ClusterSums:
-    """Partial sums of `CLUSTER_ROWS`; adding a row twice changes nothing."""
+    """Partial sums of `CLUSTER_ROWS`. Adding a row twice has no effect."""
 
     def __init__(self) -> None:
-        # By broker: the highest epoch that it sent, and its levels at that epoch.
+        # For each broker: the highest epoch that it has sent, and its levels at that epoch.
         self._features: dict[str, tuple[int, dict[str, int]]] = {}
         self._configured: dict[tuple[ConfiguredKind, str], _Names] = {}
         self._described: dict[ConfiguredKind, _Names] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows; rows of `SETS` are about clients, and are ignored here."""
+        """Add rows. Rows of `SETS` are about clients, and are ignored here."""
         every = pa.Table.from_batches([rows])
         for row in every.filter(pc.equal(rows["what"], FEATURE)).to_pylist():
             levels = {} if row["name"] is None else {row["name"]: row["level"]}
@@ -242,7 +243,7 @@ class ClusterSums:
             self._features[broker] = epoch, {**(having if epoch == epoch_seen else {}), **levels}
 
     def _prune(self, most: int) -> None:
-        """Keep the first ``most`` brokers in alphabetical order."""
+        """Keep only the first ``most`` brokers in alphabetical order."""
         if len(self._features) > most:
             for broker in sorted(self._features)[_MOST_BROKERS:]:
                 del self._features[broker]
@@ -258,7 +259,7 @@ class ClusterSums:
             self._described.setdefault(kind, _Names()).merge(names)
 
     def evidence(self) -> ClusterEvidence:
-        """Return the facts in an order that does not depend on the order of adding."""
+        """Return the facts, in an order that does not depend on the order of adding them."""
         self._prune(_MOST_BROKERS)
         return ClusterEvidence(
             {

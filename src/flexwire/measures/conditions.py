@@ -1,13 +1,13 @@
-"""The conditions under which a frame counts, each written once for Arrow batches and for SQL.
+"""The conditions under which a frame counts, defined both for Arrow batches and for SQL.
 
-A frame has one outcome (docs/tables.md). Three conditions test it:
+A frame has one outcome (docs/tables.md). There are three conditions for outcomes:
 
-- `OF_KAFKA`: the connection is Kafka. Frames, bytes and clients are counted with it.
-- `READ`: the message was read, strictly or leniently. Shares of messages are counted with it.
-- `UNBROKEN`: the message was read strictly. Costs in other encodings are computed with it.
+- `OF_KAFKA`: the connection is Kafka. The numbers of frames, bytes and clients use this condition.
+- - `READ`: the message was read, strictly or leniently. Shares of messages use this condition.
+- - `UNBROKEN`: the message was read strictly. The sizes in other encodings use this condition.
 
-A tag in a header counts in every Kafka frame whose header was read, even if the body was not. Such
-a tag has the version ``header_version``; the version of the body is another number.
+A tag in a header counts in every Kafka frame whose header was read, even if its body was not read.
+The version for such a tag is ``header_version``, which differs from the version of the body.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FrameOutcomes:
-    """Frames with one of these outcomes, or with ``others`` those with any other outcome.
+    """Frames with one of these outcomes or, with ``others``, with any other outcome.
 
     A frame without an outcome never matches.
     """
@@ -37,14 +37,14 @@ class FrameOutcomes:
     others: bool = False
 
     def of(self, frames: pa.RecordBatch) -> pa.BooleanArray:
-        """Return for each row whether it matches; never null."""
+        """Return whether each row matches, without nulls."""
         outcome = frames["outcome"]
         is_listed = pc.is_in(outcome, pa.array(self.values, pa.string()))
         return pc.and_(pc.invert(is_listed), outcome.is_valid()) if self.others else is_listed
 
     @property
     def sql(self) -> str:
-        """The condition in SQL, over the table of frames.
+        """Return the condition in SQL, for the table of frames.
 
         >>> print(OF_KAFKA.sql, READ.sql, sep=" | ")
         outcome not in ('not Kafka') | outcome in ('decoded', 'lenient')
@@ -58,4 +58,4 @@ READ: Final = FrameOutcomes((DECODED, LENIENT))
 UNBROKEN: Final = FrameOutcomes((DECODED,))
 
 CARRYING_APIS: Final = tuple(name.removesuffix("Response") for name in CARRYING_RESPONSES)
-"""The APIs whose responses carry records. A broker may wait for records before it responds."""
+"""The APIs with records in their responses. Before a broker responds, it may wait for records."""

@@ -1,4 +1,4 @@
-"""The facts of all connections that the totals leave out."""
+"""The facts about all connections, including those that the totals leave out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 200
-"""The report lists at most this many connections that are not Kafka; the table has all of them."""
+"""The report lists at most this many connections that are not Kafka. The table has all of them."""
 
 _SHOWN_COLUMNS = (
     "client",
@@ -29,12 +29,12 @@ _SHOWN_COLUMNS = (
 
 
 class ConnectionSums:
-    """Partial sums of the table of connections."""
+    """Partial sums over the table of connections."""
 
     def __init__(self) -> None:
         self._silent = self._unread = self._nameless = 0
         self._others = self._other_frames = self._other_bytes = 0
-        # With the sort key: the most bytes first.
+        # Each has its sort key, with which the largest come first.
         self._largest: list[tuple[tuple[int, str], OtherConnection]] = []
 
     def add(self, rows: pa.RecordBatch) -> None:

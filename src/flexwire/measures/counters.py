@@ -1,7 +1,7 @@
-"""Counters in bounded memory: names, occurrences of numbers, and distinct values.
+"""Counters in limited memory: for names, occurrences of numbers, and distinct values.
 
-The result does not depend on the order in which parts are merged. A limited number of names is
-kept, each up to a limited length: the first in alphabetical order. All others share one counter.
+The result does not depend on the order in which parts are merged. A limited number of names is kept
+(the first in alphabetical order), each cut to a limited length. All other names share one counter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import numpy as np
 
-from flexwire.columnar import value_hash as L  # noqa: N812 - it precedes ten constants
+from flexwire.columnar import value_hash as L  # noqa: N812 - a prefix for about ten constants
 from flexwire.kernels import load_kernel
 from flexwire.measures.groups import changes
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 
 MOST_DIFFERENT: Final = 10_000
-"""Up to this many different numbers are counted exactly; beyond it, four significant digits count.
+"""Up to this many different numbers are counted exactly. Above it, numbers are rounded to four
+significant digits.
 """
 _DIGITS = 4
 
 
 def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the different numbers in order, and how often each occurs."""
+    """Return the different numbers in order, and how often each of them occurs."""
     if len(numbers) and numbers.min() >= 0 and numbers.max() <= 4 * len(numbers):
         # This is faster than sorting.
         counts = np.bincount(numbers)
@@ -41,7 +42,7 @@ def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 @dataclass(slots=True)
 class ValueCounts:
-    """The different ``values`` in order, and how often each occurs."""
+    """The different ``values`` in order, and how often each of them occurs."""
 
     values: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     counts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -53,7 +54,8 @@ class ValueCounts:
             np.concatenate([self.values, values.astype(np.int64)]),
             np.concatenate([self.counts, counts.astype(np.int64)]),
         )
-        # Once rounded, all later numbers are rounded too. So the order of merging does not matter.
+        # After one rounding, all later numbers are rounded too. The order of merging therefore does
+        # not matter.
         self.is_rounded |= len(self.values) > MOST_DIFFERENT
         if self.is_rounded:
             self._unite(_rounded(self.values), self.counts)
@@ -64,13 +66,13 @@ class ValueCounts:
         self.add(other.values, other.counts)
 
     def at_ranks(self, ranks: Sequence[int]) -> Numbers:
-        """Return the numbers at these ranks; rank 1 is the smallest."""
+        """Return the numbers at these ranks; rank 1 is the smallest number."""
         numbers: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
         return numbers
 
     @property
     def total(self) -> int:
-        """How many numbers were counted."""
+        """The number of all numbers that were counted."""
         return int(self.counts.sum())
 
     def _unite(self, values: Numbers, counts: Numbers) -> None:
@@ -80,7 +82,7 @@ class ValueCounts:
 
 
 def _rounded(values: Numbers) -> Numbers:
-    """Return numbers with four significant digits; shorter numbers stay as they are."""
+    """Return numbers with four significant digits. Shorter numbers do not change."""
     sizes = np.abs(values)
     unit = np.ones(len(values), np.int64)
     while (is_longer := sizes // unit >= 10**_DIGITS).any():
@@ -90,11 +92,11 @@ def _rounded(values: Numbers) -> Numbers:
 
 
 LONGEST_NAME = 1000
-"""A longer name is cut to this many characters."""
+"""Longer names are cut to this many characters."""
 
 
 class Mergeable(Protocol):
-    """The counts of one name."""
+    """The counts for one name."""
 
     def merge(self, other: Self) -> None:
         """Add the counts of another counter."""
@@ -105,7 +107,7 @@ _Counted = TypeVar("_Counted", bound=Mergeable)
 
 
 def shortened(name: str) -> str:
-    """Return a name that is short enough to keep; equal names stay equal."""
+    """Return a name that is short enough to keep. Equal names stay equal."""
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
@@ -116,7 +118,7 @@ def prune(
     *,
     order: Callable[[_Name], Any],
 ) -> None:
-    """Keep ``most`` names, and merge the counts of each other name into its rest."""
+    """Keep ``most`` names, and merge the counts of all other names into ``rest``."""
     if len(counted) > most:
         for name in sorted(counted, key=order)[most:]:
             rest(name).merge(counted.pop(name))
@@ -125,7 +127,7 @@ def prune(
 def merge_all(
     counted: dict[_Name, _Counted], others: dict[_Name, _Counted], make: Callable[[], _Counted]
 ) -> None:
-    """Add the counts of ``others``, name by name; ``others`` stay unchanged."""
+    """Add the counts of ``others`` name by name, without changing ``others``."""
     for name, counts in others.items():
         if name not in counted:
             counted[name] = make()
@@ -136,7 +138,7 @@ _WORD = (1 << 64) - 1
 
 
 def hash_of(value: bytes) -> int:
-    """Return an evenly distributed hash of 64 bits, the same in every process.
+    """Return an evenly distributed 64-bit hash, which is the same in every process.
 
     >>> hash_of(b"") == 0, 0 < hash_of(b"a") < 2**64
     (True, True)
@@ -152,7 +154,7 @@ def hash_of(value: bytes) -> int:
 
 
 def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
-    """Return the hash of each value, and whether it is UTF-8; for null, any result."""
+    """Return the hash of each value, and whether it is UTF-8. For null, the result is arbitrary."""
     hashing = load_kernel("hashing")
     if hashing is None:
         return _by_objects(values)
@@ -161,7 +163,7 @@ def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     if rows:
         _, offsets, data = values.buffers()
         at = np.frombuffer(offsets, np.int32)[values.offset :]
-        # Values that are all empty may have no buffer.
+        # If all values are empty, there may be no buffer.
         bytes_of = np.frombuffer(data or bytes(1), np.uint8)
         hashing.hash_values(bytes_of, at[: rows + 1], hashes, texts.view(np.uint8))
     return hashes, texts
@@ -186,23 +188,23 @@ def _is_text(value: bytes) -> bool:
 
 @dataclass(slots=True)
 class DistinctCounter:
-    """A count of different values, from their hashes.
+    """A count of distinct values, computed from their hashes.
 
-    The smallest hashes are kept. While all hashes are kept, the count is exact. Beyond that, it is
-    estimated from how close to 0 the kept hashes lie. The error is about one divided by the square
-    root of how many are kept.
+    Only the smallest hashes are kept. As long as all hashes are kept, the count is exact. Otherwise
+    it is estimated from how close the kept hashes are to 0. The relative error is about one divided
+    by the square root of the number of kept hashes.
     """
 
     hashes: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))
     is_cut: bool = False
 
     def add(self, hashes: Numbers, most: int) -> None:
-        """Add the hashes of values; at most ``most`` are kept."""
+        """Add the hashes of values, of which at most ``most`` are kept."""
         if self.is_cut:
             hashes, most = hashes[hashes < self.hashes[-1]], min(most, len(self.hashes))
         if not len(hashes):
             return
-        # Equal values mostly follow one another.
+        # Equal values are usually adjacent.
         self.hashes = _different(self.hashes, hashes[changes(hashes)])
         self.keep(most)
 
@@ -215,7 +217,7 @@ class DistinctCounter:
         """Add the values of another counter."""
         for part in (self, other):
             if part.is_cut:
-                # A part does not know all hashes beyond its last one.
+                # A part does not know all hashes beyond the last one that it has kept.
                 most = min(most, len(part.hashes))
         self.hashes = _different(self.hashes, other.hashes)
         self.is_cut |= other.is_cut
@@ -223,25 +225,25 @@ class DistinctCounter:
 
     @property
     def count(self) -> int:
-        """The count; an estimate if not all hashes were kept."""
+        """The count, which is an estimate if not all hashes were kept."""
         if not self.is_cut:
             return len(self.hashes)
         return round((len(self.hashes) - 1) * 2**64 / int(self.hashes[-1]))
 
 
 def _different(some: Numbers, others: Numbers) -> Numbers:
-    """Return the different numbers of both, in order."""
+    """Return the distinct numbers in either array, in order."""
     both = np.concatenate([some, others])
-    # This is faster than np.unique, which suits numbers that repeat more.
+    # This is faster than np.unique, which is better for numbers that repeat often.
     both.sort()
     return both[changes(both)]
 
 
 class LengthCounts(ValueCounts):
-    """A count of each length."""
+    """A count for each length."""
 
     def add_all(self, lengths: Numbers) -> None:
-        """Add lengths; a length occurs once for each time that it is given."""
+        """Add lengths. A length counts as often as it is given."""
         if len(lengths):
             self.add(*occurring(lengths))
 

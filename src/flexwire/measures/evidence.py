@@ -1,4 +1,4 @@
-"""The evidence of an audit, built from summed uses of versions."""
+"""The evidence for an audit, built from summed uses of versions."""
 
 from __future__ import annotations
 
@@ -30,27 +30,30 @@ MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
 SOFTWARE: Final = ("client_software_name", "client_software_version")
 PORT: Final = r":\d+$"
-"""The part of an end after its address. An IPv6 address is in brackets, because it has colons.
+"""Matches the part of an end after its address. An IPv6 address has brackets, because it contains
+colons.
 """
 SHOWN: Final = 20
-"""At most this many names of a client's groups, and of its topics, are kept; all are counted."""
+"""At most this many names of a client's groups, and of its topics, are kept. All of them are
+counted."""
 
 Key = tuple[str | None, str | None, str | None]
-"""The identity of a client: its client id, address and principal.
+"""What identifies a client: its client id, address and principal.
 
-Software is known per connection, and a client that never sends ApiVersions has none.
+Software is known only per connection, and a client that never sends ApiVersions has none.
 """
 Software = tuple[str | None, str | None]
 Offers = dict[str, dict[int, Versions]]
-"""By broker and API, the versions that all of the broker's ApiVersions responses offer."""
+"""For each broker and API, the versions that all ApiVersions responses of the broker offer."""
 
 
 class SeenUse(NamedTuple):
-    """A count of one client's requests of a version, on connections with equal evidence.
+    """The number of a client's requests of a version, on connections with the same evidence.
 
-    ``asked``: the client sent ApiVersions on them. ``closed``: the broker closed them, and answered
-    no such request. ``lowest`` and ``highest`` are the versions that the broker offers, null if it
-    lacks the API. ``is_range_seen``: whether the broker's offer was seen at all.
+    ``asked`` is true if the client sent ApiVersions on these connections. ``closed`` is true if the
+    broker closed them and answered no such request. ``lowest`` and ``highest`` are the versions
+    that the broker offers, or null if it does not have the API. ``is_range_seen`` says whether the
+    broker's offer was seen at all.
     """
 
     client_id: str | None
@@ -72,37 +75,38 @@ class SeenUse(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The client's key."""
+        """What identifies the client."""
         return self.client_id, self.address, self.principal
 
     @property
     def software(self) -> Software:
-        """The software that the client names on these connections."""
+        """The software that the client has named on these connections."""
         return self.client_software_name, self.client_software_version
 
 
 @dataclass(slots=True)
 class SeenClient:
-    """The known facts about a client, apart from its requests.
+    """The known facts about a client, except its requests.
 
-    ``connections`` counts the connections of the client by the software named on them; each
-    connection counts for one client. ``whole``: all its connections were seen from their start.
+    ``connections`` has the number of the client's connections for each software that was named on
+    them. Each connection counts for one client. ``whole`` is true if all its connections were seen
+    from their start.
     """
 
     connections: Counter[Software] = field(default_factory=Counter)
     whole: bool = True
     mechanisms: set[str] = field(default_factory=set)
     is_replica: bool = False
-    # Each in the form that `configured_of` reads.
+    # Each is in the form that `configured_of` reads.
     configured: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvidence:
-    """The evidence about every client, and the releases that the brokers may be.
+    """The evidence about every client, and the releases that the brokers may have.
 
-    If there are too many clients, ``clients_left_out`` are missing here; they sent
-    ``requests_left_out``. The offers of ``brokers_left_out`` are missing too.
+    If there are too many clients, ``clients_left_out`` is the number of missing ones, which have
+    sent ``requests_left_out`` requests. The offers of ``brokers_left_out`` brokers are missing too.
     """
 
     conducts: dict[Party, Conduct]
@@ -114,7 +118,7 @@ class AuditEvidence:
 
     @property
     def clients(self) -> dict[Party, Conduct]:
-        """The parties that are neither brokers nor controllers."""
+        """Return the parties that are neither brokers nor controllers."""
         return {
             party: conduct for party, conduct in self.conducts.items() if conduct.role == "client"
         }
@@ -122,7 +126,7 @@ class AuditEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvidence:
-    """Facts about a cluster from messages, in the form of `ClusterSeen`."""
+    """Facts about a cluster from messages, in the form that `ClusterSeen` has."""
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)
@@ -131,7 +135,7 @@ class ClusterEvidence:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities:
-    """The groups and topics that a client named: the first in alphabetical order, and how many."""
+    """The groups and topics that a client has named: the first by alphabet, and their number."""
 
     groups: tuple[str, ...] = ()
     group_count: int = 0
@@ -140,13 +144,13 @@ class NamedEntities:
 
 
 class AuditSource(Protocol):
-    """A source of an audit: the sums of an analysis, or finished tables."""
+    """Where an audit gets its evidence: from the sums of an analysis, or from finished tables."""
 
     def evidence(self) -> AuditEvidence:
         """Return the evidence about every client."""
 
     def touched(self, parties: Collection[Party]) -> Mapping[Key, NamedEntities]:
-        """Return the groups and topics that these clients named in requests."""
+        """Return the groups and topics that these clients have named in requests."""
 
 
 def evidence_of(
@@ -155,7 +159,7 @@ def evidence_of(
     offers: Offers,
     cluster_evidence: ClusterEvidence,
 ) -> AuditEvidence:
-    """Build the evidence, in an order that does not depend on the order of gathering."""
+    """Build the evidence, in an order that does not depend on the order in which it was found."""
     seen_uses = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
     for use in seen_uses:
@@ -189,7 +193,7 @@ def evidence_of(
 
 
 def configured_of(text: str) -> ConfigurationUse:
-    """Return the configuration that a client was seen to set.
+    """Return the configuration that a client has set.
 
     >>> configured_of("topic:19:message.format.version")
     ConfigurationUse(kind='topic', api_key=19, name='message.format.version')
@@ -199,21 +203,21 @@ def configured_of(text: str) -> ConfigurationUse:
 
 
 def key_of(party: Party) -> Key:
-    """Return the key of a party, whatever its software."""
+    """Return what identifies a party, regardless of its software."""
     return party.client_id, party.address, party.principal
 
 
 def _brokers(offers: Offers) -> tuple[str, ...]:
-    """Return the releases that the brokers may be; none if one broker matches no release."""
+    """Return the releases that the brokers may have; none if a broker matches no release."""
     fitting = [fitting_releases(ranges) for _, ranges in sorted(offers.items())]
     if not fitting or not all(fitting):
         return ()
-    # The catalog's order is used, because release names do not sort like numbers.
+    # The order of the catalog is used, because names of releases do not sort like numbers.
     return tuple(dict.fromkeys(release for some in sorted(fitting, key=len) for release in some))
 
 
 def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
-    """Return the software of each client that names exactly one, on any connection."""
+    """Return the software of each client that has named exactly one, on any connection."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
     for use in uses:
         if use.client_software_name is not None:
@@ -223,7 +227,7 @@ def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
 
 def _party(key: Key, software: Software, alone: Mapping[Key, Software]) -> Party:
     if software[0] is None:
-        # A client that names its software on one connection is the same client on the others.
+        # If a client names its software on one connection, the software is the same on its others.
         software = alone.get(key, software)
     return Party(*key, *software)
 

@@ -1,4 +1,4 @@
-"""Frames and records that did not decode: the earliest ones, and how often each reason occurs."""
+"""Frames and records that did not decode: the earliest ones, and the counts of all reasons."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_REASONS = 200
-"""The report lists at most this many reasons, the most frequent ones."""
+"""The report lists at most this many reasons, with the most frequent ones first."""
 
 _FIGURES = re.compile(r"[0-9]+")
 _MOST_KEPT = 10_000
 
 
 class ReasonCounts:
-    """Counts of rows by reason, separately for equal values in further columns.
+    """The number of rows for each reason, separately for different values in other columns.
 
-    Reasons that differ only in numbers are one reason. Its numbers become "…", unless they were
-    equal each time. A capture can contain any number of reasons. When there are twice ``most``, the
-    rarest are only counted, in ``uncounted``.
+    Reasons that differ only in numbers count as one reason. The numbers in it are replaced by "…",
+    unless they are always the same. A capture can have any number of reasons. When there are more
+    than twice ``most``, the rarest are only counted, in ``uncounted``.
     """
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
-        # By the other columns and the reason without numbers: how many, and the full reason if
-        # unique.
+        # By the other columns and the reason without numbers: the count, and the full reason if it
+        # is unique.
         self._counts: dict[Key, tuple[int, str | None]] = {}
         self.uncounted = 0
 
     def add(self, groups: RowGroups) -> None:
-        """Add rows in groups; the last column is the reason."""
+        """Add rows in groups, whose last column is the reason."""
         for (*others, text), count in zip(groups.values(), groups.counts(), strict=True):
             reason: str = text or ""
             self._add((*others, _FIGURES.sub("…", reason)), count, reason)
@@ -57,7 +57,7 @@ class ReasonCounts:
         self._prune()
 
     def most_frequent(self) -> tuple[list[tuple[Key, str, int]], int]:
-        """Return the other columns, reason and count, the most frequent first, and the rest."""
+        """Return the other columns, the reason and the count, most frequent first, and the rest."""
         ordered = sorted(map(_with_reason, self._counts.items()), key=_order)
         rest = sum(count for _, _, count in ordered[DIFFERENT_REASONS:])
         return ordered[:DIFFERENT_REASONS], rest + self.uncounted
@@ -104,14 +104,14 @@ FAILURES = pa.schema(
         )
     ]
 )
-"""The columns of a failure, as in the table of frames; ``bytes`` holds the first ones only."""
+"""The columns of a failure, as in the table of frames; ``bytes`` has only the first bytes."""
 
-# The order of failures: by time, and then such that it is always the same order.
+# The order of failures: by time, and then by other columns, so that the order is always the same.
 _ORDER = ("time", "connection", "direction", "frame_index", "error", "size")
 
 
 class FailureSums:
-    """The `SHOWN_FAILURES` earliest failures, and the reasons of all failures."""
+    """The `SHOWN_FAILURES` earliest failures, and the reasons for all failures."""
 
     def __init__(self) -> None:
         self._earliest: list[tuple[Key, DecodeFailure]] = []
@@ -138,11 +138,11 @@ class FailureSums:
         self._keep(other._earliest)
 
     def earliest(self) -> tuple[DecodeFailure, ...]:
-        """Return the earliest failures, by time."""
+        """Return the earliest failures, sorted by time."""
         return tuple(failure for _, failure in self._earliest)
 
     def counts(self) -> tuple[FailureCount, ...]:
-        """Return how often each reason occurs, the most frequent first, and the rest."""
+        """Return how often each reason occurs, most frequent first, and the rest."""
         frequent, rest = self._reasons.most_frequent()
         counts = [FailureCount(reason, count) for _, reason, count in frequent]
         if rest:
@@ -165,7 +165,7 @@ def _failure(row: dict[str, Any]) -> tuple[Key, DecodeFailure]:
         message=row["message"],
         version=row["api_version"],
         reason=row["error"],
-        # Request logs do not give a size.
+        # Request logs do not have sizes.
         size=row["size"] or 0,
         sample_hex=WITHHELD if is_withheld else sample,
     )
@@ -178,7 +178,7 @@ _MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Return the rows of bytes that are not a record batch, without cut or withheld ones."""
+    """Return the rows of bytes that are not a record batch, except cut off or withheld ones."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):
@@ -190,14 +190,14 @@ def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     is_fine = pc.or_(
         pc.starts_with(errors, PARTIAL_BATCH), pc.equal(errors, pa.scalar(WITHHELD_RECORDS))
     )
-    # A row without an error is neither.
+    # A row without an error is neither of these.
     return records.filter(pc.invert(is_fine))
 
 
 def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Return the failures among rows of the records table, as `FAILURES`.
+    """Return the failures in rows of the records table, in the form of `FAILURES`.
 
-    ``frame_index`` and ``message`` are those of the frame. ``size`` and ``bytes`` (the first
+    ``frame_index`` and ``message`` come from the frame. ``size`` and ``bytes`` (the first
     `SAMPLE_BYTES`) describe the part that did not decode.
     """
     failed = undecodable(records)

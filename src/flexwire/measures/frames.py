@@ -1,4 +1,4 @@
-"""Sums over the table of frames: the report's figures about frames, APIs and clients."""
+"""Sums over the table of frames: the numbers in the report about frames, APIs and clients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ REQUEST, RESPONSE = "request", "response"
 
 
 class TrafficSums(NamedTuple):
-    """The number of frames of one client, api version, direction and outcome, and their sums."""
+    """The number of frames with one client, api version, direction and outcome, and their sums."""
 
     client: Client
     api_key: int | None
@@ -58,19 +58,19 @@ class TrafficSums(NamedTuple):
 
 
 def frames_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Return the number of frames in a direction."""
+    """Return the number of frames in one direction."""
     return sum(group.frames for group in traffic if group.direction == direction)
 
 
 def bytes_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Return the number of bytes in a direction."""
+    """Return the number of bytes in one direction."""
     return sum(group.bytes for group in traffic if group.direction == direction)
 
 
 def api_facts(
     traffic: Iterable[TrafficSums], latencies: Mapping[int, Latency]
 ) -> tuple[ApiFacts, ...]:
-    """Return the facts of each api key."""
+    """Return the facts about each api key."""
     return tuple(
         ApiFacts(
             api_key=api_key,
@@ -94,7 +94,7 @@ def api_facts(
 def client_facts(
     traffic: Iterable[TrafficSums], connections: Mapping[Client, Collection[str]]
 ) -> tuple[ClientFacts, ...]:
-    """Return the facts of each client that named itself in a message."""
+    """Return the facts about each client that is named in a message."""
     by_client = _by((group for group in traffic if group.has_message), lambda group: group.client)
     return tuple(
         ClientFacts(
@@ -121,7 +121,7 @@ def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
 
 
 def name_of(api_key: int) -> str | None:
-    """Return the name of an API; None if no release has it."""
+    """Return the name of an API, or None if no release has it."""
     try:
         return api_name(api_key)
     except UnknownMessageError:
@@ -143,7 +143,7 @@ def _by(
 
 
 CLIENT = ("client_id", "client_software_name", "client_software_version")
-"""The columns of the table of frames that distinguish clients."""
+"""The columns of the table of frames that identify clients."""
 
 _TRAFFIC = (*CLIENT, "api_key", "api_version", "direction", "outcome")
 _COLUMNS = (
@@ -161,29 +161,30 @@ _COLUMNS = (
 
 
 class FrameSums:
-    """Partial sums over the table of frames; connections that are not Kafka are left out.
+    """Partial sums over the table of frames, without connections that are not Kafka.
 
-    ``bucket_us`` is the width of a slice of the timeline (`timeline.bucket_us`). The memory grows
-    with the number of connections, clients and api versions, but not with the number of frames.
+    ``bucket_us`` is the width of a slice in the timeline (`timeline.bucket_us`). The memory grows
+    with the number of connections, clients and api versions, but not with that of frames.
     """
 
     def __init__(self, bucket_us: int) -> None:
         self._bucket_us = bucket_us
         self._first_us: int | None = None
         self._last_us: int | None = None
-        # By `_TRAFFIC`, and whether there is a message: frames, bytes, unanswered, withheld.
+        # By `_TRAFFIC`, and by whether there is a message: the numbers of frames, bytes, unanswered
+        # and withheld frames.
         self._traffic = Tally()
-        # By slice and direction, and by source: frames and bytes.
+        # By slice and direction, and by source: the numbers of frames and bytes.
         self._slices = Tally()
         self._sources = Tally()
-        # Each name is kept as one object, so a pickle holds it once.
+        # Each name is kept as a single object, so that a pickle has it only once.
         self._connections: dict[str, str] = {}
         self._brokers: set[str] = set()
         self._of_clients: dict[Key, set[str]] = {}
         self._latencies = LatencySums()
         self._lenient = ReasonCounts()
         self.failures = FailureSums()
-        """The frames that did not decode; other failures may be added."""
+        """The frames that did not decode, to which other failures may be added."""
 
     def add(self, frames: pa.RecordBatch) -> None:
         """Add rows of the table of frames."""
@@ -195,7 +196,7 @@ class FrameSums:
             return
         columns = {name: coded(rows[name]) for name in _TRAFFIC}
         has_message = np.asarray(rows["message"].is_valid())
-        # Request logs do not give a size.
+        # Request logs do not have sizes.
         size = rows["size"].fill_null(0).to_numpy()
         self._add_traffic(rows, columns, has_message, size)
         self._add_times(rows["time"], columns["direction"], size)
@@ -256,7 +257,7 @@ class FrameSums:
         return [self._connections.setdefault(connection, connection) for connection in connections]
 
     def merge(self, other: FrameSums) -> None:
-        """Add the sums of another task, whose slices have the same width."""
+        """Add the sums of another task, whose slices must have the same width."""
         if other._bucket_us != self._bucket_us:
             raise ValueError("these are sums over slices of different lengths")
         self._note_time(other._first_us, other._last_us)
@@ -274,7 +275,7 @@ class FrameSums:
     def totals(
         self, *, undecodable_records: int = 0, skipped_packets: int = 0, beyond_bounds: int = 0
     ) -> Totals:
-        """Return the totals; arguments are the figures that the table of frames lacks."""
+        """Return the totals. The arguments are numbers that the table of frames does not have."""
         traffic = self._groups()
 
         def of(outcome: str) -> int:
@@ -299,7 +300,7 @@ class FrameSums:
         )
 
     def withheld_credentials(self) -> int:
-        """Return how many frames had something withheld."""
+        """Return the number of frames in which something was withheld."""
         return sum(group.withheld for group in self._groups())
 
     def timeline(self) -> Timeline:
@@ -320,7 +321,7 @@ class FrameSums:
         return Timeline(self._bucket_us, tuple(buckets))
 
     def sources(self, packets: Mapping[str, int]) -> tuple[CaptureFileFacts, ...]:
-        """Return the facts of each capture file in ``packets``."""
+        """Return the facts about each capture file in ``packets``."""
         sums = self._sources.sums
         return tuple(
             CaptureFileFacts(path, count, *sums.get((path,), (0, 0)))
@@ -328,20 +329,20 @@ class FrameSums:
         )
 
     def apis(self) -> tuple[ApiFacts, ...]:
-        """Return the facts of each api key."""
+        """Return the facts about each api key."""
         return api_facts(self._groups(), self._latencies.facts())
 
     def clients(self) -> tuple[ClientFacts, ...]:
-        """Return the facts of each client."""
+        """Return the facts about each client."""
         connections = {Client(*client): names for client, names in self._of_clients.items()}
         return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
-        """Return the client, version and API of each use, before an audit has judged it."""
+        """Return the client, version and API of each use, which an audit has not judged yet."""
         return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:
-        """Return the leniently decoded uses, the most frequent first."""
+        """Return the uses that were decoded leniently, most frequent first."""
         frequent, _ = self._lenient.most_frequent()
         return tuple(
             LenientUse(Client(*client), message, version, reason, count)
@@ -356,10 +357,10 @@ class FrameSums:
 
 
 def _failed(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the columns of the frames that did not decode."""
+    """Return the columns of frames that did not decode."""
     place = FAILURES.names.index("bytes")
     rows = frames.select(FAILURES.names)
-    # Only the first bytes are copied; a frame that decoded has none.
+    # Only the first bytes are copied. A frame that decoded has none.
     rows = rows.set_column(place, "bytes", pc.binary_slice(rows["bytes"], 0, SAMPLE_BYTES))
     return rows.filter(pc.equal(frames["outcome"], FAILED))
 

@@ -1,4 +1,4 @@
-"""Groups of rows with equal values in some columns, and runs of equal neighbours."""
+"""Groups of rows with equal values in some columns, and runs of equal adjacent rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _MOST_CODES = 2**62
 
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
-"""An array of whole numbers or flags."""
+"""An array of integers or booleans."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn:
-    """A column as codes: the value of a row is ``values[codes[row]]``."""
+    """A column as codes: the value in a row is ``values[codes[row]]``."""
 
     codes: Numbers
     values: Sequence[Any]
 
 
 def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
-    """Return a column as codes of its different values, and these values; null is a value."""
+    """Return a column as codes for its distinct values, and these values. Null is a value."""
     if _is_one_text(column):
         return np.zeros(len(column), np.int64), column.slice(0, 1)
     encoded = pc.dictionary_encode(column, null_encoding="encode")
@@ -39,7 +39,7 @@ def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
 
 
 def _is_one_text(column: pa.Array) -> bool:
-    """Return whether all texts are equal, as in most columns; this test is fast."""
+    """Return whether all texts are equal, as in most columns. This test is fast."""
     if not pa.types.is_string(column.type) or not len(column):
         return False
     if column.null_count:
@@ -54,7 +54,7 @@ def _is_one_text(column: pa.Array) -> bool:
 
 
 def coded(column: pa.Array) -> CodedColumn:
-    """Return a column as codes; null is a value."""
+    """Return a column as codes. Null is a value."""
     codes, values = numbered(column)
     return CodedColumn(codes, values.to_pylist())
 
@@ -65,16 +65,16 @@ def coded_flags(flags: Numbers) -> CodedColumn:
 
 
 def coded_steps(numbers: Numbers, width: int) -> CodedColumn:
-    """Return the steps of ``width`` in which numbers lie, counted from 0 in both directions."""
+    """Return the steps of ``width`` that contain numbers, counted from 0 in both directions."""
     steps = numbers // width
     least = int(steps.min())
     return CodedColumn(steps - least, range(least, int(steps.max()) + 1))
 
 
 class RowGroups:
-    """At least one row; rows with equal values in all columns form a group.
+    """At least one row. Rows with equal values in all columns form a group.
 
-    ``of`` is the number of each row's group, and ``first`` the first row of each group.
+    ``of`` has the number of each row's group, and ``first`` the first row of each group.
     """
 
     def __init__(self, *columns: CodedColumn) -> None:
@@ -91,7 +91,7 @@ class RowGroups:
         self.first, self.of = _numbered(codes, different)
 
     def values(self) -> Iterator[Key]:
-        """Return the values of each group in the columns."""
+        """Yield the values that each group has in the columns."""
         columns = (
             [column.values[code] for code in column.codes[self.first].tolist()]
             for column in self._columns
@@ -104,7 +104,7 @@ class RowGroups:
         return counts
 
     def sums(self, numbers: Numbers) -> list[int]:
-        """Return the sum of each group's numbers; exact below 2 ** 53."""
+        """Return the sum of the numbers in each group, which is exact below 2 ** 53."""
         sums: list[int] = np.bincount(self.of, weights=numbers).astype(np.int64).tolist()
         return sums
 
@@ -115,7 +115,7 @@ def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
     if different > 4 * rows + 1024:
         _, first, of = np.unique(codes, return_index=True, return_inverse=True)
         return first, of
-    # The codes are few, so they need not be sorted.
+    # There are few codes, so sorting is not necessary.
     first_of = np.full(different, -1)
     first_of[codes[::-1]] = np.arange(rows - 1, -1, -1)
     present = np.flatnonzero(first_of >= 0)
@@ -125,7 +125,7 @@ def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
 
 
 class Tally:
-    """The number of rows of each key, and sums of their numbers: ``sums[key]`` in this order."""
+    """The number of rows for each key, and sums of their numbers: ``sums[key]`` in this order."""
 
     def __init__(self) -> None:
         self.sums: dict[Key, list[int]] = {}
@@ -151,11 +151,11 @@ class Tally:
 
 
 NO_TOPIC = "?"
-"""The topic of records for which neither a name nor an id is known."""
+"""The topic of records whose topic has no known name or id."""
 
 
 def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Numbers:
-    """Return the rows that differ from the row before in a named column, and the first row."""
+    """Return the first row, and the rows that differ from the row before in a named column."""
     is_start = np.ones(len(rows), np.bool_)
     if len(rows):
         is_start[1:] = False
@@ -181,13 +181,13 @@ def _mark_changes(column: pa.Array, marked: Numbers) -> None:
 
 
 def bits(flags: pa.BooleanArray) -> Numbers:
-    """Return flags without nulls as an array."""
+    """Return booleans without nulls as an array."""
     values: Numbers = flags.to_numpy(zero_copy_only=False)
     return values
 
 
 def extents(lists: pa.Array) -> Numbers:
-    """Return the length of each list or value of bytes; 0 for null."""
+    """Return the length of each list or bytes value, which is 0 for null."""
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     lengths = np.diff(offsets)
     if lists.null_count:
@@ -196,21 +196,21 @@ def extents(lists: pa.Array) -> Numbers:
 
 
 def topic_names(rows: pa.RecordBatch) -> pa.StringArray:
-    """Return the name of each row's topic, or its id."""
+    """Return the name of each row's topic, or else its id."""
     return pc.coalesce(rows["topic"], rows["topic_id"], pa.scalar(NO_TOPIC))
 
 
 def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Return an order that groups rows of equal codes, and where each code begins in it.
+    """Return an order that groups rows with equal codes, and the start of each code in it.
 
-    Rows of one code keep their order.
+    Rows with the same code keep their order.
     """
     order = np.argsort(codes, kind="stable")
     return order, changes(codes[order])
 
 
 def changes(codes: Numbers) -> Numbers:
-    """Return the places where a number differs from the one before, and the first place."""
+    """Return the places at which a number differs from the one before, and the first place."""
     is_first = np.ones(len(codes), np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)

@@ -1,4 +1,4 @@
-"""The content and the size of record headers, key by key."""
+"""The contents and sizes of record headers, for each key."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 MOST_KEYS: Final = 10_000
 """At most this many record header keys are counted separately."""
 OTHER_KEYS: Final = "(other record header keys)"
-"""The key under which all others are counted."""
+"""The key under which all other keys are counted."""
 EXACT_VALUES: Final = 4096
-"""Up to this many values of a key are counted exactly, and this many topic names are kept.
+"""Up to this many values of a key are counted exactly, and this many names of topics are kept.
 
-Beyond that, the number of values is an estimate with an error of about 1.6 %.
+Above it, the number of values is an estimate with an error of about 1.6 %.
 """
 _FEW_KEYS: Final = 1000
-# With many keys, less is kept for each key: the error is about 6 %.
+# If there are many keys, less is kept for each key, and the error is about 6 %.
 _EXACT_OF_MANY: Final = 256
 
 
 @dataclass(slots=True)
 class _KeyCounts:
-    """The counts of one key."""
+    """The counts for one key."""
 
     most: int = EXACT_VALUES
     topics: set[str] = field(default_factory=set)
@@ -66,7 +66,7 @@ class _KeyCounts:
             self.topics = set(sorted(self.topics)[: self.most])
 
     def add(self, lengths: Numbers, hashes: Numbers, texts: Numbers | None) -> None:
-        """Add values that are not null; without ``texts`` all of them are UTF-8."""
+        """Add values that are not null. Without ``texts``, all of them are UTF-8."""
         if not len(lengths):
             return
         self.values += len(lengths)
@@ -111,12 +111,12 @@ class _KeyCounts:
 
 @dataclass(frozen=True, slots=True)
 class _HeaderEntries:
-    """The record headers of some records, in their order.
+    """The record headers of some records, in order.
 
-    ``keys`` are the different keys. ``codes`` has the key of each header, and ``parents`` its
-    record. ``order`` groups the headers by key, in the order of the records, and ``begins`` says
-    where each key begins in it. ``is_first``: no earlier header of the record has that key, so
-    these headers count the records.
+    ``keys`` has the distinct keys. ``codes`` has the key of each header, and ``parents`` its
+    record. ``order`` groups the headers by key, with each group in the order of the records, and
+    ``begins`` has the start of each key in it. ``is_first`` is true if no earlier header of the
+    record has the same key, so that these headers count records.
     """
 
     keys: pa.Array
@@ -129,7 +129,7 @@ class _HeaderEntries:
 
     @classmethod
     def of(cls, headers: pa.ListArray, is_counted: Numbers | None = None) -> _HeaderEntries:
-        """Return the headers of the records that count; of all records without ``is_counted``."""
+        """Return the headers of the records that count; without ``is_counted``, of all records."""
         entries = headers.flatten()
         parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
         if is_counted is not None:
@@ -158,7 +158,7 @@ def _narrow(codes: Numbers, different: int) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _HeaderValues:
-    """The values of record headers, with their lengths and hashes."""
+    """The values of record headers, with their lengths and their hashes."""
 
     is_first: Numbers
     lengths: Numbers
@@ -187,21 +187,22 @@ class _HeaderValues:
 
 
 class RecordHeaderSums:
-    """Sums over the record headers in rows of the records table; control records are left out.
+    """Sums over the record headers in rows of the records table, without control records.
 
-    Keys are texts, with "�" for invalid UTF-8. A record counts once for a key that it has twice. If
-    there are more keys than `MOST_KEYS`, the first in alphabetical order are counted separately,
-    and the others together.
+    Keys are texts, with "�" for invalid UTF-8. If a record has the same key twice, it counts once
+    for this key. If there are more than `MOST_KEYS` keys, the first in alphabetical order are
+    counted separately, and all others together.
     """
 
     def __init__(self) -> None:
         self._keys: dict[str, _KeyCounts] = {}
         self._rest = _KeyCounts()
-        # Set once there were too many keys: keys after this one in alphabetical order are not kept.
+        # This is set once there were too many keys. Keys after this one in alphabetical order are
+        # not kept.
         self._last_kept: str | None = None
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
-        """Take in rows of the records table."""
+        """Add rows of the records table."""
         own: pa.RecordBatch = records
         facts, counts = own, None
         if isinstance(records, RunRows):
@@ -245,7 +246,7 @@ class RecordHeaderSums:
         return counts
 
     def merge(self, other: RecordHeaderSums) -> None:
-        """Add the sums of another task; ``other`` stays unchanged."""
+        """Add the sums of another task, without changing ``other``."""
         merge_all(self._keys, other._keys, _KeyCounts)
         self._rest.merge(other._rest)
         keys_kept = [key for key in (self._last_kept, other._last_kept) if key is not None]
@@ -262,7 +263,7 @@ class RecordHeaderSums:
                 self._last_kept = max(self._keys)
 
     def facts(self) -> tuple[RecordHeaderFacts, ...]:
-        """Return the report's figures about each key, in the order of their text."""
+        """Return the numbers for the report about each key, sorted by key."""
         self._bound(exactly=True)
         key_facts = [self._keys[key].facts(key) for key in sorted(self._keys)]
         if self._rest.records:
@@ -281,14 +282,15 @@ READ: Final = (
     "topic", "topic_id", "source", "client_id", "offset", "base_offset", "is_control", "key",
     "value", "headers",
 )  # fmt: skip
-"""The columns of records that are read."""
+"""The columns of the records table that are read."""
 MARKERS: Final = tuple(
     convention.marker for convention in CONVENTIONS.values() if convention.marker is not None
 )
-"""The keys of record headers that say how the others beside them are written."""
+"""The keys of record headers that say how the other headers of a record are written."""
 SUMS: Final = ("all_records", "record_bytes", "records", "headers", "values", "value_bytes")
-"""The sums. If ``header`` is null: records, and the bytes of their keys and values. Otherwise:
-records that have the header, headers, headers with a value, and the values' bytes.
+"""The names of the sums. If ``header`` is null, they are the number of records, and the bytes of
+their keys and values. Otherwise they are the numbers of records with the header, of headers, and of
+headers with a value, and the bytes of the values.
 """
 ADDED: Final = pa.schema(
     [
@@ -300,8 +302,9 @@ ADDED: Final = pa.schema(
         ("judged", pa.int64()),
     ]
 )
-"""Sums, with the bytes of the smallest and the largest value. If ``value`` is not null, the row is
-a value to be judged, which of `MARKERS` stand beside it, a bit for each, and how often.
+"""The columns of sums, with the size of the smallest and the largest value. If ``value`` is not
+null, the row is a value to be judged, with a bit for each of `MARKERS` in the same record, and a
+count.
 """
 
 # Values are judged in the first record of each batch, and in one of this many other records.
@@ -312,12 +315,12 @@ _JUDGED: Final = ("value", "markers")
 _HOW: Final = [*((name, "sum") for name in SUMS), ("least", "min"), ("most", "max")]
 # After this many rows, the sums are added up.
 _MANY: Final = 200_000
-# Up to this size, a table of all numbers is faster than a hash table.
+# Up to this size, a table with all numbers is faster than a hash table.
 _TABLE: Final = 1 << 20
 
 
 def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add up the headers of records: `ADDED` from the columns `READ`."""
+    """Add up the headers of records: yield rows of `ADDED` from the columns `READ`."""
     sums = HeadersByClient()
     for batch in batches:
         sums.add(batch)
@@ -327,9 +330,9 @@ def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 class HeadersByClient:
-    """Sums of records and headers by topic, message, client and key: exact, so of any size.
+    """Exact sums of records and headers by topic, message, client and key, of any size.
 
-    Records that did not decode, and control records, do not count.
+    Records that did not decode do not count, and neither do control records.
     """
 
     def __init__(self) -> None:
@@ -337,7 +340,7 @@ class HeadersByClient:
         self._judged: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add the columns `READ` of rows of the records table."""
+        """Add the columns `READ` from rows of the records table."""
         is_record = pc.invert(batch["is_control"].fill_null(True))
         is_record = pc.and_(is_record, batch["offset"].is_valid())
         records = _BatchRecords(batch if pc.all(is_record).as_py() else batch.filter(is_record))
@@ -346,7 +349,7 @@ class HeadersByClient:
         self._unite()
 
     def merge(self, other: HeadersByClient) -> None:
-        """Add the sums of another task; ``other`` stays unchanged."""
+        """Add the sums of another task, without changing ``other``."""
         self._held += other._held
         self._judged += other._judged
         self._unite()
@@ -357,16 +360,16 @@ class HeadersByClient:
 
     @property
     def judged_rows(self) -> int:
-        """The number of values that are still to be judged."""
+        """The number of values that must still be judged."""
         return sum(map(len, self._judged))
 
     def take_judged(self) -> pa.RecordBatch:
-        """Return the values to be judged, and drop them."""
+        """Return the values to be judged, and forget them."""
         judged, self._judged = self._judged, []
         return _counted(judged)
 
     def result(self) -> Iterator[pa.RecordBatch]:
-        """Return the sums as rows of `ADDED`; rows with equal keys may be added up again."""
+        """Yield the sums as rows of `ADDED`. Rows with equal keys may be added up again."""
         if self._held:
             yield _together(self._held)
         if self._judged:
@@ -374,7 +377,7 @@ class HeadersByClient:
 
 
 def _counted(judged: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return each different value once, with its count."""
+    """Return each distinct value once, with its count."""
     counted = pa.Table.from_batches(judged).group_by([*_BY, *_JUDGED], use_threads=False)
     counted = counted.aggregate([([], "count_all")]).combine_chunks()
     named = {name: counted[name].combine_chunks() for name in (*_BY, *_JUDGED)}
@@ -428,7 +431,7 @@ class _BatchRecords:
         return _added(**self._of(self.first), **_arrays(sums))
 
     def headers(self) -> pa.RecordBatch:
-        """Return the sums of their headers, by key."""
+        """Return the sums of the headers, by key."""
         entries = self.entries
         groups, first = _numbered(self.groups[entries.parents], entries.codes)
         count = len(first)
@@ -479,27 +482,27 @@ def _arrays(columns: dict[str, Numbers]) -> dict[str, pa.Array]:
 
 
 def _codes(column: Any) -> Numbers:
-    """Return a code for each value; equal values, and nulls, have equal codes."""
+    """Return a code for each value. Equal values have equal codes, and so do nulls."""
     encoded = column.dictionary_encode(null_encoding="encode")
     numbers: Numbers = encoded.indices.to_numpy().astype(np.int64)
     return numbers
 
 
 def _numbered(*codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the number of each row's combination, from 0 on, and the first row of each."""
+    """Return the number of each row's combination, starting at 0, and the first row of each."""
     both = codes[0]
     for column in codes[1:]:
-        # Renumbering each time keeps the products small.
+        # Assigning new numbers each time keeps the products small.
         both = _dense(both * (int(column.max(initial=0)) + 1) + column)
     numbers = _dense(both)
     first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    # The last assignment wins, so the order is reversed.
+    # The last assignment is kept, so the order is reversed.
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return numbers, first
 
 
 def _dense(numbers: Numbers) -> Numbers:
-    """Return the same numbers without gaps, from 0 on."""
+    """Return the same numbers without gaps, starting at 0."""
     if int(numbers.max(initial=0)) > _TABLE:
         return _codes(pa.array(numbers))
     there = np.bincount(numbers) > 0

@@ -1,4 +1,4 @@
-"""Latencies of each api key: percentiles, and the number in each bucket of the report."""
+"""The latencies for each api key: percentiles, and the number in each bucket of the report."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
 
 
 BUCKETS = len(LATENCY_EDGES_MS) - 1
-"""The number of buckets with two edges; bucket -1 is below all of them, this number above."""
+"""The number of buckets with two edges. Bucket -1 is below all of them, and this number is above.
+"""
 
 _PERCENTILES = (0.5, 0.9, 0.99)
-# Latencies are whole microseconds. Rounding first keeps edges that are whole numbers exact.
+# Latencies are whole microseconds. Rounding first keeps edges exact that are whole numbers.
 _EDGES_US = np.array([math.ceil(round(edge * 1000, 6)) for edge in LATENCY_EDGES_MS])
-# Latencies are collected up to this number, because sorting many at once is cheaper.
+# Up to this many latencies are collected, because sorting many at once is faster.
 _MOST_WAITING = 100_000
 
 
 def edges(bucket: int, most: float) -> tuple[float, float]:
-    """Return the edges of a bucket, if ``most`` is the longest latency."""
+    """Return the edges of a bucket; ``most`` is the longest latency."""
     if bucket < 0:
         return 0.0, LATENCY_EDGES_MS[0]
     if bucket == BUCKETS:
@@ -35,12 +36,12 @@ def edges(bucket: int, most: float) -> tuple[float, float]:
 
 
 class LatencySums:
-    """The latencies of each api key.
+    """The latencies for each api key.
 
     A percentile is the latency at its rank, counted from the shortest. It is exact while an api key
-    has at most `MOST_DIFFERENT` different latencies. Beyond that, all its latencies are rounded to
-    four significant digits, and a percentile is off by at most 0.05 %. Count, minimum, maximum and
-    buckets are always exact.
+    has at most `MOST_DIFFERENT` different latencies. Otherwise all its latencies are rounded to
+    four significant digits, and a percentile is wrong by at most 0.05 %. Count, minimum, maximum
+    and buckets are always exact.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class LatencySums:
         self._waiting_rows = 0
 
     def add(self, api_keys: Numbers, latencies_us: Numbers) -> None:
-        """Add latencies, each with its api key."""
+        """Add latencies, each with an api key."""
         self._waiting.append((api_keys, latencies_us))
         self._waiting_rows += len(api_keys)
         if self._waiting_rows > _MOST_WAITING:
@@ -63,7 +64,7 @@ class LatencySums:
             self._of.setdefault(api_key, _Latencies()).merge(latencies)
 
     def facts(self) -> dict[int, Latency]:
-        """Return the latencies of each api key that has some."""
+        """Return the latencies for each api key that has any."""
         self._settle()
         return {api_key: latencies.facts() for api_key, latencies in self._of.items()}
 
@@ -85,7 +86,7 @@ class LatencySums:
 
 @dataclass(slots=True)
 class _Latencies:
-    """The latencies of one api key."""
+    """The latencies for one api key."""
 
     counted: ValueCounts = field(default_factory=ValueCounts)
     buckets: Numbers = field(default_factory=lambda: np.zeros(BUCKETS + 2, np.int64))

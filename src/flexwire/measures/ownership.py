@@ -1,14 +1,15 @@
-"""Rows about connections, with equal rows joined; and the client that owns each connection.
+"""Rows about connections, with equal rows joined, and the client that owns each connection.
 
-Some facts belong to a connection as a whole, and any range of a capture may contain one. So rows
-keep the name of their connection until all ranges are merged. A task holds the different rows of
-its range. The driver holds `HELD_BYTES`, and the sums that it is about to merge. Beyond that, rows
-go to an unnamed file, in `BUCKETS` parts by connection, and are finally read part by part. A
-hundred gigabytes of rows then need two gigabytes of memory.
+Some facts belong to a connection as a whole, and may be found in any range of a capture. Rows
+therefore keep the name of their connection until all ranges are merged. A task holds the distinct
+rows of its range. The driver holds `HELD_BYTES` of rows, and the sums that it will merge next.
+Beyond that, rows are written to an unnamed file in `BUCKETS` parts, divided by connection, and are
+read part by part at the end. In this way, a hundred gigabytes of rows need two gigabytes of memory.
 
-Many clients send the requests of SASL with another client id than the rest, or with none. They are
-one client on one connection. So requests that only open a connection count for the client that
-sends the rest. Each connection counts once, for the client that sends most on it.
+Many clients send SASL requests with another client id than other requests, or with none. On one
+connection, both are the same client. Requests that only open a connection therefore count for the
+client that sends the other requests. Each connection counts once, for the client that sends most
+requests on it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 CONNECTION: Final = "connection"
 HELD_BYTES: Final = 128 << 20
-"""The driver holds at most this many bytes of different rows in memory."""
+"""The driver holds at most this many bytes of distinct rows in memory."""
 BUCKETS: Final = 64
 # After this many bytes, equal rows are joined.
 _UNITED_BYTES: Final = 1 << 20
@@ -44,26 +45,26 @@ _UNITED_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """A kind of rows: which columns make rows equal, and how to combine the other columns."""
+    """A kind of rows: the columns that make rows equal, and how to combine the other columns."""
 
     keys: pa.Schema
     sums: Mapping[str, np.ufunc] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns; the combined columns are numbers."""
+        """All columns. The columns that are combined are numbers."""
         return pa.schema([*self.keys, *((name, pa.int64()) for name in self.sums)])
 
     def united(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Join equal rows."""
-        if len(rows) < 2:  # noqa: PLR2004 - one row has no equal
+        """Return the rows with equal rows joined."""
+        if len(rows) < 2:  # noqa: PLR2004 - a single row has no equal
             return rows
         groups = RowGroups(*(coded_only(rows[name]) for name in self.keys.names))
         some = rows.take(pa.array(groups.first))
         columns = [some[name] for name in self.keys.names]
         for name, unite in self.sums.items():
             numbers = rows[name].to_numpy()
-            # `minimum` may take a number twice, but `add` must not.
+            # `minimum` may process a number twice, but `add` must not.
             sums = numbers[groups.first] if unite.identity is None else np.zeros(len(some), int)
             unite.at(sums, groups.of, numbers)
             columns.append(pa.array(sums))
@@ -71,7 +72,7 @@ class RowKind:
 
 
 def coded_only(column: pa.Array) -> CodedColumn:
-    """Return a column as codes, with its values still in Arrow; null is a value."""
+    """Return a column as codes, with its values still in Arrow form. Null is a value."""
     return CodedColumn(*numbered(column))
 
 
@@ -95,7 +96,7 @@ class _HeldRows:
 
     @property
     def count(self) -> int:
-        """The number of rows that are held."""
+        """The number of rows in memory."""
         return sum(map(len, self._batches))
 
     def united(self) -> pa.RecordBatch:
@@ -109,10 +110,10 @@ class _HeldRows:
 
 
 class ConnectionRows:
-    """Rows of several kinds; each kind has the column `CONNECTION`.
+    """Rows of several kinds. Each kind has the column `CONNECTION`.
 
-    With ``spills``, rows that exceed the memory go to disk, and the object can no longer be
-    pickled.
+    With ``spills``, rows that do not fit into memory are written to disk, and the object can no
+    longer be pickled.
     """
 
     def __init__(self, kinds: Mapping[str, RowKind], *, spills: bool = False) -> None:
@@ -130,17 +131,17 @@ class ConnectionRows:
             self._spill(self._spilled)
 
     def count(self, name: str) -> int:
-        """Return an upper bound of a kind's rows: equal rows may not be joined yet."""
+        """Return an upper limit for a kind's number of rows: equal rows may not be joined yet."""
         spilled = 0 if self._spilled is None else self._spilled.counts[name]
         return spilled + self._rows[name].count
 
     def merge(self, other: ConnectionRows) -> None:
-        """Add the rows of another task, which are in memory."""
+        """Add the rows of another task, which must be in memory."""
         for name, rows in other._rows.items():
             self.add(name, rows.united())
 
     def parts(self) -> Iterator[dict[str, pa.RecordBatch]]:
-        """Yield all rows by kind; the rows of a connection are in one part."""
+        """Yield all rows by kind. All rows of a connection are in the same part."""
         if self._spilled is None or not self._spilled.is_used:
             yield {name: rows.united() for name, rows in self._rows.items()}
             return
@@ -158,18 +159,18 @@ class ConnectionRows:
 
 
 class _SpillFile:
-    """Rows in a file that no other process can open, and that disappears with the process."""
+    """Rows in a file that no other process can open, and that ends with this process."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
-        # By bucket: the kind of each piece, and its place.
+        # For each bucket: the kind of each piece, and its place.
         self._places: list[list[tuple[str, int, int]]] = [[] for _ in range(BUCKETS)]
         self.counts = Counter[str]()
         """The number of rows of each kind."""
 
     @property
     def is_used(self) -> bool:
-        """True if the file holds anything."""
+        """True if there is anything in the file."""
         return self._file is not None
 
     def write(self, name: str, rows: pa.RecordBatch) -> None:
@@ -209,9 +210,9 @@ def _by_bucket(rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
     """Return requests with the client and the software that belong to their connection.
 
-    ``rows`` have the columns of ``kind``, those of `AUDITED` for requests. If a client id sends
-    nothing but opening requests, the connection's owner replaces it. A row without software gets
-    the software that the connection names, if it names exactly one.
+    ``rows`` have the columns of ``kind``, which for requests are those of `AUDITED`. If a client id
+    sends only opening requests, it is replaced by the owner of the connection. A row without
+    software gets the software that is named on the connection, if there is exactly one.
     """
     if not len(rows):
         return rows
@@ -227,11 +228,11 @@ def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
 
 
 def owning(rows: pa.RecordBatch) -> Numbers:
-    """Return the place of one row for each connection, sent by the client that owns it.
+    """Return the place of one row per connection, which the client that owns it has sent.
 
-    The owner sends most requests other than opening ones. Ties are decided by having a client id,
-    then by all requests, then by alphabetical order. If it has several software names, the one with
-    most requests counts.
+    The owner has sent most of the requests that do not open the connection. If there are several, a
+    client id is better than none. Then the number of all requests decides, and then alphabetical
+    order. If it has several software names, the one with the most requests is used.
     """
     if not len(rows):
         return np.zeros(0, np.int64)
@@ -250,9 +251,9 @@ def owning(rows: pa.RecordBatch) -> Numbers:
 
 
 class _ClientIds:
-    """The client ids of rows as codes, and for each row the owner of its connection.
+    """The client ids of rows as codes, and the owner of each row's connection.
 
-    ``is_opening``: the row's client id sends only opening requests on its connection.
+    ``is_opening`` is true if the row's client id sends only opening requests on its connection.
     """
 
     def __init__(self, rows: pa.RecordBatch) -> None:
@@ -280,7 +281,7 @@ class _ClientIds:
 
 
 class _RowSoftware:
-    """The software of rows as codes; ``first`` has a row of each."""
+    """The software of rows as codes; ``first`` has one row for each code."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         groups = RowGroups(*(coded_only(rows[name]) for name in SOFTWARE))
@@ -289,7 +290,7 @@ class _RowSoftware:
         self.is_named: Numbers = np.asarray(rows[SOFTWARE[0]].is_valid())
 
     def named_alone(self, connections: Numbers) -> Numbers:
-        """Return for each row the only software of its connection, or else the row's own."""
+        """Return the only software of each row's connection, or else the row's own software."""
         pairs = np.unique(np.stack([connections, self.codes])[:, self.is_named], axis=1)
         where, count = np.unique(pairs[0], return_counts=True)
         alone = np.full(int(connections.max()) + 1, -1)
@@ -305,7 +306,7 @@ def _sums(groups: RowGroups, numbers: Numbers) -> Numbers:
 
 
 def _ranks(texts: pa.Array) -> Numbers:
-    """Return the rank of each text in alphabetical order, by bytes; null comes last."""
+    """Return the rank of each text in alphabetical order (by bytes). Null is last."""
     coded_texts = coded_only(texts)
     ranks = np.empty(len(coded_texts.values), np.int64)
     ranks[pc.array_sort_indices(coded_texts.values).to_numpy()] = np.arange(len(coded_texts.values))
@@ -313,6 +314,6 @@ def _ranks(texts: pa.Array) -> Numbers:
 
 
 def _first_of_each(ordered: Numbers, connections: Numbers) -> Numbers:
-    """Return the first row of each connection, from rows ordered by connection."""
+    """Return the first row of each connection, from rows sorted by connection."""
     _, first = np.unique(connections[ordered], return_index=True)
     return ordered[first]

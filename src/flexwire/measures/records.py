@@ -1,8 +1,8 @@
-"""Sums over the records table: the report's figures about each topic.
+"""Sums over the records table: the numbers in the report about each topic.
 
-The facts of a record batch repeat in all of its rows. So a batch of rows is cut wherever one of
-these facts changes. Each run of rows becomes a few numbers, and the runs of a topic become its
-sums.
+The facts about a record batch are repeated in all of its rows. A batch of rows is therefore divided
+wherever one of these facts changes. Each run of rows becomes a few numbers, from which the sums of
+a topic are computed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 MOST_TOPICS: Final = 20_000
 """At most this many topics are counted separately."""
 OTHER_TOPICS: Final = "(other topics)"
-"""The topic under which all others are counted."""
+"""The topic under which all other topics are counted."""
 MOST_PARTITIONS: Final = 65_536
-"""At most this many partitions of a topic are counted, and 4,096 if there are very many topics."""
+"""At most this many partitions of a topic are counted, or 4,096 if there are very many topics."""
 _FEW_TOPICS: Final = 1000
 _PARTITIONS_OF_MANY: Final = 4096
 
-# A row belongs to the same record batch as the row before if all of these are equal.
+# If all of these are equal, a row belongs to the same record batch as the row before.
 _OF_BATCH = (
     *("source", "connection", "frame_index", "topic", "topic_id", "partition"),
     *("batch_position", "magic", "batch_size"),
@@ -47,7 +47,7 @@ _OF_RUNS = (
 
 
 class TopicKey(NamedTuple):
-    """The subject of sums: a topic, by name or id, on one side."""
+    """What sums are about: a topic, given by name or id, on one side."""
 
     topic: str
     is_id: bool
@@ -55,7 +55,7 @@ class TopicKey(NamedTuple):
 
 
 class _SharedBatch(NamedTuple):
-    """A record batch whose rows other tasks may have too, with its facts."""
+    """A record batch that may have rows in other tasks, with its facts."""
 
     key: TopicKey
     place: tuple[Any, ...]
@@ -66,7 +66,7 @@ class _SharedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class _TopicCounts:
-    """The counts of one topic on one side."""
+    """The counts for one topic on one side."""
 
     partitions: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
     sums: Numbers = field(default_factory=lambda: np.zeros(len(_OF_RUNS), np.int64))
@@ -102,7 +102,7 @@ class _TopicCounts:
             use[1] += size
 
     def facts(self, key: TopicKey) -> TopicFacts:
-        # The offsets in a Produce request count within the batch, not within the log.
+        # The offsets in a Produce request are relative to the batch and not to the log.
         in_log = key.side == "fetch" and self.least <= self.most
         uses = (CompressionUse(name, *use) for name, use in sorted(self.compressions.items()))
         return TopicFacts(
@@ -121,7 +121,7 @@ class _TopicCounts:
 
 @dataclass(frozen=True, slots=True)
 class _BatchRuns:
-    """The runs in a batch of rows: the facts of each run's first row, and each run's sums."""
+    """The runs in a batch of rows: the facts in the first row of each run, and its sums."""
 
     first: pa.RecordBatch
     sums: Numbers
@@ -129,7 +129,7 @@ class _BatchRuns:
     most: Numbers
 
     def batch(self, at: int, key: TopicKey) -> _SharedBatch | None:
-        """Return the record batch of a run; None for bytes that are not a batch."""
+        """Return the record batch of a run, or None for bytes that are not a batch."""
         facts = {name: self.first[name][at].as_py() for name in _OF_FIRST}
         if facts["magic"] is None:
             return None
@@ -138,11 +138,11 @@ class _BatchRuns:
 
 
 class TopicSums:
-    """Sums over the records table, by topic, and the number of undecodable rows.
+    """Sums over the records table by topic, and the number of rows that do not decode.
 
-    The rows of a record batch follow one another, and its facts count once, even if some of its
-    rows are in the next batch of rows or in another task's sums. If there are more topics than
-    `MOST_TOPICS`, the first in alphabetical order are counted separately, and the others together.
+    The rows of a record batch are adjacent, and its facts count once, even if some of its rows are
+    in the next batch of rows or in the sums of another task. If there are more than `MOST_TOPICS`
+    topics, the first in alphabetical order are counted separately, and all others together.
 
     Attributes: undecodable: the number of rows whose bytes are not a record batch. beyond: how many
     of these rows are batches that inflate beyond a bound.
@@ -153,13 +153,13 @@ class TopicSums:
         self.beyond = 0
         self._topics: dict[TopicKey, _TopicCounts] = {}
         self._rest: dict[Side, _TopicCounts] = {}
-        # Batches whose rows other tasks may have too. They are counted last.
+        # Batches that may have rows in other tasks. They are counted last.
         self._shared: set[_SharedBatch] = set()
         self._last: _SharedBatch | None = None
         self._is_empty = True
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
-        """Add rows of the records table, in their order."""
+        """Add rows of the records table, in order."""
         if not len(records):
             return
         self.undecodable += len(undecodable(records))
@@ -189,7 +189,7 @@ class TopicSums:
         return counts
 
     def _hold_ends(self, runs: _BatchRuns, first_key: TopicKey, last_key: TopicKey) -> Numbers:
-        """Hold back the first and the last batch; return which of the others may be counted now."""
+        """Hold back the first and the last batch; return which other rows may be counted now."""
         number = len(runs.first)
         first, last = runs.batch(0, first_key), runs.batch(number - 1, last_key)
         goes_on = not self._is_empty and first == self._last
@@ -219,7 +219,7 @@ class TopicSums:
         compression = shared["compression"].dictionary_encode()
         names = compression.dictionary.to_pylist()
         words = codes[counted] * len(names) + compression.indices.to_numpy()
-        # Magic is one byte, with its sign.
+        # The magic is one signed byte.
         order, begins = grouped(words << 8 | magic.view(np.uint8))
         sizes = np.add.reduceat(size[order], begins).tolist()
         counts = np.diff(begins, append=len(order)).tolist()
@@ -228,7 +228,7 @@ class TopicSums:
             self._topic(key).add_batches(int(magic[at]), shared["compression"][at].as_py(), *use)
 
     def merge(self, other: TopicSums) -> None:
-        """Add the sums of another task; ``other`` stays unchanged."""
+        """Add the sums of another task, without changing ``other``."""
         self.undecodable += other.undecodable
         self.beyond += other.beyond
         merge_all(self._topics, other._topics, _TopicCounts)
@@ -254,7 +254,7 @@ class TopicSums:
                 counts.partitions = counts.partitions[:partitions]
 
     def facts(self) -> tuple[TopicFacts, ...]:
-        """Return the report's figures about each topic, in the order of their names."""
+        """Return the numbers for the report about each topic, sorted by name."""
         whole = TopicSums()
         whole.merge(self)
         for batch in whole._shared:
@@ -275,7 +275,7 @@ def _by_key(item: tuple[Any, _TopicCounts]) -> Any:
 def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
     if isinstance(records, RunRows):
         own, facts = records.own, records.facts
-        # Rows that were read into objects are runs of one row.
+        # Each row that was read as an object is a run of its own.
         first = run_starts(facts, _OF_BATCH)
         starts = (np.cumsum(records.counts) - records.counts)[first]
         is_control = np.repeat(
@@ -286,7 +286,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
         first = starts = run_starts(records, _OF_BATCH)
         is_control = bits(records["is_control"].fill_null(fill_value=False))
     offset, key, value = own["offset"], own["key"], own["value"]
-    # Control records end transactions; consumers do not see them.
+    # Control records end transactions, and consumers do not get them.
     is_seen = bits(offset.is_valid()) & ~is_control
     of_rows = (
         is_seen,
@@ -305,7 +305,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
-    """Return a number for each run's topic and side, and the meaning of the numbers."""
+    """Return a number for the topic and side of each run, and what the numbers mean."""
     names = topic_names(first).dictionary_encode()
     is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))
     is_produce = bits(pc.equal(first["source"], "produce"))

@@ -1,4 +1,4 @@
-"""Sums over tagged fields: which of them were on the wire, and how large they were."""
+"""Sums over tagged fields: which of them were in the traffic, and how large they were."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from flexwire.measures.counters import merge_all, prune
 MOST_FIELDS: Final = 10_000
 """At most this many tagged fields are counted separately."""
 OTHER_FIELDS: Final = "(other tagged fields)"
-"""The message under which all others are counted, with the tag -1."""
+"""The message name under which all other fields are counted, with the tag -1."""
 
 
 class FieldKey(NamedTuple):
-    """A tagged field: its message, the struct that holds it, its tag and its name."""
+    """A tagged field: its message, the struct around it, its tag and its name."""
 
     message: str
     path: str
@@ -33,7 +33,7 @@ _OF_FIELD = FieldKey._fields
 
 @dataclass(slots=True)
 class _FieldCounts:
-    """The counts of one tagged field; ``bytes`` is None if no size was measured."""
+    """The counts for one tagged field; ``bytes`` is None if no sizes were measured."""
 
     versions: set[int] = field(default_factory=set)
     times: int = 0
@@ -48,14 +48,14 @@ class _FieldCounts:
 
 
 class TaggedFieldSums:
-    """Sums over the tagged fields of messages and of their headers.
+    """Sums over the tagged fields in messages and in their headers.
 
-    The message of a header's field is "RequestHeader" or "ResponseHeader", and its version is the
-    header's.
+    For a field in a header, the message is "RequestHeader" or "ResponseHeader", and the version is
+    that of the header.
 
-    A known field counts only if its value is not the default, because Kafka writes no others. If
-    there are more fields than `MOST_FIELDS`, the first in order are counted separately, and the
-    others together.
+    A known field counts only if its value is not the default, because Kafka does not write
+    defaults. If there are more than `MOST_FIELDS` fields, the first in order are counted
+    separately, and all others together.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class TaggedFieldSums:
         self._bound(2 * MOST_FIELDS)
 
     def merge(self, other: TaggedFieldSums) -> None:
-        """Add the sums of another task; ``other`` stays unchanged."""
+        """Add the sums of another task, without changing ``other``."""
         merge_all(self._uses, other._uses, _FieldCounts)
         self._rest.merge(other._rest)
         self._bound(2 * MOST_FIELDS)
@@ -128,7 +128,7 @@ class TaggedFieldSums:
             prune(self._uses, MOST_FIELDS, lambda _: self._rest, order=_order)
 
     def facts(self) -> tuple[TaggedFieldUse, ...]:
-        """Return the report's figures about each field, in order."""
+        """Return the numbers for the report about each field, in order."""
         self._bound(MOST_FIELDS)
         uses = [_use_of(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
         if self._rest.times:

@@ -1,10 +1,11 @@
 """The report: one self-contained HTML file, made from facts about a capture.
 
-The page depends on the analysis only through one value, `Facts`: plain figures and texts, with a
-JSON form. So a page can be made again without the capture, and a program can read everything on it.
-Tables (`tables`, `matrix`, `audit`), charts and sentences are made from the facts, and the template
-only places them. Facts come from hostile traffic, so each text is escaped and cut before it is
-written. Nothing here depends on captures, messages or Spark.
+The page gets everything from the analysis in a single value, `Facts`: plain numbers and texts, with
+a JSON form. A page can therefore be made again without the capture, and a program can read
+everything that is on it. The tables (`tables`, `matrix`, `audit`), the charts and the sentences are
+made from the facts. The template only arranges them. Facts come from hostile traffic, so each text
+is escaped and cut before it is written. This package does not depend on captures, messages or
+Spark.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from flexwire.facts.answers import ShownColumn
 
 WIDTH: Final = 120
-"""The most characters of a line."""
+"""The largest number of characters in a line."""
 
 _GAP: Final = "  "
-# Longer texts are cut, and cut further if the line is too long.
+# Longer texts are cut, and are cut more if the line is still too long.
 _LONGEST: Final = 48
 _SHORTEST: Final = 12
 
@@ -25,11 +25,11 @@ _SHORTEST: Final = 12
 def lines(
     columns: Sequence[ShownColumn], rows: Sequence[Sequence[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return a line of headings and a line for each row, and the headings that were left out.
+    """Return a line of headings, a line for each row, and the headings that were left out.
 
-    Values have the form of `AnswerFacts.shown`. No line is longer than `WIDTH`: texts are cut
-    first, then columns are left out, beginning with the last. Columns that identify a row are left
-    out last.
+    Values have the form of `AnswerFacts.shown`. No line is longer than `WIDTH`: first texts are
+    cut, and then columns are left out, starting with the last one. Columns that identify a row are
+    left out last.
     """
     cells = [
         [printable(cell(row[place], column.kind).text) for row in rows]
@@ -62,13 +62,13 @@ def _widest(values: Sequence[str]) -> int:
 def _least(
     cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> int:
-    """Return the least width of lines with these columns."""
+    """Return the smallest width of lines with these columns."""
     widths = [_narrowest(cells[place], columns[place]) for place in shown]
     return sum(widths) + len(_GAP) * (len(shown) - 1)
 
 
 def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
-    """Return the least width of a column: only texts are cut, never headings."""
+    """Return the smallest width of a column: texts may be cut, but headings may not."""
     widest = _widest(values)
     return min(widest, max(_SHORTEST, len(column.heading))) if _is_text(column) else widest
 
@@ -76,7 +76,7 @@ def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
 def _widths(
     cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> list[int]:
-    """Return the widths of columns: the widest texts are narrowed until the line fits."""
+    """Return the widths of columns. The widest texts are narrowed until the line fits."""
     widths = [_widest(cells[place]) for place in shown]
     least = [_narrowest(cells[place], columns[place]) for place in shown]
     room = WIDTH - len(_GAP) * (len(shown) - 1)

@@ -1,4 +1,4 @@
-"""The answers in the report: a picture, a table and advice for each."""
+"""The answers in the report, each with a picture, a table and advice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MINUTE_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 _LEAST_MOMENTS: Final = 2
 _LABEL: Final = 34
-# From this value on, decimals of a figure do not matter.
+# From this value on, the decimals of a number are not shown.
 _PLAIN: Final = 1000
 _SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "flag", "moment": "moment"}
 _NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
@@ -45,7 +45,7 @@ _NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
 
 @dataclass(frozen=True, slots=True)
 class AnswerSection:
-    """The section of one answer; if the answer failed, it has only the reason."""
+    """The section of one answer. If the answer failed, it has only the reason."""
 
     name: str
     label: str
@@ -66,7 +66,7 @@ class AnswerSection:
 def parts(
     facts: Facts, pictures: Mapping[str, charts.Chart | None], rows: int = ROW_LIMIT
 ) -> list[AnswerSection]:
-    """Return the sections, in the order of the answers; answers without rows have none.
+    """Return the sections, in the order of the answers. Answers without rows have no section.
 
     ``pictures`` are the results of `chart`, by name. Tables have at most ``rows`` rows.
     """
@@ -82,7 +82,7 @@ def parts(
 
 
 def chart(answer: AnswerFacts) -> charts.Chart | None:
-    """Return the picture of an answer; None if it has no picture, or nothing to draw."""
+    """Return the picture of an answer, or None if there is nothing to draw."""
     picture = answer.picture
     if picture is not None and picture.across:
         return _across_chart(answer, picture)
@@ -127,7 +127,10 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Answe
 
 
 def _title(answer: AnswerFacts) -> str:
-    """Return the title of the picture. If all rows have one moment, it is not "over time"."""
+    """Return the title of a picture.
+
+    If all rows have the same time, it does not say "over time".
+    """
     picture = answer.picture
     if picture is None:
         return ""
@@ -135,7 +138,7 @@ def _title(answer: AnswerFacts) -> str:
 
 
 def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
-    """Return the indices of columns with a value in any row, and the headings of the others."""
+    """Return the indexes of columns with values, and the headings of columns without any."""
     shown, silent = [0], []
     for place, column in list(enumerate(answer.columns))[1:]:
         if any(row[place] not in (None, [], ()) for row in answer.shown):
@@ -146,7 +149,7 @@ def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
 
 
 def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
-    """Return the sentence that says where omitted rows are, and which columns are empty."""
+    """Return a sentence on where omitted rows are, and which columns are empty."""
     name = answer.name
     kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
@@ -173,7 +176,7 @@ def _table(answer: AnswerFacts, places: Sequence[int]) -> ReportTable:
 
 
 def cell(value: Any, kind: Kind) -> ReportCell:
-    """Return the cell of a value, by its kind."""
+    """Return the cell for a value of some kind."""
     if value is None:
         return _NOT_KNOWN
     if kind == "text":
@@ -197,7 +200,7 @@ def _words(value: Any) -> str:
 
 
 def write(value: float, kind: Kind) -> str:
-    """Return a figure in the form that people read."""
+    """Return a number in the form in which people read it."""
     if kind == "bytes":
         return units.human_bytes(value)
     if kind == "setting":
@@ -231,7 +234,7 @@ def _column(answer: AnswerFacts, name: str) -> ShownColumn | None:
 
 
 def _legend(answer: AnswerFacts) -> tuple[tuple[str, str], ...]:
-    """Return the ink and the name of each part, if there are several."""
+    """Return the color and the name of each part, if there are several parts."""
     names = _drawn(answer)
     if len(names) < 2:  # noqa: PLR2004 - a single part needs no legend
         return ()
@@ -265,7 +268,7 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
 
 
 def _across_chart(answer: AnswerFacts, picture: AnswerPicture) -> charts.Chart | None:
-    """Return a chart with a bar per column, summed over the rows with a value in all columns."""
+    """Return a chart with a bar per column, summed over rows with values in all columns."""
     columns = [
         (place, column)
         for name in (picture.value, *picture.across)
@@ -313,13 +316,16 @@ def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]
 
 
 def _cut(word: str) -> str:
-    """Cut a word to leave room for others; keep its end, which often tells more than its middle."""
+    """Cut a word to leave room for others.
+
+    Its end is kept, which often says more than its middle.
+    """
     half = _LABEL // 2
     return word if len(word) <= _LABEL else f"{word[:half]}{units.ELLIPSIS}{word[1 - half :]}"
 
 
 def _moves(answer: AnswerFacts) -> bool:
-    """Return whether the picture is over time; values of a single moment are drawn by row."""
+    """Return whether the picture is over time. Values of a single time are drawn by row."""
     picture = answer.picture
     return (
         picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS

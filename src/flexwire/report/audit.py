@@ -1,4 +1,4 @@
-"""Which clients break: the sentences of an audit, and its tables."""
+"""The clients that break: the sentences of an audit, and its tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING, NOT_JUDGED, DOCUMENTED = (
 )
 _NAMES = 3
 _VERSIONS = 3
-# The sentences for one client, and for several.
+# The sentences, in a form for one client and in a form for several.
 _SAID: dict[str, tuple[str, str]] = {
     "broke": ("broke already", "broke already"),
     "will break": ("will break", "will break"),
@@ -40,7 +40,7 @@ _SAID: dict[str, tuple[str, str]] = {
         "set a field that the release accepts but ignores",
     ),
 }
-# Remarks, in addition to the finding that a client is counted for.
+# Remarks that are made in addition to the finding for which a client is counted.
 _REMARKED = (
     "is documented as unsupported (a remark, not a verdict)",
     "are documented as unsupported (a remark, not a verdict)",
@@ -57,7 +57,7 @@ def title(facts: Facts) -> str:
 
 
 def chosen(facts: Facts) -> str:
-    """Return why the audit has these releases, and which previews it leaves out."""
+    """Return why the audit is for these releases, and which previews it leaves out."""
     previews = [release for release in facts.releases if is_preview(release)]
     if not previews:
         return _reason(facts.audit)
@@ -86,7 +86,7 @@ def _reason(audit: Audit) -> str:
 
 
 def sentences(facts: Facts) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return each release's answer to "Who breaks?": verdicts and sentences, gravest first."""
+    """Return the answer to "Who breaks?" for each release: verdicts and sentences, worst first."""
     by_release: defaultdict[str, list[AuditFinding]] = defaultdict(list)
     for finding in findings(facts.audit):
         by_release[finding.release].append(finding)
@@ -98,7 +98,7 @@ def _sentences(findings_of_one: list[AuditFinding]) -> list[tuple[str, str]]:
         return [("cannot say", "No request was decoded, so nothing can be said.")]
     clients = {finding.client for finding in findings_of_one if finding.role == "client"}
     of = units.plural(len(clients), "client")
-    # Each client counts once, by its gravest finding, so that the sentences add up.
+    # Each client counts only once, with its most serious finding, so that the numbers add up.
     gravest: dict[Party, str] = {}
     for finding in findings_of_one:
         gravest.setdefault(finding.client, finding.verdict)
@@ -184,7 +184,7 @@ def _when(finding: AuditFinding) -> ReportCell:
 
 
 def finding_table(facts: Facts) -> ReportTable:
-    """Return the table of findings about clients; a finding has one row for all its releases."""
+    """Return the table of findings about clients, with one row for all releases of a finding."""
 
     def row(item: tuple[AuditFinding, list[str]]) -> list[ReportCell]:
         finding, releases = item
@@ -218,7 +218,7 @@ def finding_table(facts: Facts) -> ReportTable:
             "Last read by", "text", "the last release that reads it, and the first that does not"
         ),
     )
-    # One row has all releases with the same evidence, and the remedy for the last of them.
+    # One row has all releases with the same evidence, and the remedy for the last of these.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
     for finding in findings(facts.audit):
         if finding.verdict not in {NOTHING, NOT_JUDGED}:
@@ -296,7 +296,7 @@ def pin_table(facts: Facts) -> ReportTable:
 
 
 def library_table(facts: Facts) -> ReportTable:
-    """Return the table of the first releases of client libraries that work."""
+    """Return the table of the first releases of client libraries that will work."""
 
     def row(release: FirstRelease) -> list[ReportCell]:
         return [

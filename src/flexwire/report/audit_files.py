@@ -1,9 +1,9 @@
-"""The findings of an audit as rows, as CSV and as JSON, with the same columns in each.
+"""The findings of an audit as rows, as CSV and as JSON, all with the same columns.
 
-A spreadsheet reads a cell that begins with "=" as a formula, however it is quoted, and a client id
-may begin so. In files for people, such a text gets an apostrophe in front, which is how
-spreadsheets mark text. Numbers stay numbers, even as text ("-1"). A program would read the
-apostrophe as a part of the value, so files for programs have none.
+A spreadsheet interprets a cell that begins with "=" as a formula, even if it is quoted, and a
+client id may begin with "=". In files for people, such a text gets an apostrophe in front of it,
+with which spreadsheets mark text. Numbers stay numbers, even if they are texts ("-1"). A program
+would read the apostrophe as part of the value, so files for programs do not have it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ if TYPE_CHECKING:
     from flexwire.facts.captures import AddedTags, SampledCaptures
 
 
-# Characters that begin a formula, or are skipped before one; a few programs accept wide forms.
+# Characters that begin a formula, or that are skipped before one. A few programs also accept wide
+# forms.
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-# A spreadsheet reads such text as a number, and computes nothing.
+# A spreadsheet reads such a text as a number, and computes nothing.
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return CSV for people: a header, then a line for each row. Lines end with CR LF.
+    """Return CSV for people: a header, and a line for each row. Lines end with CR LF.
 
-    Moments are in ISO 8601, lists are joined with spaces, and unknown values are empty. A text that
-    a spreadsheet would run as a formula gets an apostrophe in front.
+    Times are in ISO 8601, the items of lists are separated by spaces, and unknown values are empty.
+    A text that a spreadsheet would interpret as a formula gets an apostrophe in front of it.
     """
     return _written([names, *([cell(value) for value in row] for row in rows)], "\r\n")
 
 
 def to_tool_csv(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str:
-    """Return CSV for a program: a line for each row, which ends with LF, and unchanged values.
+    """Return CSV for a program: a line for each row, ending with LF, and unchanged values.
 
     It has a header only if ``names`` are given. Kafka's tools take such a file with
     ``--from-file``:
@@ -64,7 +65,7 @@ def _written(rows: Iterable[Sequence[str]], end: str) -> str:
     text = io.StringIO()
     for row in rows:
         line = io.StringIO()
-        # With another line end, Python would not quote a carriage return in a value.
+        # With any other line end, Python would not quote a carriage return in a value.
         csv.writer(line, lineterminator="\r\n").writerow(row)
         text.write(line.getvalue().removesuffix("\r\n") + end)
     return text.getvalue()
@@ -93,12 +94,12 @@ def text_of(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    r"""Return a value in JSON form: moments in ISO 8601, bytes decoded as text.
+    r"""Return a value in JSON form, with times in ISO 8601 and bytes decoded as text.
 
     >>> plain([b"caf\xc3\xa9", date(2026, 11, 22), float("nan")])
     ['café', '2026-11-22', None]
     """
-    if isinstance(value, date):  # and a datetime is one
+    if isinstance(value, date):  # a datetime is also a date
         return value.isoformat()
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
@@ -144,7 +145,7 @@ COLUMNS = (
 def audit_row(finding: AuditFinding) -> dict[str, Any]:
     """Return a finding as a row of `COLUMNS`.
 
-    Times are datetimes, groups and topics are lists, and unknown values are None.
+    Times become datetimes, groups and topics become lists, and unknown values become None.
     """
     row: dict[str, Any] = {
         name: getattr(finding, name, None) for name in COLUMNS if name not in _RENAMED
@@ -180,7 +181,10 @@ _RENAMED = frozenset(
 
 
 def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
-    """Return the findings as CSV; if captures are ``sampled``, each row names their part."""
+    """Return the findings as CSV.
+
+    If captures are ``sampled``, each row says which part they have.
+    """
     part = part_columns(sampled)
     rows = ([*audit_row(finding).values(), *part.values()] for finding in audit.findings)
     return to_csv((*COLUMNS, *part), rows)
@@ -189,13 +193,13 @@ def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
 def audit_json(
     audit: Audit, sampled: Sequence[SampledCaptures] = (), added_tags: AddedTags = NO_ADDED_TAGS
 ) -> str:
-    """Return JSON with the findings as in CSV, and with the facts about the audit as a whole.
+    """Return JSON with the findings as in CSV, and with facts about the audit as a whole.
 
-    The JSON has ``sampled`` if captures hold only a part of the connections: clients without
-    findings may be on the other connections. It has ``added_tags`` if taps added header tags.
+    If captures have only some of the connections, the JSON has ``sampled``, because clients without
+    findings may be on other connections. If taps have added header tags, it has ``added_tags``.
     """
     whole: dict[str, Any] = msgspec.to_builtins(replace(audit, findings=()))
-    # Encoding each row saves two copies of very many findings as objects.
+    # Encoding each row separately saves two copies of all findings as objects.
     rows = [msgspec.json.encode(audit_row(finding)) for finding in audit.findings]
     whole["findings"] = msgspec.Raw(b"[" + b",".join(rows) + b"]")
     if sampled:

@@ -1,7 +1,7 @@
-"""Facts as pictures: SVG that needs no network, one for laptops and one for phones.
+"""Facts as pictures: SVG that needs no network, in one size for laptops and one for phones.
 
 The place of every label is computed here, so a picture does not depend on the fonts of the machine
-that makes it. Colours in all pictures are the keys of `INK`. The style sheet defines their values
+that makes it. The colors in all pictures are keys of `INK`. The style sheet defines their values
 for light and dark screens and for paper.
 """
 
@@ -37,8 +37,8 @@ INK = {
     "fourth": "#000009",
 }
 PARTS = ("request", "response", "third", "fourth")
-"""The inks of stacked parts, in order."""
-# Longer labels are slow: the engine measures a text repeatedly to see how much of it fits.
+"""The colors of stacked parts, in order."""
+# Longer labels are slow, because the engine measures a text repeatedly to see how much of it fits.
 LABEL_LIMIT = 90
 _ROW_STEP = 27
 _DOT = {"fill": INK["text"], "stroke": INK["surface"], "strokeWidth": 1.5, "size": 74}
@@ -63,7 +63,7 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ChartSize:
-    """The size of a picture: its width, and the position where labels end and the plot begins."""
+    """The size of a picture: its width, and the place where labels end and the plot begins."""
 
     width: int
     labels: int
@@ -71,14 +71,14 @@ class ChartSize:
 
 
 WIDE = ChartSize(1060, 230, 130)
-# On a wide screen, two of these are next to each other.
+# On a wide screen, two of these pictures are next to each other.
 HALF = ChartSize(520, 150, 65)
 NARROW = ChartSize(350, 128, 44)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture for wide and narrow screens, with a text for blind readers."""
+    """A picture for wide and for narrow screens, with a text for blind readers."""
 
     wide: str
     narrow: str
@@ -87,7 +87,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A named bar of one to four stacked parts, with the text at its end."""
+    """A named bar with one to four stacked parts, and a text at its end."""
 
     label: str
     parts: tuple[float, ...]
@@ -96,7 +96,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class TimeSlice:
-    """The values of the parts in one slice of time."""
+    """The values of all parts in one slice of time."""
 
     start_ms: float
     end_ms: float
@@ -104,9 +104,9 @@ class TimeSlice:
 
 
 def timeline_chart(facts: Facts) -> Chart | None:
-    """Return the chart of bytes over time, requests below responses; None without traffic.
+    """Return the chart of bytes over time, with requests below responses; None without traffic.
 
-    If no size is known, as with request logs, the chart shows frames over time.
+    If no sizes are known, as in request logs, the chart shows the number of frames over time.
     """
     buckets = facts.timeline.buckets
     if not buckets:
@@ -136,7 +136,7 @@ def timeline_chart(facts: Facts) -> Chart | None:
 
 
 def has_sizes(facts: Facts) -> bool:
-    """Return whether the size of any frame is known."""
+    """Return whether the size of at least one frame is known."""
     return any(bucket.request_bytes or bucket.response_bytes for bucket in facts.timeline.buckets)
 
 
@@ -207,7 +207,7 @@ def bar_chart(
     write: Callable[[float], str],
     wide: ChartSize = WIDE,
 ) -> Chart | None:
-    """Return horizontal bars, longest first; a last bar sums and counts those beyond the limit."""
+    """Return horizontal bars, longest first; the last bar is for everything beyond the limit."""
     bars = [bar for bar in bars if sum(bar.parts)]
     if not bars:
         return None
@@ -240,7 +240,7 @@ def latency_chart(facts: Facts) -> Chart | None:
 
 
 def _middle_and_end(latency: Latency) -> str:
-    """Return the median and the p99, or the maximum if there are too few latencies."""
+    """Return the median and the p99, or the median and the maximum if there are few latencies."""
     is_known = latency.count >= least_of(99)
     end = units.duration_ms(latency.p99_ms if is_known else latency.max_ms)
     return f"{units.duration_ms(latency.p50_ms)} and {end}{'' if is_known else ' at most'}"
@@ -252,7 +252,7 @@ def draw(
     spec: Callable[[ChartSize], dict[str, Any]],
     wide: ChartSize = WIDE,
 ) -> Chart:
-    """Draw a spec in both sizes; ``ident`` is unique on the page."""
+    """Draw a spec in both sizes; ``ident`` must be unique on the page."""
     return Chart(
         _svg(spec(wide), f"{ident}-wide", wide),
         _svg(spec(NARROW), f"{ident}-narrow", NARROW),
@@ -261,7 +261,8 @@ def draw(
 
 
 def _svg(spec: dict[str, Any], ident: str, size: ChartSize) -> str:
-    # Imported here: it loads a JavaScript engine, which only a report with a picture needs.
+    # This import is here because it loads a JavaScript engine, which only a report with pictures
+    # needs.
     with needed_by("the report", "spark"):
         import vl_convert  # noqa: PLC0415  only for reports with pictures
 
@@ -273,7 +274,7 @@ def _svg(spec: dict[str, Any], ident: str, size: ChartSize) -> str:
     # HTML needs no namespaces, and ids must be unique on the whole page.
     svg = re.sub(r' (?:xmlns(?::xlink)?|version|class|width|height)="[^"]*"', "", svg, count=5)
     svg = re.sub(r'\b(id="|url\(#)(clip|gradient)', rf"\g<1>{ident}-\2", svg)
-    # For screen readers a picture is one image with a text, so its marks have no roles.
+    # For screen readers, a picture is a single image with a text, so its marks have no roles.
     svg = re.sub(r' (?:role="graphics-[^"]*"|aria-roledescription="[^"]*")', "", svg)
     return re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
 
@@ -288,8 +289,8 @@ def _rows_axis(rows: int) -> dict[str, Any]:
 
 
 def _labels(size: ChartSize, rows: Sequence[str]) -> dict[str, Any]:
-    """Return the axis with the names of the rows, right-aligned next to the plot."""
-    # The reader's font may be an eighth wider than the one measured here.
+    """Return the axis with the names of rows, which are right-aligned next to the plot."""
+    # The reader's font may be an eighth wider than the font that was measured here.
     limit = (size.labels - 10) * 7 // 8
     labels = [label[:LABEL_LIMIT] for label in rows]
     return {
@@ -301,7 +302,7 @@ def _labels(size: ChartSize, rows: Sequence[str]) -> dict[str, Any]:
 
 def _bar_spec(bars: Sequence[Bar], size: ChartSize) -> dict[str, Any]:
     longest = max(sum(bar.parts) for bar in bars)
-    # Room for the text at the end of the longest bar, at about 7 units per letter.
+    # Room for the text at the end of the longest bar, with about 7 units per letter.
     room = 14 + 7 * max(len(bar.value) for bar in bars)
     drawn = PARTS[: max(len(bar.parts) for bar in bars)]
     parts = [
@@ -346,7 +347,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
             for bucket in item.histogram
             if bucket.count and bucket.low_ms > 0
         ]
-        # A log scale has no zero, so a nanosecond is used instead.
+        # A log scale has no zero, so a nanosecond is used in its place.
         ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
         percentiles = {"p50": item.p50_ms} | (
             {"p99": item.p99_ms} if item.count >= least_of(99) else {}
@@ -380,7 +381,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
                 "encoding": {
                     "x": left,
                     "x2": right,
-                    # A single outlier stays visible: it keeps a quarter of the ink.
+                    # A single outlier stays visible, with a quarter of the color's intensity.
                     "fillOpacity": {
                         "field": "part",
                         "type": "quantitative",
@@ -418,7 +419,7 @@ def _latency_axis() -> dict[str, Any]:
 
 
 def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[str, Any]:
-    """Return the spec of stacked parts over time; ``unit`` follows the figures of the axis."""
+    """Return the spec of parts stacked over time; ``unit`` comes after the numbers on the axis."""
     inks = PARTS[: max(len(slice_.parts) for slice_ in slices)]
     parts = [
         {
@@ -468,7 +469,7 @@ def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[s
 
 
 def _clock(milliseconds: float) -> str:
-    """Return the format of times for an axis of this length, no finer than its ticks need."""
+    """Return the format of times on an axis of this length, only as fine as its ticks need."""
     for limit, form in ((5_000, "%H:%M:%S.%L"), (600_000, "%H:%M:%S"), (86_400_000, "%H:%M")):
         if milliseconds <= limit:
             return form
@@ -487,7 +488,7 @@ def _rebin(timeline: Timeline, limit: int) -> list[TimeSlice]:
 
 
 def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[TimeSlice]:
-    """Sum neighbouring slices of ``step_us``, by their start, until at most ``limit`` are left."""
+    """Join neighboring slices of ``step_us``, by their start, until there are at most ``limit``."""
     width, summed = rebinned(parts, step_us, limit)
     return [
         TimeSlice(start / 1000, (start + width) / 1000, (*sums,)) for start, sums in summed.items()
@@ -499,11 +500,11 @@ _WIDE: Final = ChartSize(1060, 400, 0)
 _NARROW: Final = ChartSize(350, 0, 0)
 _STEP, _TALL_STEP, _THICK, _THIN = 27, 42, 19, 15
 _LETTER: Final = 7
-"""The approximate width of a letter; the reader's font is unknown."""
+"""The approximate width of a letter, because the reader's font is unknown."""
 
 
 def bars(summary: str, rows: Sequence[Bar]) -> Chart:
-    """Draw the bars in order, with labels beside them on wide screens and above on narrow ones."""
+    """Draw bars in order, with labels next to them on wide screens, and above on narrow ones."""
     return Chart(_bars_svg(rows, _WIDE), _bars_svg(rows, _NARROW), summary)
 
 

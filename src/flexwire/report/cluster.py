@@ -1,4 +1,4 @@
-"""The audit's gates for the cluster as a whole, as a table and as sentences."""
+"""The audit's gates for the whole cluster, as a table and as sentences."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 _NAMES = 3
-# Verdicts that require somebody to act or to check.
+# The verdicts for which somebody must act or check.
 _NOT_SAID: AuditVerdict = "cannot say"
 _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 
 
 def cluster_table(facts: Facts) -> ReportTable:
-    """Return the table of the cluster's gates, the gravest first."""
+    """Return the table of the cluster's gates, with the most serious first."""
 
     def row(gate: ClusterGate) -> list[ReportCell]:
         named = ", ".join(gate.names[:_NAMES])
@@ -45,7 +45,7 @@ def cluster_table(facts: Facts) -> ReportTable:
 
 
 def gates(audit: Audit) -> list[ClusterGate]:
-    """Return the gates, the gravest first."""
+    """Return the gates, with the most serious first."""
     return sorted(
         audit.cluster,
         key=lambda gate: (
@@ -58,10 +58,10 @@ def gates(audit: Audit) -> list[ClusterGate]:
 
 
 def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, str]]:
-    """Return a release's effects on the cluster: verdicts and sentences, the gravest first.
+    """Return a release's effects on the cluster: verdicts and sentences, worst first.
 
-    Gates without any observation share one sentence. Open gates have no sentence, but are in the
-    table.
+    All gates about which nothing was observed share one sentence. Open gates have no sentence, but
+    are in the table.
     """
     open_gates = [gate for gate in gates(audit) if gate.release == release]
     sentences: list[tuple[AuditVerdict, str]] = [

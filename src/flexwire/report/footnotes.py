@@ -1,4 +1,4 @@
-"""Sentences that explain why two figures on a page of the report differ."""
+"""Sentences that explain why two numbers on a page of the report differ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def clients(facts: Facts) -> int:
-    """Return the number of clients on the page: the audit's clients, if it judges all."""
+    """Return the number of clients on the page: the audit's number, if it judges all clients."""
     judged = _parties(facts, "client")
     return facts.totals.clients if judged is None else len(judged)
 
 
 def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
-    """Return the parties of these roles with their connections; None if the audit left some out."""
+    """Return the parties with these roles and their connections; None if some were left out."""
     audit = facts.audit
     is_whole = not (audit.left_out.clients or audit.left_out.findings or FINDINGS in facts.left_out)
     if not (audit.findings and is_whole):
@@ -30,7 +30,7 @@ def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
 
 
 def about_clients(facts: Facts) -> list[str]:
-    """Return why sums in the table of clients differ from the figures at the top of the page."""
+    """Return why sums in the table of clients differ from the numbers at the top of the page."""
     sentences = []
     rows = len(facts.clients) + facts.left_out.get("clients", 0)
     if facts.clients and rows != clients(facts):
@@ -65,7 +65,7 @@ def about_connections(facts: Facts) -> str:
 
 
 def about_versions(facts: Facts) -> str:
-    """Return a sentence with the number of requests that no verdict covers: of unknown version."""
+    """Return a sentence with the number of requests without a verdict, whose version is unknown."""
     unread = facts.totals.requests - sum(version_use.requests for version_use in facts.version_uses)
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""
@@ -74,7 +74,7 @@ def about_versions(facts: Facts) -> str:
 
 
 def newest_sentence(share: NewestShare, requests: int) -> str:
-    """Return a sentence with the requests and clients that use a release's newest versions."""
+    """Return a sentence on the requests and clients that use a release's newest versions."""
     if not share.requests:
         return f"No request is of an API that Kafka {share.release} has."
     part = units.share(share.requests_at_newest / share.requests)

@@ -1,8 +1,8 @@
-"""Limit the size of facts, whatever a capture holds: keep the most important, and count the rest.
+"""Limits the size of facts, whatever a capture contains: keeps the most important ones.
 
-Clients choose their own names, and also topics and header keys. Each list keeps the rows that the
-page would show first. The page itself is made from all facts. A page that is made again from
-bounded facts counts the rows that they leave out.
+Clients choose their own names, and also names of topics and header keys. Each list keeps the rows
+that the page would show first, and counts the others. The page itself is made from all facts. If a
+page is made again from limited facts, it counts the rows that these leave out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 TOPICS_OF_A_KEY: Final = 20
-"""The most topics that are named for a record header key."""
+"""The largest number of topics that are named for a record header key."""
 
 FINDINGS: Final = "audit.findings"
 MOST_FINDINGS: Final = 5_000
@@ -32,7 +32,7 @@ MOST: Final = {
     "tagged_fields": 1_000,
     "lenient_uses": 1_000,
 }
-"""The most items of each list in the facts."""
+"""The largest number of items in each list of the facts."""
 
 _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
     "apis": lambda api: (-api.request_bytes - api.response_bytes, api.api_key),
@@ -46,13 +46,13 @@ _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def bounded(facts: Facts) -> Facts:
-    """Return facts with lists of limited length; ``left_out`` counts the items left out."""
+    """Return facts with lists of limited length; ``left_out`` counts the omitted items."""
     bounds: dict[str, Any] = {}
     left_out = dict(facts.left_out)
     for name, most in MOST.items():
         every = getattr(facts, name)
         if len(every) > most:
-            # Keep the original order.
+            # This keeps the original order.
             chosen = {id(item) for item in sorted(every, key=_FIRST[name])[:most]}
             bounds[name] = tuple(item for item in every if id(item) in chosen)
             left_out[name] = left_out.get(name, 0) + len(every) - most

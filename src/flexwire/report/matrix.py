@@ -1,4 +1,4 @@
-"""Clients by APIs, with the versions in use and the audit's verdict on each."""
+"""A matrix of clients and APIs, with the versions in use and the audit's verdict on each."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts, Verdict, VersionUse
     from flexwire.parties import Client
 
-# A page can show this many clients at once; the rest is counted below the matrix.
+# A page can show this many clients at once. The others are counted below the matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
 VERSION_LIMIT = 8
-# The verdicts on a version in use, gravest first.
+# The verdicts on a version in use, with the worst first.
 VERDICTS: tuple[Verdict, ...] = ("broke", "will break", "cannot say", "read", "not judged")
 _SEVERITY = {verdict: len(VERDICTS) - place for place, verdict in enumerate(VERDICTS)}
 SYMBOLS: dict[str, str] = {
@@ -38,7 +38,7 @@ SYMBOLS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """The versions of one API that a client used, lowest first; if many, only the gravest."""
+    """The versions of one API that a client used, lowest first; if many, only the worst."""
 
     uses: tuple[VersionUse, ...]
     more: int
@@ -46,7 +46,7 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One client; ``cells`` has the versions that it used, for each API of the matrix."""
+    """A client; ``cells`` has the versions that it used, for each API in the matrix."""
 
     client: Client
     worst: Verdict
@@ -55,7 +55,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Clients by APIs; those that break come first. ``rest`` counts what the limits left out."""
+    """The matrix of clients and APIs; clients that break come first. ``rest`` counts omissions."""
 
     apis: tuple[tuple[int, str], ...]
     rows: tuple[MatrixRow, ...]
@@ -63,7 +63,7 @@ class Matrix:
 
 
 def api_label(api_key: int, name: str | None) -> str:
-    """Return the API's name, or its key if the catalog has no name."""
+    """Return the name of an API, or its key if the catalog has no name for it."""
     return name or f"api key {api_key}"
 
 
@@ -75,19 +75,19 @@ def client_label(client: Client, limit: int = 60) -> str:
 
 
 def client_name(client: Client, limit: int = 40) -> str:
-    """Return the name of a client in a sentence: its id, or its software if it has no id."""
+    """Return a client's name for a sentence: its id, or its software if it has no id."""
     if client.client_id or not client.software:
         return client_label(client, limit)
     return f"{client_label(client)} {shorten(client.software, limit)}"
 
 
 def worst(uses: Iterable[VersionUse]) -> Verdict:
-    """Return the gravest verdict on these uses; "read" if there is none."""
+    """Return the worst verdict on these uses, or "read" if there is none."""
     return max((use.verdict for use in uses), key=_SEVERITY.__getitem__, default="read")
 
 
 def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
-    """Return a sort key: breaking uses first, then by traffic; the rest makes the order total."""
+    """Return a sort key: breaking uses first, then by traffic, then by all other fields."""
     return (
         -_SEVERITY[use.verdict],
         -use.requests,
@@ -98,7 +98,7 @@ def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
 
 
 def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
-    """Return the versions that each client used; empty for clients that sent nothing readable."""
+    """Return the versions that each client used; empty for clients without readable requests."""
     uses: dict[Client, list[VersionUse]] = {entry.client: [] for entry in facts.clients}
     for use in facts.version_uses:
         uses.setdefault(use.client, []).append(use)
@@ -106,7 +106,7 @@ def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
 
 
 def build_matrix(facts: Facts, part: float = 1) -> Matrix:
-    """Return the matrix within the limits of a page; ``part`` is a share of these limits."""
+    """Return the matrix within the limits of a page; ``part`` is a fraction of these limits."""
     most_clients, most_apis = (math.ceil(part * limit) for limit in (CLIENT_LIMIT, API_LIMIT))
     uses = {client: own for client, own in by_client(facts).items() if own}
     columns: defaultdict[tuple[int, str], list[VersionUse]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Render facts as one HTML file that needs no network, no fonts and no other file."""
+"""Renders facts as a single HTML file that needs no network, no fonts and no other file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 LARGEST_BYTES: Final = 2_000_000
-"""The most bytes of a page, whatever the facts hold."""
+"""The largest size of a page in bytes, whatever the facts contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PageRoom:
-    """The limits of a page: rows of a table, characters of a text, the part of the matrix."""
+    """The limits of a page: rows in a table, characters in a text, and the part of the matrix."""
 
     rows: int
     letters: int
     matrix: float
 
 
-# Honest facts fit into the first limits; hostile names may take ten times as much.
+# Honest facts fit within the first limits. Hostile names may take ten times as much room.
 _ROOMS: Final = (
     _PageRoom(tables.ROW_LIMIT, units.FACT_LIMIT, 1),
     _PageRoom(100, 600, 0.6),
@@ -48,9 +48,9 @@ _ROOMS: Final = (
 def render(facts: Facts) -> str:
     """Return the report as one HTML document of at most `LARGEST_BYTES`.
 
-    The same facts give the same text on the same machine. Every string in the facts is treated as
-    hostile: it is escaped and cut if it is too long, and non-printing characters are made visible.
-    If the page would be too large, its tables have fewer rows, and state this.
+    On the same machine, the same facts always result in the same text. Every string in the facts is
+    treated as hostile: it is escaped and cut if it is too long, and non-printing characters are
+    made visible. If the page is too large, its tables get fewer rows, and say so.
     """
     plain = facts.to_json()
     template = _environment().get_template("report.html.j2")
@@ -67,7 +67,7 @@ def render(facts: Facts) -> str:
 
 @cache
 def _environment() -> Environment:
-    # A process that renders several reports compiles the templates once.
+    # A process that renders several reports compiles the templates only once.
     environment = page_environment("flexwire.report", "the report", "spark")
     environment.filters.update(
         breakable=breakable,
@@ -85,12 +85,12 @@ def _environment() -> Environment:
     return environment
 
 
-# The most characters of a cell, by kind of column: four lines in its narrowest column.
+# The largest number of characters in a cell, by kind of column: four lines in the narrowest column.
 _MOST_SHOWN = {"text": 80, "reason": 150, "hex": 160}
 
 
 def breakable(text: str) -> Markup:
-    """Return the text, escaped, with marks where a narrow column may break a name in two."""
+    """Return the text, escaped, with marks where a narrow column may break a name."""
     from markupsafe import Markup, escape  # noqa: PLC0415  comes with the template engine
 
     pieces = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[./_])(?=[A-Za-z])|(?<=>)", text)
@@ -98,15 +98,15 @@ def breakable(text: str) -> Markup:
 
 
 def folded(text: str, kind: str) -> tuple[str, str]:
-    """Split a long text into the part that a cell shows and the rest, which opens on demand.
+    """Divide a long text into the part that a cell shows and the rest, which opens on request.
 
-    The rest of a short text is "".
+    For a short text, the rest is empty.
 
     >>> folded("orders, payments", "text")
     ('orders, payments', '')
     """
     most = _MOST_SHOWN.get(kind, 0)
-    # Folding away only a word or two costs more room than it saves.
+    # Hiding only a word or two takes more room than it saves.
     if not most or len(text) <= most * 3 // 2:
         return text, ""
     end = text.rfind(" ", 0, most)
@@ -153,7 +153,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class _PictureCache:
-    """The pictures, drawn once because drawing takes longest; they have few names, cut short."""
+    """The pictures, drawn only once because drawing takes longest, with few and short names."""
 
     drawn: dict[str, charts.Chart | None]
     answers: dict[str, charts.Chart | None]
@@ -212,7 +212,7 @@ def _verdict_shares(facts: Facts) -> list[tuple[str, int, float]]:
 
 
 def decision(connections: ConnectionFacts) -> str:
-    """Return one or two sentences about how Kafka connections were recognised.
+    """Return one or two sentences about how Kafka connections were recognized.
 
     >>> from flexwire.facts.facts import ConnectionFacts
     >>> decision(ConnectionFacts(given=("port 9092",)))
@@ -228,7 +228,7 @@ def decision(connections: ConnectionFacts) -> str:
 
 
 def other_table(connections: ConnectionFacts) -> ReportTable:
-    """Return the table of connections that are not Kafka, those with most bytes first."""
+    """Return the table of connections that are not Kafka, with the largest first."""
 
     def row(other: OtherConnection) -> list[ReportCell]:
         when = units.moment(other.first_time_us)

@@ -1,4 +1,4 @@
-"""The facts as tables: sorted rows, formatted figures, and a count of rows that do not fit."""
+"""The facts as tables: sorted rows, formatted numbers, and a count of rows that do not fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 200
 TOPICS_NAMED = 3
-# The title of a cell has at most this many characters of a cut text.
+# The title of a cell has at most this many characters of a text that was cut.
 TITLE_LIMIT = 300
 _Item = TypeVar("_Item")
 Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", "hex"]
@@ -37,7 +37,7 @@ Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """A column: its head, the form of its cells, and an explanation of the head if needed."""
+    """A column: its heading, the form of its cells, and an explanation of the heading if needed."""
 
     label: str
     kind: Kind = "number"
@@ -46,7 +46,7 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReportCell:
-    """A cell: its text, the exact value as its title, and the value that sorts it (or its text)."""
+    """A cell: its text, the exact value as its title, and the value (or text) for sorting."""
 
     text: str
     title: str = ""
@@ -57,7 +57,7 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table of the report; ``more`` rows are not in it."""
+    """A table in the report; ``more`` is the number of rows that are not in it."""
 
     caption: str
     columns: tuple[ReportColumn, ...]
@@ -66,7 +66,7 @@ class ReportTable:
 
     @property
     def rest(self) -> str:
-        """The text with the number of rows that are not in the table."""
+        """A text with the number of rows that are not in the table."""
         return f"and {units.plural(self.more, 'more row')} not shown here" if self.more else ""
 
     def first(self, rows: int) -> ReportTable:
@@ -90,7 +90,7 @@ def build(
 
 
 def of(facts: Facts, name: str) -> int:
-    """Return the number of items under a name in the facts, including those left out."""
+    """Return the number of items under a name in the facts, including omitted ones."""
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
@@ -100,42 +100,42 @@ _TOO_FEW = ReportCell(
 
 
 def number(value: int | None, title: str = "") -> ReportCell:
-    """Return the cell of a count; an en dash if it is unknown."""
+    """Return the cell for a number; it has an en dash if the number is unknown."""
     if value is None:
         return ReportCell(units.DASH, "unknown", -1)
     return ReportCell(units.count(value), title, value)
 
 
 def size(value: int | None) -> ReportCell:
-    """Return the cell of a number of bytes, with the exact figure as title."""
+    """Return the cell for a number of bytes, with the exact number as its title."""
     if value is None:
         return ReportCell(units.DASH, "not measured", -1)
     return ReportCell(units.human_bytes(value), units.exact_bytes(value), value)
 
 
 def frame_size(facts: Facts, value: int) -> ReportCell:
-    """Return the cell of frames' bytes, which are unknown if only request logs were given."""
+    """Return the cell for bytes in frames, which are unknown if only request logs were given."""
     return size(value if has_sizes(facts) else None)
 
 
 def latency(value: float) -> ReportCell:
-    """Return the cell of a latency, with the exact figure as title."""
+    """Return the cell for a latency, with the exact number as its title."""
     return ReportCell(units.duration_ms(value), units.exact_ms(value), value)
 
 
 def text(value: str, note: str = "") -> ReportCell:
-    """Return the cell of a text from the wire, cut to fit the page, with more of it as title."""
+    """Return the cell for a foreign text, cut to fit the page, with more of it as its title."""
     short = units.shorten(value, 60)
     return ReportCell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
 
 def versions(numbers: tuple[int, ...]) -> ReportCell:
-    """Return the cell of API versions with joined runs; it sorts by the lowest version."""
+    """Return the cell for API versions, with runs joined, which sorts by the lowest version."""
     return ReportCell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
 
 
 def api_table(facts: Facts) -> ReportTable:
-    """Messages and bytes per API."""
+    """Return the table of messages and bytes per API."""
 
     def row(api: ApiFacts) -> list[ReportCell]:
         return [
@@ -166,7 +166,7 @@ def api_table(facts: Facts) -> ReportTable:
 
 
 def client_table(facts: Facts) -> ReportTable:
-    """Messages and bytes per client."""
+    """Return the table of messages and bytes per client."""
     columns = (
         ReportColumn("Client id", "text"),
         ReportColumn(
@@ -200,7 +200,7 @@ def client_table(facts: Facts) -> ReportTable:
 
 
 def latency_table(facts: Facts) -> ReportTable:
-    """Latency quantiles per API."""
+    """Return the table of latency quantiles per API."""
 
     def row(item: tuple[ApiFacts, Latency]) -> list[ReportCell]:
         api, pair = item
@@ -228,14 +228,15 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("Max"),
     )
     measured = [(api, api.latency) for api in facts.apis if api.latency is not None]
-    # APIs whose requests may wait for records come last, because waiting is not slowness.
+    # APIs whose requests may wait for records come last, because waiting for records is not
+    # slowness.
     order = sorted(measured, key=lambda item: (item[0].may_wait, -item[1].p99_ms, item[0].api_key))
     caption = "Latencies per API, the slowest first; APIs that may wait for records come last"
     return build(caption, columns, order, row)
 
 
 def topic_table(facts: Facts) -> ReportTable:
-    """Records per topic and side."""
+    """Return the table of records per topic and side."""
 
     def row(topic: TopicFacts) -> list[ReportCell]:
         codecs = sorted(topic.compression, key=lambda use: (-use.bytes, use.codec))
@@ -294,7 +295,7 @@ def topic_table(facts: Facts) -> ReportTable:
 
 
 def record_header_table(facts: Facts) -> ReportTable:
-    """Record headers per key."""
+    """Return the table of record headers per key."""
     ids = {topic.topic for topic in facts.topics if topic.is_id}
 
     def row(header: RecordHeaderFacts) -> list[ReportCell]:
@@ -341,7 +342,7 @@ def record_header_table(facts: Facts) -> ReportTable:
 
 
 def tagged_field_table(facts: Facts) -> ReportTable:
-    """Tagged fields on the wire, unknown ones first."""
+    """Return the table of tagged fields in the traffic, unknown ones first."""
 
     def row(use: TaggedFieldUse) -> list[ReportCell]:
         return [
@@ -373,7 +374,7 @@ def tagged_field_table(facts: Facts) -> ReportTable:
 
 
 def failure_count_table(facts: Facts) -> ReportTable:
-    """Decode failures by reason."""
+    """Return the table of decode failures by reason."""
     columns = (ReportColumn("Reason", "text"), ReportColumn("Frames"))
     order = sorted(facts.failure_counts, key=lambda entry: (-entry.count, entry.reason))
     return build(
@@ -385,7 +386,7 @@ def failure_count_table(facts: Facts) -> ReportTable:
 
 
 def failure_table(facts: Facts) -> ReportTable:
-    """Return the table of frames that did not decode, oldest first, with hex of first bytes."""
+    """Return the table of frames that did not decode, oldest first, with their first bytes."""
 
     def row(failure: DecodeFailure) -> list[ReportCell]:
         version = "" if failure.version is None else f" v{failure.version}"
@@ -447,7 +448,7 @@ def refused_table(facts: Facts) -> ReportTable:
 
 
 def lenient_table(facts: Facts) -> ReportTable:
-    """Return the table of frames that decode only leniently, the most frequent first."""
+    """Return the table of frames that decode only leniently, most frequent first."""
 
     def row(use: LenientUse) -> list[ReportCell]:
         return [
@@ -468,7 +469,7 @@ def lenient_table(facts: Facts) -> ReportTable:
 
 
 def source_table(facts: Facts) -> ReportTable:
-    """The capture files."""
+    """Return the table of capture files."""
     columns = (
         ReportColumn("Capture file", "code"),
         ReportColumn("Packets"),

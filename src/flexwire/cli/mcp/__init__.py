@@ -1,18 +1,18 @@
-"""`flexwire mcp`: the reading commands as tools of the Model Context Protocol.
+"""`flexwire mcp`: makes the reading commands available as tools of the Model Context Protocol.
 
-A program such as an assistant sends the requests, and hostile input may mislead it. So the server
-only reads, below one directory, and starts no connection. The tools call what the commands call,
-and an answer is the JSON of a command (docs/json.md), truncated if it is long. `root` opens files,
-`tools` has the tools and `arguments` their arguments, `analyses` reads stored analyses, `bounds`
-truncates and escapes answers, and `server` implements the protocol.
+A program such as an assistant sends the requests, and hostile input may mislead this program. The
+server therefore only reads files below one directory, and opens no connections. The tools call the
+same functions as the commands. A result is the JSON of a command (docs/json.md), which is truncated
+if it is long. `root` opens files, `tools` has the tools and `arguments` their arguments, `analyses`
+reads stored analyses, `bounds` truncates and escapes answers, and `server` implements the protocol.
 
-Laws of this folder:
+Laws of this package:
 
-- **No path leaves the root:** not by "..", not as an absolute path, not by a symbolic link, and
-  on Linux not by a link that appears while a file is opened.
+- **No path leads out of the root:** not with "..", not as an absolute path, not through a symbolic
+  link, and on Linux not through a link that appears while a file is opened.
   `tests/cli/mcp/test_root.py`
-- **Every answer is bounded, and says what it left out.** `tests/cli/mcp/test_bounds.py`
-- **Credentials are withheld, also in bytes that the client sends.** `tests/cli/mcp/test_tools.py`
+- **Every result is limited, and says what it leaves out.** `tests/cli/mcp/test_bounds.py`
+- **Credentials are withheld, even in bytes that the client sends.** `tests/cli/mcp/test_tools.py`
 - **Nothing is written, and Spark does not start.** `tests/cli/mcp/test_server.py`
 """
 

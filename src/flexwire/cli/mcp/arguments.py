@@ -1,4 +1,4 @@
-"""The arguments of each tool; a client sees them as a JSON Schema."""
+"""The arguments of each tool, which a client sees as a JSON Schema."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec reads it when it runs
+from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec reads it at run time
 
 MOST_BYTES: Final = 4 << 20
-"""The most bytes of a message or a frame that a tool reads, and the most characters of its text."""
+"""The largest size of a message or a frame that a tool reads, and of its text in characters."""
 MOST_ROWS: Final = 1_000
-"""The most rows of one answer."""
+"""The largest number of rows in one result."""
 
 _Text = Annotated[str, Meta(max_length=MOST_BYTES)]
 _Name = Annotated[str, Meta(max_length=1_000)]
@@ -23,14 +23,14 @@ _Version = Annotated[
 
 
 class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The rows that are wanted of an answer."""
+    """The wanted rows of a result."""
 
     skip: Annotated[int, Meta(ge=0, description="How many rows to leave out at the start.")] = 0
     rows: Annotated[int, Meta(ge=1, le=MOST_ROWS, description="The most rows to return.")] = 100
 
 
 class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Bytes, and their kind."""
+    """Arguments with bytes and their kind."""
 
     data: Annotated[
         _Text | None,
@@ -63,7 +63,7 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
 
 
 class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A message, and its version."""
+    """Arguments with a message and its version."""
 
     message: Annotated[_Name, Meta(description="The name of the message, as FetchRequest.")]
     version: Annotated[
@@ -75,13 +75,13 @@ class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
 
 
 class AnalysisArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """An analysis."""
+    """Arguments with an analysis."""
 
     analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
 
 
 class AuditArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """An analysis, and which findings of its audit."""
+    """Arguments with an analysis, and a choice of findings from its audit."""
 
     release: Annotated[_Name | None, Meta(description="Only findings for this release.")] = None
     verdict: Annotated[
@@ -90,7 +90,7 @@ class AuditArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknow
 
 
 class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """An analysis, and one of its answers."""
+    """Arguments with an analysis and one of its answers."""
 
     name: Annotated[
         _Name | None,
@@ -99,7 +99,7 @@ class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unkn
 
 
 class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A capture, and the selection of its frames: those that match every non-empty list."""
+    """Arguments with a capture, and a choice of its frames: those that match every given list."""
 
     file: Annotated[_Name, Meta(description="A capture below the root.")]
     connection: Annotated[
@@ -119,6 +119,6 @@ class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
 
 
 class ListArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A directory."""
+    """Arguments with a directory."""
 
     directory: Annotated[_Name, Meta(description="A directory below the root.")] = "."

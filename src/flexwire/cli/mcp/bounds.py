@@ -1,8 +1,8 @@
-"""Answers of tools as text: bounded, with a count of what was left out, and escaped.
+"""Results of tools as text, of limited length and escaped, with a count of omissions.
 
-The reader of an answer pays for each character, and names in a capture come from strangers. So a
-form is cut to `MOST_CHARACTERS`. Its text is JSON in which `flexwire.printable` has escaped
-invisible characters.
+The reader of a result pays for each character, and names in a capture come from strangers. A form
+is therefore cut to `MOST_CHARACTERS`. Its text is JSON in which `flexwire.printable` has escaped
+all invisible characters.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from flexwire.facts.units import shorten
 from flexwire.printable import printable
 
 MOST_CHARACTERS: Final = 50_000
-"""The approximate number of characters of the longest answer."""
+"""The approximate number of characters in the longest result."""
 LONGEST_TEXT: Final = 2_000
-"""The most characters of one value; a longer value is truncated."""
+"""The largest number of characters in a value. Longer values are truncated."""
 MOST_PLACES: Final = 20
-"""An answer names at most this many places with omissions."""
+"""A result lists at most this many places with omissions."""
 _SHORTEST_TEXT: Final = 20
-# A field takes its name, and some characters around it.
+# A field takes its name and a few characters around it.
 _AROUND: Final = 4
-# Additional characters that are kept for plain values, because the error of an answer is one.
+# Additional characters for plain values, because the error in a result is such a value.
 _RESERVE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of an answer, and how many ``more`` rows follow."""
+    """Rows of a result; ``more`` is the number of rows after them."""
 
     rows: list[Any]
     more: int = 0
 
     @classmethod
     def of(cls, rows: list[Any], skip: int, most: int) -> Page:
-        """Return ``most`` rows after the first ``skip``.
+        """Return at most ``most`` rows after the first ``skip`` rows.
 
         >>> Page.of([1, 2, 3, 4], 1, 2)
         Page(rows=[2, 3], more=1)
@@ -45,11 +45,11 @@ class Page:
 
 
 def to_text(form: dict[str, Any]) -> str:
-    r"""Return the text of an answer: JSON with the form, and its omissions.
+    r"""Return the text of a result: JSON with the form and its omissions.
 
-    The elements of a dict, a list and a `Page` are kept until there are enough characters.
-    ``leftOut`` names each place and says how many elements it lacks. It is empty for a whole
-    answer. A long text itself says how much of it is missing.
+    The elements of a dict, a list and a `Page` are kept until the number of characters is reached.
+    ``leftOut`` lists each place with the number of elements that are missing there. It is empty if
+    nothing is missing. A text that was cut says itself how much of it is missing.
 
     >>> print(to_text({"rows": Page(["a\x1b[2J"], more=7)}))
     {"result": {"rows": ["a\u001b[2J"]}, "leftOut": [{"place": "rows", "count": 7}]}
@@ -66,7 +66,7 @@ def _text_of(value: Any) -> str:
 
 
 class _Cutter:
-    """Cuts one form; ``left_out`` has the count of missing elements for each place."""
+    """Cuts a form; ``left_out`` has the number of missing elements for each place."""
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS
@@ -86,7 +86,7 @@ class _Cutter:
         return value
 
     def _cut_fields(self, fields: dict[str, Any], place: str) -> dict[str, Any]:
-        """Keep all plain values first: an error must not be lost behind a long list."""
+        """Cut fields, keeping all plain values first: an error must not be lost behind a list."""
         kept: dict[str, Any] = {}
         for is_inner in (False, True):
             for name, value in fields.items():
@@ -111,7 +111,7 @@ class _Cutter:
     def _cut_text(self, text: str) -> str:
         most = max(min(LONGEST_TEXT, self._room), _SHORTEST_TEXT)
         kept = most
-        # A character may take twelve when it is escaped.
+        # When it is escaped, a character may become twelve characters.
         while (size := len(_text_of(text[:kept]))) > most + _AROUND:
             kept = kept * most // size
         return shorten(text, kept)

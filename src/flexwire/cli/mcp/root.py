@@ -1,4 +1,4 @@
-"""The directory that a server serves: it finds files below it, and refuses all others."""
+"""The directory that a server serves. It finds files below this directory, and refuses others."""
 
 from __future__ import annotations
 
@@ -17,62 +17,62 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_SEEN: Final = 100_000
-"""At most this many files and directories are examined for one list."""
+"""At most this many files and directories are examined for one listing."""
 MARKERS: Final = ("facts.json", "tables/_flexwire.json")
-"""The files that identify the output of an analysis."""
+"""The files by which the output of an analysis is recognized."""
 ANALYSIS: Final = "an analysis"
-"""The kind of a directory with the output of an analysis."""
+"""The name for the kind of a directory that has the output of an analysis."""
 
 
 class OutsideRootError(FlexwireError):
-    """A path that is not below the root of a server, or not a file that may be read."""
+    """A path that is not below the root of a server, or that is not a file that may be read."""
 
 
-# Linux has a path for each open descriptor. A file that is opened by it is the file of the
-# descriptor, whatever the file's name refers to by then.
+# On Linux, each open descriptor has a path. Opening this path opens the file of the descriptor,
+# even if the file's name now means another file.
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 _DESCRIPTOR: Final = re.compile(rf"{_DESCRIPTORS}/\d+")
-# Only to check, neither to read nor to wait for: a pipe without a writer would wait.
+# The file is opened only for checking it, and not for reading. A pipe without a writer would wait.
 _LOOK: Final = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0)
 _HAS_DESCRIPTORS: Final = hasattr(os, "O_PATH") and _DESCRIPTORS.is_dir()
 
 
 class ServedRoot:
-    """A directory below which files are read.
+    """A directory, below which files are read.
 
-    A name is looked up part by part, each below the directory that is already open, and no symbolic
-    link is followed. The file that is read is the file that was checked, even if somebody replaces
-    it by a link meanwhile. That takes Linux. On other systems a name is only checked before it is
-    opened.
+    A name is resolved part by part, each part in the directory that is already open, and symbolic
+    links are not followed. The file that is read is the file that was checked, even if somebody
+    replaces it by a link in the meantime. This works only on Linux. On other systems a name is only
+    checked before it is opened.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve(strict=True)
-        # The name of each descriptor that is or was open, for errors.
+        # The name of each descriptor that is or was open, for the texts of errors.
         self._names: dict[str, str] = {}
 
     @contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """Yield a path of a regular file, for reading it; raise `OutsideRootError` for any other.
+        """Yield a path for reading a regular file; raise `OutsideRootError` for anything else.
 
-        The path is valid as long as the block lasts.
+        The path is valid until the end of the block.
         """
         with self._open(name, stat.S_ISREG, "a regular file") as path:
             yield path
 
     @contextmanager
     def directory(self, name: str) -> Iterator[Path]:
-        """Yield a path of a directory, as `file` does. Its content is not examined."""
+        """Yield the path of a directory, as `file` does for files."""
         with self._open(name, stat.S_ISDIR, "a directory") as path:
             yield path
 
     def check_directory(self, name: str) -> None:
-        """Raise `OutsideRootError` unless the name is that of a directory."""
+        """Raise `OutsideRootError` if the name is not that of a directory."""
         with self.directory(name):
             return
 
     def shown(self, text: str) -> str:
-        """Return a text with names below the root in place of paths."""
+        """Return a text with names relative to the root in place of paths."""
         text = _DESCRIPTOR.sub(lambda found: self._names.get(found[0], found[0]), text)
         return text.replace(f"{self._path}{os.sep}", "").replace(str(self._path), ".")
 
@@ -92,7 +92,7 @@ class ServedRoot:
                 try:
                     place = _look(before, part)
                 except (OSError, ValueError):
-                    # Without a reason, which could reveal what is outside.
+                    # No reason is given, because it could reveal what is outside.
                     raise OutsideRootError(f"there is no {short(name)} below the root") from None
                 finally:
                     if place is not before:
@@ -110,7 +110,7 @@ class ServedRoot:
             place.close()
 
     def search(self, name: str) -> FoundFiles:
-        """Return the inputs and analyses below a directory; raise `OutsideRootError` without it."""
+        """Return the inputs and analyses in a directory; raise `OutsideRootError` without it."""
         found, waiting = FoundFiles(), [name]
         self.check_directory(name)
         while waiting and not found.is_cut:
@@ -118,7 +118,7 @@ class ServedRoot:
             try:
                 with self.directory(place) as path, os.scandir(path) as listed:
                     entries = sorted(islice(listed, MOST_SEEN + 1), key=lambda entry: entry.name)
-                    # Before the directory is closed: an entry is examined below it.
+                    # This comes before the directory is closed, because entries are examined in it.
                     inner = [
                         below for entry in entries if (below := self._sort_in(place, entry, found))
                     ]
@@ -129,7 +129,7 @@ class ServedRoot:
         return found
 
     def _sort_in(self, place: str, entry: os.DirEntry[str], found: FoundFiles) -> str | None:
-        """Take in one entry of a directory; return the name of a directory to search."""
+        """Add an entry of a directory to the result; return the name of a directory to search."""
         from flexwire.inputs import kind_by_name
 
         if found.seen == MOST_SEEN:
@@ -151,7 +151,7 @@ class ServedRoot:
 
 
 class _Place(NamedTuple):
-    """A file or directory: a path to open it by, its mode, and its descriptor if it has one."""
+    """A file or directory: the path for opening it, its mode, and its descriptor, if any."""
 
     path: Path
     mode: int
@@ -163,7 +163,7 @@ class _Place(NamedTuple):
 
 
 def _look(parent: _Place | None, name: str) -> _Place:
-    """Return a part of a path below its parent, without following a link; raise `OSError`."""
+    """Return a part of a path in its parent, without following links; raise `OSError`."""
     if not _HAS_DESCRIPTORS:
         path = Path(name) if parent is None else parent.path / name
         return _Place(path, path.lstat().st_mode)
@@ -174,10 +174,11 @@ def _look(parent: _Place | None, name: str) -> _Place:
 
 @dataclass(slots=True)
 class FoundFiles:
-    """The inputs and analyses below a directory, in the order of their names.
+    """The inputs and analyses in a directory, sorted by name.
 
-    ``links`` counts the symbolic links, which are not followed, ``unreadable`` the directories that
-    cannot be read. The search ends after ``seen`` has reached `MOST_SEEN`, and then it ``is_cut``.
+    ``links`` is the number of symbolic links, which are not followed, and ``unreadable`` is the
+    number of directories that cannot be read. The search ends when ``seen`` reaches `MOST_SEEN`,
+    and the result then ``is_cut``.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)

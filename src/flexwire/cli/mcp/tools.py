@@ -1,8 +1,8 @@
-"""The tools of the server: what each takes, and the form of its answer.
+"""The tools of the server: their arguments, and the form of their results.
 
-A tool is a function of the root and its arguments. It calls the same functions as the command of
-the same name, and returns the JSON that the command prints (docs/json.md), without the rows that
-were not requested.
+A tool is a function of the root and its arguments. It calls the same functions as the command with
+the same name, and returns the JSON that this command prints (docs/json.md), with only the requested
+rows.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
 
 MOST_COUNTED: Final = 100_000
-"""So many frames after the last of an answer are counted at most."""
+"""At most this many frames after the last one in a result are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, title and description for clients, its arguments, and its function."""
+    """A tool: its name, title and description for clients, its arguments, and its function."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Tool:
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments, an object."""
+        """The JSON Schema of the arguments, which are an object."""
         schema = msgspec.json.schema(self.arguments)
         inner: dict[str, Any] = schema["$defs"][self.arguments.__name__]
         return {
@@ -62,7 +62,7 @@ class Tool:
 
 
 def explain(root: ServedRoot, asked: BytesArguments) -> dict[str, Any]:
-    """Explain a message or frames byte by byte; a row is a field."""
+    """Explain a message or frames byte by byte. A row is a field."""
     from flexwire.cli.explain import (
         explain_message,
         explanation_form,
@@ -102,7 +102,7 @@ def explain(root: ServedRoot, asked: BytesArguments) -> dict[str, Any]:
 
 
 def _take_rows(sections: list[dict[str, Any]], asked: PagedArguments) -> None:
-    """Keep the requested fields; sections keep their counts."""
+    """Keep only the requested fields. The counts of sections do not change."""
     skip, most = asked.skip, asked.rows
     for section in sections:
         rows = section["annotations"]
@@ -162,7 +162,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
 
 def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
-    """Return the requested bytes: of a text, which names no file, or of a file."""
+    """Return the requested bytes from a text (never the name of a file) or from a file."""
     from flexwire.cli.options import Notation, read_content
 
     if (asked.data is None) == (asked.file is None):
@@ -193,9 +193,9 @@ def _of_text(text: str) -> bytes:
 def _without_credentials(
     kind: type[Message], raw: bytes, version: int | str | None
 ) -> tuple[bytes, int]:
-    """Return a message without its credentials, and how many they are.
+    """Return a message without its credentials, and the number of these.
 
-    Raises `CodecError` if the message may hold some and does not decode.
+    Raises `CodecError` if the message may contain credentials but does not decode.
     """
     from flexwire.cli.frames import body_and_version
     from flexwire.protocol.frame_explanation import holds_credentials, withheld_bytes
@@ -204,7 +204,7 @@ def _without_credentials(
     try:
         shown, count = withheld_bytes(kind, body, number)
     except (CodecError, UnknownMessageError):
-        # The place of the credential is not known, so nothing of the message may be shown.
+        # The place of the credential is unknown, so no part of the message may be shown.
         if holds_credentials(kind.__name__, raw):
             raise
         shown, count = body, 0
@@ -212,7 +212,7 @@ def _without_credentials(
 
 
 def schema_show(_root: ServedRoot, asked: SchemaArguments) -> dict[str, Any]:
-    """Show a message at one version; a row is a field."""
+    """Show a message at one version. A row is a field."""
     from flexwire.cli.options import find_message, version_or_stable
     from flexwire.cli.schema_list import listed_form
     from flexwire.cli.schema_resolve import resolved_form
@@ -226,7 +226,7 @@ def schema_show(_root: ServedRoot, asked: SchemaArguments) -> dict[str, Any]:
 
 
 def frames(root: ServedRoot, asked: FramesArguments) -> dict[str, Any]:
-    """List frames of a capture with the packets in which they end; a row is a frame."""
+    """List frames of a capture with the packets in which they end. A row is a frame."""
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.messages import find_packets
     from flexwire.cli.captured_frames import FittingFrames, frame_row
@@ -258,7 +258,7 @@ def frames(root: ServedRoot, asked: FramesArguments) -> dict[str, Any]:
 
 
 def list_inputs(root: ServedRoot, asked: ListArguments) -> dict[str, Any]:
-    """List the captures, logs and analyses below a directory, in the order of their names."""
+    """List the captures, logs and analyses in a directory, sorted by name."""
     found = root.search(asked.directory)
     return {
         "count": len(found.rows),
@@ -326,4 +326,4 @@ TOOLS: Final = (
         list_inputs,
     ),
 )
-"""All tools, in the order in which a client sees them."""
+"""All tools, in the order in which clients see them."""

@@ -1,14 +1,15 @@
-"""`flexwire view`: a capture in the terminal, with its connections, frames and fields.
+"""`flexwire view`: shows a capture in the terminal, with its connections, frames and fields.
 
-`frames` reads the capture and keeps a bounded number of frames, and `screen` shows them.
-`typed_filter` reads the filter that a user types. Fields are explained as
-`flexwire explain --frame-number` does it, so credentials are withheld.
+`frames` reads the capture and keeps a limited number of frames, and `screen` shows them.
+`typed_filter` parses the filter that a user types. Fields are explained in the way of `flexwire
+explain --frame-number`, so credentials are withheld.
 
-Laws of this folder:
+Laws of this package:
 
-- **Memory is bounded.** At most `MOST_FRAMES` rows are kept, and `HELD_BYTES` of payloads; all
-  other payloads are read again. `tests/cli/view/test_frames.py`
-- **No text of a capture is markup or obeyed by a terminal.** `tests/cli/view/test_screen.py`
+- **Memory is limited.** At most `MOST_FRAMES` rows and `HELD_BYTES` of payloads are kept. All other
+  payloads are read again. `tests/cli/view/test_frames.py`
+- **Text from a capture is never markup, and a terminal never obeys it.**
+  `tests/cli/view/test_screen.py`
 """
 
 from __future__ import annotations

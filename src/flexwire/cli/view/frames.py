@@ -1,4 +1,4 @@
-"""The frames of a capture as a screen shows them: a bounded number, and fields on request."""
+"""The frames of a capture for the screen: a limited number, with fields on request."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from flexwire.cli.frames import ShownFrame
 
 MOST_FRAMES: Final = 20_000
-"""A row is kept for at most this many frames."""
+"""Rows are kept for at most this many frames."""
 HELD_BYTES: Final = 32 << 20
-"""The most bytes of payloads that are kept."""
+"""The largest number of bytes of payloads that are kept."""
 MOST_LINES: Final = 5_000
-"""The most lines of the fields of one frame."""
+"""The largest number of lines for the fields of one frame."""
 
 
 class ViewedCapture:
-    """A capture file whose frames are read once; ``rows`` are the first of them after ``skip``."""
+    """A capture file that is read once; ``rows`` are the first frames after ``skip`` frames."""
 
     def __init__(self, path: Path, only: CaptureFilter, skip: int = 0) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class ViewedCapture:
         self._held_bytes = 0
 
     def read(self) -> Iterator[FrameRow]:
-        """Read the capture to its end, and yield the rows that are kept. It is read once.
+        """Read the capture to its end, only once, and yield the rows that are kept.
 
         Raises `CaptureError` for a file that is not a capture.
         """
@@ -63,11 +63,11 @@ class ViewedCapture:
         return row
 
     def is_held(self, row: FrameRow) -> bool:
-        """Return whether the frame can be shown without reading the capture again."""
+        """Return whether a frame can be shown without reading the capture again."""
         return row.place in self._held
 
     def lines(self, row: FrameRow) -> Iterator[str]:
-        """Yield the fields of a frame as lines, at most about `MOST_LINES`.
+        """Yield the fields of a frame as at most about `MOST_LINES` lines.
 
         A frame that cannot be read becomes a line with the reason. Raises `CaptureError` if the
         file has changed.
@@ -93,7 +93,7 @@ class ViewedCapture:
 
     @property
     def summary(self) -> str:
-        """The frames that were read, and counts of those that are not shown."""
+        """The number of frames that were read, and the numbers of those that are not shown."""
         parts = [
             f"{plural(len(self.rows), 'frame')} on {plural(len(self.connections), 'connection')}"
         ]

@@ -1,7 +1,7 @@
-"""The screen: a table of connections, a table of frames, and the fields of the chosen frame.
+"""The screen: a table of connections, a table of frames, and the fields of the selected frame.
 
-Names in a capture come from strangers. Every text is escaped by `flexwire.printable` and put into
-tables as plain text, never as markup.
+Names in a capture come from strangers. `flexwire.printable` escapes every text, which is put into
+tables as plain text and never as markup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE: Final = 500
 PAGE_ROWS: Final = 2_000
-"""At most this many frames are listed at once: drawing a table of all would take seconds."""
+"""At most this many frames are listed at once, because drawing a table of all frames would take
+seconds."""
 _ALL: Final = "all connections"
 _COLUMNS: Final = ("time", "message", "v", "id", "bytes", "client id")
 
@@ -63,11 +64,11 @@ class CaptureScreen(App[None]):
     def __init__(self, capture: ViewedCapture) -> None:
         super().__init__()
         self._capture = capture
-        # By number, in the order in which they are listed.
+        # The frames by their numbers, in the order in which they are listed.
         self._rows: dict[str, FrameRow] = {}
         self._counts: Counter[str] = Counter()
         self._count_column: ColumnKey | None = None
-        # The connection whose frames are shown; empty for all.
+        # The connection whose frames are shown, or an empty text for all connections.
         self._connection = ""
         self._page = 0
         self._told = ""
@@ -95,22 +96,22 @@ class CaptureScreen(App[None]):
 
     @property
     def fields(self) -> Log:
-        """The fields of the chosen frame."""
+        """The fields of the selected frame."""
         return self.query_one("#fields", Log)
 
     @property
     def typing(self) -> Input:
-        """The line in which a filter is typed; it is shown while one is."""
+        """The line for typing a filter, which is shown only while a filter is typed."""
         return self.query_one("#filter", Input)
 
     def on_mount(self) -> None:
-        """Begin to read the capture."""
+        """Start reading the capture."""
         self._count_column, _ = self.connections.add_columns("frames", "connection")
         self.frames.add_columns(*_COLUMNS)
         self._begin()
 
     def _begin(self) -> None:
-        """Begin to read the capture, with all panes empty."""
+        """Start reading the capture, with all panes empty."""
         self._rows, self._counts = {}, Counter()
         self.connections.clear()
         self.connections.add_row(_cell("0"), _cell(_ALL), key="")
@@ -120,7 +121,7 @@ class CaptureScreen(App[None]):
         self.run_worker(lambda: self._read(capture), thread=True, group="read")
 
     def _read(self, capture: ViewedCapture) -> None:
-        """Read a capture in a thread, until another filter is chosen."""
+        """Read a capture in a thread, until another filter is selected."""
 
         def tell(act: Callable[..., None], *arguments: object) -> None:
             self.call_from_thread(self._do_for, capture, act, *arguments)
@@ -135,15 +136,18 @@ class CaptureScreen(App[None]):
             tell(self._finish)
 
     def _do_for(self, capture: ViewedCapture, act: Callable[..., None], *arguments: object) -> None:
-        # Another filter may have been chosen meanwhile.
+        # Another filter may have been selected in the meantime.
         if capture is self._capture:
             act(*arguments)
 
     def _finish(self) -> None:
-        """List all frames by time: they were listed as their connections were known as Kafka's."""
+        """List all frames by time.
+
+        Until now they were listed when their connections became known.
+        """
         by_time = sorted(self._rows.items(), key=lambda item: item[1].timestamp_us)
         if by_time != [*self._rows.items()]:
-            # The first row is chosen without anybody's doing.
+            # The first row is selected automatically.
             chosen = self._chosen if self.frames.cursor_row else None
             self._rows = dict(by_time)
             self._show(self._connection, chosen)
@@ -162,7 +166,7 @@ class CaptureScreen(App[None]):
         self.query_one("#summary", Static).update(Text(shown))
 
     def _fitting(self) -> list[FrameRow]:
-        """Return the frames of the connection that is shown."""
+        """Return the frames of the connection that is currently shown."""
         return [row for row in self._rows.values() if self._connection in {"", row.connection}]
 
     def _add(self, rows: list[FrameRow]) -> None:
@@ -183,7 +187,7 @@ class CaptureScreen(App[None]):
             self.connections.update_cell(key, self._count_column, shown, update_width=True)
 
     def _list(self, rows: Iterable[FrameRow]) -> None:
-        """Add frames of the connection that is shown to their table, until the page is full."""
+        """Add frames of the connection that is shown to the table, until the page is full."""
         for row in rows:
             if self.frames.row_count == PAGE_ROWS:
                 return
@@ -191,12 +195,12 @@ class CaptureScreen(App[None]):
                 self.frames.add_row(*_cells(row), key=str(row.number))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show the frames of a connection that is chosen."""
+        """Show the frames of the connection that was selected."""
         if event.data_table is self.connections:
             self._show(str(event.row_key.value or ""))
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
-        """Show the fields of a frame that is chosen."""
+        """Show the fields of the frame that was selected."""
         if event.data_table is not self.frames or event.row_key.value is None:
             return
         row = self._rows[event.row_key.value]
@@ -218,27 +222,27 @@ class CaptureScreen(App[None]):
         self.call_from_thread(self._show_fields, row, lines)
 
     def _show_fields(self, row: FrameRow, lines: list[str]) -> None:
-        # The user may have chosen another frame in the meantime.
+        # The user may have selected another frame in the meantime.
         if row == self._chosen:
             self.fields.clear()
-            # The widget leaves out lines without a character.
+            # The widget leaves out lines without characters.
             self.fields.write_lines([printable(line) or " " for line in lines], scroll_end=False)
             self.fields.scroll_home(animate=False)
 
     def action_type_filter(self) -> None:
-        """Show the line in which a filter is typed, with the present one."""
+        """Show the line for typing a filter, with the current filter in it."""
         self.typing.value = typed(self._capture.only)
         self.typing.add_class("typing")
         self.typing.focus()
 
     def action_close_filter(self) -> None:
-        """Go on with the present filter."""
+        """Continue with the current filter."""
         self.typing.remove_class("typing")
         self.frames.focus()
         self._say(self._told)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Read the capture again with the typed filter, or show what is wrong with it."""
+        """Read the capture again with the typed filter, or show the error in it."""
         try:
             only = parse_filter(event.value)
         except ArgumentError as error:
@@ -253,13 +257,13 @@ class CaptureScreen(App[None]):
         self._show("")
 
     def action_turn_page(self, step: int) -> None:
-        """Show the next or the previous frames, if there are some."""
+        """Show the next or the previous frames, if there are any."""
         page = self._page + step
         if 0 <= page * PAGE_ROWS < len(self._fitting()):
             self._show(self._connection, page=page)
 
     def _show(self, connection: str, chosen: FrameRow | None = None, page: int = 0) -> None:
-        """Show the frames of a connection, with the cursor on the first or on a chosen one."""
+        """Show the frames of a connection, with the cursor on the first one or on a given one."""
         self._connection = connection
         self._chosen = chosen
         fitting = self._fitting()

@@ -1,4 +1,4 @@
-"""A filter of the tap as one line of text, as a user types it while a capture is shown."""
+"""A filter of the tap as one line of text, which a user types while a capture is shown."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from flexwire.capture.files.comments import CaptureFilter
 from flexwire.errors import ArgumentError, short
 from flexwire.tap.frame_filter import parse_api
 
-# By the word that a user types, the list of `CaptureFilter`. The words are those of the options
-# --only-….
+# The list in `CaptureFilter` for each word that a user may type. The words are the same as in the
+# options --only-….
 _LISTS: Final = {"api": "apis", "client-id": "client_ids", "topic": "topics"}
 EXAMPLE: Final = "api=Fetch api=Produce client-id=billing-* topic=orders"
 """A filter with every possible word."""
 
 
 def parse_filter(text: str) -> CaptureFilter:
-    """Return the filter that a text such as `EXAMPLE` names; an empty text leaves nothing out.
+    """Return the filter for a text such as `EXAMPLE`. An empty text leaves nothing out.
 
-    Words are separated and quoted as in a shell. Raises `ArgumentError`.
+    Words are separated and quoted as in a shell. Raises `ArgumentError` for an invalid text.
 
     >>> print(parse_filter("api=fetch client-id='the billing'"))
     APIs Fetch; client ids the billing
@@ -39,7 +39,7 @@ def parse_filter(text: str) -> CaptureFilter:
 
 
 def typed(only: CaptureFilter) -> str:
-    """Return the text of a filter, as `parse_filter` reads it.
+    """Return the text for a filter, which `parse_filter` can read.
 
     >>> typed(CaptureFilter(("Fetch",), topics=("a b", "c")))
     "api=Fetch 'topic=a b' topic=c"

@@ -1,18 +1,18 @@
-"""Calling brokers: any request as JSON, sent to the right broker, and its response.
+"""Call brokers: send any request as JSON to the right broker, and return its response.
 
-A person who calls a broker wants the unfiltered protocol: every API, every version, every field,
-and the error codes with their names. Nothing here knows the meaning of a request, except the code
-that finds a broker (`cluster`), chooses its versions (`broker`) or logs in (`security`). The codec
-encodes the messages of the catalog, and `connection` sends one frame and receives one, within a
-time and a size. Bytes from a broker are not trusted: they decode, or raise one of flexwire's
-errors. `writing` says which requests may change something. `config` reads Java's properties files.
-Sockets block: a call is one request.
+A person who calls a broker needs the complete protocol: every API, every version, every field, and
+the error codes with their names. Only the code that finds a broker (`cluster`), chooses versions
+(`broker`) or logs in (`security`) knows the meaning of requests. The codec encodes the messages of
+the catalog. `connection` sends and receives one frame, with a limit for the time and for the size.
+Bytes from a broker are not trusted: they decode, or an error of flexwire is raised. `writing` lists
+the requests that may change something. `config` reads Java's properties files. Sockets block, and
+each call is one request.
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- A request that is not listed as read-only counts as writing, because each release brings new APIs
+- A request that is not listed as read-only counts as writing, because new releases add APIs
   (`net/test_calling_writing.py`).
-- A broker's answer is a message or one of our errors, in limited time and memory
+- The answer of a broker becomes a message or an error of flexwire, in limited time and memory
   (`net/test_calling_hostile.py`).
 
 >>> from flexwire.client import Broker, Cluster, Login, Security

@@ -1,4 +1,4 @@
-"""A broker's response: the message, its bytes, its error codes, and each byte's meaning."""
+"""A broker's response: the message, its bytes, its error codes, and the meaning of each byte."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 
 MOVED_CODES: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
-"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and
-NOT_CONTROLLER: another broker can answer, or this one a moment later."""
+"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three codes about
+coordinators, and NOT_CONTROLLER. They mean that another broker can answer, or the same broker a
+little later."""
 
 
 class ErrorField(NamedTuple):
-    """An error code in an answer: the path in the JSON form, the code, and Kafka's name for it."""
+    """An error code in an answer: its path in the JSON form, the code, and Kafka's name for it."""
 
     path: str
     code: int
@@ -44,7 +45,7 @@ class ErrorField(NamedTuple):
 
 
 class FramePayload(NamedTuple):
-    """The payload of a frame, and where its body begins."""
+    """The payload of a frame, and the position at which its body begins."""
 
     payload: bytes
     body_offset: int
@@ -52,14 +53,15 @@ class FramePayload(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BrokerAnswer:
-    """A request that was sent, and the response to it; None if there is none (acks 0).
+    """A request that was sent, and its response; None if no response is expected (acks 0).
 
     ``response_version`` is 0 if a broker that lacks the version of an ApiVersions request answers
     in version 0 (KIP-511), otherwise that of the request.
 
-    ``deviation`` says how an answer deviates from Kafka's format, if the caller accepts such
-    answers. The ``response`` is then the one that Kafka's Java would read, if it can. Otherwise it
-    is None, and ``read`` is the JSON form of the fields before the deviation.
+    ``deviation`` describes the difference between an answer and Kafka's format, if the caller
+    accepts such answers. The ``response`` is then the message that Kafka's Java code would read, if
+    this code can read the answer. Otherwise it is None, and ``read`` is the JSON form of the fields
+    before the deviation.
     """
 
     broker: HostPort
@@ -79,13 +81,13 @@ class BrokerAnswer:
         return f"<Answer to {self.api_name} v{self.version} from {self.broker}>"
 
     def exact(self) -> Self:
-        """Return the answer, or raise `DecodeError` if it deviates in any way."""
+        """Return the answer; raise `DecodeError` if the answer is not in Kafka's format."""
         if self.deviation is not None:
             raise self.deviation
         return self
 
     def readable(self) -> Message | None:
-        """Return the response, or raise `DecodeError` if Kafka's Java cannot read it either."""
+        """Return the response; raise `DecodeError` if Kafka's Java cannot read it either."""
         return self.exact().response if self.response is None else self.response
 
     @property
@@ -100,14 +102,14 @@ class BrokerAnswer:
 
     @property
     def is_moved(self) -> bool:
-        """Whether an error code means that another broker can answer, or this one soon."""
+        """True if an error code means that another broker, or this one later, can answer."""
         return any(field.code in MOVED_CODES for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:
-        """True if every part of the request failed, so that sending it again repeats nothing."""
+        """True if every part of the request failed, so that a retry repeats nothing."""
         fields = list(self._codes())
-        # A structure's code says nothing about the structures inside it.
+        # The error code of a structure does not describe the structures inside it.
         inmost = [
             field
             for field in fields
@@ -116,9 +118,9 @@ class BrokerAnswer:
         return bool(inmost) and all(field.code != NO_ERROR for field in inmost)
 
     def to_json(self, *, names: bool = False, records: bool = False) -> dict[str, Any] | None:
-        """Return the response's JSON form; None without a response.
+        """Return the response's JSON form, or None if there is no response.
 
-        With ``names`` Kafka's name of an error code follows it, as ``"_errorName"``. With
+        With ``names``, Kafka's name of an error code follows the code, as ``"_errorName"``. With
         ``records`` the records of a field are JSON, in the form that `Broker.call` accepts.
         """
         if self.response is not None:
@@ -151,14 +153,14 @@ class BrokerAnswer:
 
 
 def _is_inside(path: str, outer: str) -> bool:
-    """Return whether a field is in a structure inside another field's structure."""
+    """Return whether a field is in a structure that is inside another field's structure."""
     structure = outer.rpartition(".")[0]
     rest = path.removeprefix(f"{structure}.") if structure else path
     return (rest != path or not structure) and "." in rest
 
 
 def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
-    """Yield the header and the body that were sent, without credentials."""
+    """Yield the header and the body of the request that was sent, without credentials."""
     payload = answer.request_frame.payload
     frame = WholeFrame(
         payload, had_length=False, header=answer.request_header, version=answer.version
@@ -169,8 +171,8 @@ def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
 def explain_response(answer: BrokerAnswer) -> Iterator[FrameSection]:
     """Yield the header and the body of the response, whether it decodes or not.
 
-    Yield nothing if no response came. Credentials of the request are not shown, nor is a text that
-    may quote them.
+    The result is empty if no response came. Credentials of the request are not shown, and neither
+    are texts that may quote them.
     """
     header, came = answer.response_header, answer.response_frame
     if header is None or came is None:

@@ -1,4 +1,4 @@
-"""One broker: requests by name and as JSON, each with its answer."""
+"""One broker: send requests by name and as JSON, and return the answers."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 
 
 def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
-    """Return the versions that a broker with these ranges reads and flexwire can write.
+    """Return the versions that flexwire can write and that a broker with these ranges reads.
 
-    If the ranges are those of a release, versions that it advertises but does not read are left
-    out: 4.x advertises Produce from 0 and reads it from 3.
+    If the ranges are those of a release, the result excludes versions that the release advertises
+    but does not read: 4.x advertises Produce from 0 and reads Produce from 3.
 
     >>> usable_versions(3, {3: Versions(0, 99)})
     Versions('0-13')
@@ -84,8 +84,8 @@ def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -
     raise CallError(f"{broker} offers {name} {offered[api_key]}, of which flexwire knows none")
 
 
-# Fields without a default in the spec, for which zero or "" is never meant: brokers refuse it, do
-# not wait as requested, or take the caller for broker 0. In ACL filters 1 is any.
+# These fields have no default in the spec, and zero or "" is never a useful value: brokers refuse
+# it, do not wait as requested, or assume that the caller is broker 0. In ACL filters, 1 means any.
 OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "AddRaftVoterRequest": {"timeoutMs": 60_000},
     "ApiVersionsRequest": {
@@ -106,8 +106,8 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
     """Return the message of a JSON form, in which fields may be missing and records may be JSON.
 
     Missing fields have the default of the spec, or of `OWN_DEFAULTS` if the spec has none. A field
-    that the version lacks is refused, though Kafka would drop some silently. Raises `JsonFormError`
-    with the path of the part that does not fit.
+    that the version lacks is refused, although Kafka would ignore some of these fields. Raises
+    `JsonFormError` with the path of the part that does not fit.
     """
     try:
         form = {} if form is None else copy.deepcopy(form)
@@ -128,7 +128,7 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
 
 
 def parse_header_tag(text: str) -> tuple[int, bytes]:
-    r"""Return a tagged field of the request header: ``10042=text`` or ``10042=hex:00ff``.
+    r"""Return the tag and value of a request header's tag: ``10042=text`` or ``10042=hex:00ff``.
 
     >>> parse_header_tag("10042=a1"), parse_header_tag("10042=hex:00 ff")
     ((10042, b'a1'), (10042, b'\x00\xff'))
@@ -170,7 +170,7 @@ def _fill(structure: JsonStructure, former: Mapping[str, str], own: Mapping[str,
 
 LATEST: Final = "latest"
 DEFAULT_CLIENT_ID: Final = "flexwire"
-# The request header whose version has tagged fields.
+# This version of the request header has tagged fields.
 _TAGGED_HEADER: Final = 2
 
 
@@ -179,7 +179,7 @@ class Broker(Closeable):
 
     `call` sends a request and waits for its answer. Raises `CallError`, `LoginError` if SASL fails,
     or the codec's own error for bytes or a body that do not fit. Some errors end the connection;
-    `is_open` tells.
+    `is_open` is then false.
     """
 
     def __init__(self, connection: Connection, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
@@ -198,9 +198,10 @@ class Broker(Closeable):
         timeout: float = DEFAULT_SECONDS,
         frame_limit: int = SENT_FRAME_LIMIT,
     ) -> Self:
-        """Connect, and log in if ``security`` has a login.
+        """Connect to a broker, and log in if ``security`` has a login.
 
-        ``timeout`` is for one answer, in seconds; ``frame_limit`` is how many bytes it may have.
+        ``timeout`` is the time limit for one answer, in seconds. ``frame_limit`` is the largest
+        size of an answer in bytes.
         """
         to_kind(security, "security", Security)
         to_int(frame_limit, "frame_limit", least=1)
@@ -229,25 +230,25 @@ class Broker(Closeable):
 
     @property
     def is_open(self) -> bool:
-        """True if it can be called."""
+        """True if the broker can be called."""
         return self._connection.is_open
 
     @property
     def offered(self) -> dict[int, Versions]:
-        """By api key, the versions that the broker advertises, requested once."""
+        """The versions that the broker advertises, by API key; they are requested only once."""
         if self._offered is None:
             self._offered = self._ask_versions()
         return self._offered
 
     def newest(self, name: str) -> int:
-        """Return the newest version of an API that broker and flexwire share, else `CallError`."""
+        """Return the newest version of an API that both sides share; raise `CallError` if none."""
         return latest_version(api_key_of(name), self.offered, str(self.address))
 
     def check_version(self, name: str, version: int) -> None:
         """Raise `VersionNotOfferedError` for a version of an API that the broker does not offer.
 
-        Every version of ApiVersions may be sent: a broker that lacks one reports so in a version
-        that everybody reads (KIP-511).
+        Every version of ApiVersions may be sent: if a broker lacks the version, its answer is in a
+        version that every client can read (KIP-511).
         """
         api_key = api_key_of(name)
         offered = self.offered.get(api_key, Versions.NONE)
@@ -273,13 +274,13 @@ class Broker(Closeable):
 
         ``body`` is a message object or its JSON form, in which fields may be missing: they have
         their defaults. ``version`` is a number or "latest" (`newest`). ``header_tags`` are tagged
-        fields of the request header. ``release`` is the Kafka release whose layout to use.
+        fields of the request header. ``release`` is the Kafka release whose layout is used.
         ``watch`` is called with the answer before the request is sent, and again before the
         response is decoded.
 
         Raises `WriteRefusedError` for a request that may change something on the broker, unless
-        ``allow_writes``; see `flexwire.client.broker`. Raises `DecodeError` for an answer that is
-        not in Kafka's format; `ask` returns it.
+        ``allow_writes`` is true; see `flexwire.client.broker`. Raises `DecodeError` for an answer
+        that is not in Kafka's format; `ask` returns such an answer.
         """
         return self.ask(
             message_name,
@@ -304,7 +305,7 @@ class Broker(Closeable):
     ) -> BrokerAnswer:
         """Do the same as `call`, but also return an answer that is not in Kafka's format.
 
-        `BrokerAnswer.deviation` then says what is wrong with it.
+        `BrokerAnswer.deviation` then describes the difference.
         """
         api_key = api_key_of(message_name)
         if version == LATEST:
@@ -332,7 +333,7 @@ class Broker(Closeable):
         return self._connection.exchange(token)
 
     def exchange_bytes(self, data: bytes) -> bytes:
-        """Send bytes unchanged, a frame or not, and return the payload of the next frame.
+        """Send bytes unchanged, whether a frame or not, and return the payload of the next frame.
 
         Raises `ConnectionEndedError`, `NoAnswerError` or `UnreadableFrameError`.
         """
@@ -340,11 +341,11 @@ class Broker(Closeable):
 
     @property
     def unread_length(self) -> int:
-        """How many unrequested bytes came after the last answer."""
+        """The number of bytes that came after the last answer and were not requested."""
         return self._connection.unread_length
 
     def close(self) -> None:
-        """End the connection; a second call does nothing."""
+        """End the connection; a second call has no effect."""
         self._connection.close()
 
     def _header(self, api_key: int, version: int, tags: Mapping[int, bytes]) -> bytes:
@@ -399,11 +400,13 @@ class Broker(Closeable):
         version = catalog().entry(NEGOTIATES).versions.highest
         answer = self.ask(NEGOTIATES, None, version)
         if answer.response is None and (answer.read or {}).get("errorCode") == UNSUPPORTED_VERSION:
-            # The broker reports its versions in an unknown layout, as librdkafka's mock does.
+            # The broker reports its versions in an unknown layout, as the mock broker of librdkafka
+            # does.
             answer = self.ask(NEGOTIATES, None, 0)
         response: Any = answer.readable()
         if response.error_code == UNSUPPORTED_VERSION:
-            # The broker reports its versions; brokers before KIP-511 reported nothing, and had 0.
+            # The broker reports its versions. Brokers before KIP-511 reported nothing, and
+            # supported only version 0.
             own = _ranges(response).get(api_key_of(NEGOTIATES), Versions(0, 0))
             response = self.call(NEGOTIATES, None, min(own.highest, version)).response
         if response.error_code != NO_ERROR:

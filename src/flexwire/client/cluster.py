@@ -1,4 +1,4 @@
-"""A cluster: each request goes to the broker that its route names, over one connection each."""
+"""A cluster: each request is sent to the broker of its route, with one connection per broker."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The broker to call: any, a node, a partition's leader, a coordinator, the controller.
+    """The broker to call: any, a node, a partition's leader, a coordinator, or the controller.
 
-    ``name`` is the topic or the coordinator's key, ``number`` the node, partition or key type.
+    ``name`` is the topic or the coordinator's key. ``number`` is the node, the partition or the key
+    type.
     """
 
     kind: Kind
@@ -71,7 +72,7 @@ ANY: Final = Route("any")
 
 
 def parse_route(text: str) -> Route:
-    """Read a route in its text form; `ArgumentError` for other texts.
+    """Read a route in its text form; raise `ArgumentError` for other texts.
 
     >>> parse_route("leader:orders-eu-3")
     Route(kind='leader', name='orders-eu', number=3)
@@ -98,8 +99,8 @@ def _is_number(text: str) -> bool:
 def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
     """Return the address of a route's broker, as a broker of its cluster reports it.
 
-    ``among_controllers``: the broker to ask is a controller on the controllers' own listener.
-    Raises `CallError` if it reports none.
+    ``among_controllers`` means that the broker to ask is a controller on the controllers' own
+    listener. Raises `CallError` if the broker reports no address.
     """
     if route.kind == "leader":
         return _leader(route, broker)
@@ -142,7 +143,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
     what = f"the coordinator of {kind} {route.name}"
     body = {"key": route.name, "keyType": route.number, "coordinatorKeys": [route.name]}
     response = _ask(broker, "FindCoordinator", body)
-    # From version 4 on, several are requested at once.
+    # From version 4 on, a request can contain several keys.
     answer = response.coordinators[0] if response.coordinators else response
     _check(answer.error_code, what, broker)
     return _address(answer.host, answer.port, what, broker)
@@ -162,8 +163,8 @@ def _controller(broker: Broker) -> HostPort:
         raise CallError(f"{broker.address} does not say who leads the quorum")
     _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
-    # A node that is also a broker is reached at its client listener. The others have a listener of
-    # their own, which the answer names from version 2 on.
+    # A node that is also a broker is reached at its client listener. The other nodes have a
+    # listener of their own, which the answer contains from version 2 on.
     nodes = _brokers(_metadata(broker))
     if leader not in nodes:
         nodes |= {
@@ -175,7 +176,7 @@ def _controller(broker: Broker) -> HostPort:
 
 
 def _among_controllers(route: Route, broker: Broker) -> HostPort:
-    """Return the address that a controller reports: all know the active one."""
+    """Return the address that a controller reports; all controllers know the active one."""
     nodes, active = _controllers(broker)
     if route.kind == "controller":
         return _node(nodes, active, _ACTIVE, broker)
@@ -183,7 +184,7 @@ def _among_controllers(route: Route, broker: Broker) -> HostPort:
 
 
 def _controllers(broker: Broker) -> tuple[dict[int, HostPort], int]:
-    """Return the controllers, and which of them is the active one."""
+    """Return the controllers, and the id of the active one."""
     response = _ask(broker, "DescribeCluster", {"endpointType": _CONTROLLERS})
     _check(response.error_code, "the controllers", broker)
     nodes = {node.broker_id: HostPort(node.host, node.port) for node in response.brokers}
@@ -219,7 +220,7 @@ def _check(code: int, what: str, broker: Broker) -> None:
 
 
 def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
-    """Send a request in the newest version, with the fields of the body that it has."""
+    """Send a request in the newest version, with the fields of the body that this version has."""
     version = broker.newest(name)
     fields = message(f"{name}Request").definition.schema(version).fields
     names = {field.json_name for field in fields if field.presence is not Presence.ABSENT}
@@ -228,16 +229,16 @@ def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
 
 
 RETRIES: Final = 5
-"""How often a misrouted request is sent again, if retries are requested."""
+"""The number of times that a misrouted request is sent again, if retries are requested."""
 
 _FIRST_PAUSE: Final = 0.2
 
 
 class Cluster(Closeable):
-    """A cluster by the address of one of its brokers, or of several: "one:9092,two:9092".
+    """A cluster, given by the address of one or several of its brokers: "one:9092,two:9092".
 
-    Connections are opened when they are needed and kept, one to each broker. ``controllers``: the
-    addresses are of the controllers' own listener.
+    Connections are opened when they are needed, and then stay open, one for each broker.
+    ``controllers`` means that the addresses are those of the controllers' own listener.
     """
 
     def __init__(
@@ -261,7 +262,7 @@ class Cluster(Closeable):
         self._brokers: dict[HostPort, Broker] = {}
 
     def broker(self, route: Route | str = ANY) -> Broker:
-        """Find the broker of a route, by a new request to the cluster, and connect to it."""
+        """Find the broker of a route by a new request to the cluster, and connect to the broker."""
         route = parse_route(route) if isinstance(route, str) else route
         first = self._first()
         return self._connected(find_broker(route, first, among_controllers=self._controllers))
@@ -279,9 +280,9 @@ class Cluster(Closeable):
         """Send a request to a route's broker and return the answer; see `Broker.call`.
 
         If an answer says that another broker can answer (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
-        NOT_CONTROLLER), or this one a moment later, it is returned unchanged. With ``retries`` the
-        request is sent again up to that many times, after a new look-up of the route. A request
-        that may change something is sent again only if no part of it succeeded.
+        NOT_CONTROLLER), or the same broker a little later, the answer is returned unchanged. With
+        ``retries`` the request is sent again up to that many times, after a new look-up of the
+        route. A request that may change something is sent again only if no part of it succeeded.
         """
         return self.ask(message_name, body, version, to=to, retries=retries, **options).exact()
 
@@ -322,7 +323,7 @@ class Cluster(Closeable):
                 asked.append(broker.address)
             time.sleep(pause)
             pause *= 2
-        raise AssertionError  # the last turn returns or raises
+        raise AssertionError  # the last attempt returns or raises
 
     def _checked(self, broker: Broker, message_name: str, version: int) -> Broker:
         """Return the broker, if it offers a version or does not report its versions."""
@@ -331,7 +332,7 @@ class Cluster(Closeable):
         except VersionNotOfferedError:
             raise
         except (CallError, CodecError, FrameError):
-            # Brokers that do not know ApiVersions close the connection; others send invalid
+            # Some brokers do not know ApiVersions and close the connection; others send invalid
             # answers.
             broker.close()
             return self._connected(broker.address)
@@ -344,14 +345,14 @@ class Cluster(Closeable):
         self._brokers.clear()
 
     def _other(self, asked: list[HostPort]) -> Broker:
-        """Return a connection to a broker that was not asked yet, or the longest ago."""
+        """Return a connection to a broker that was not asked yet, or not for the longest time."""
         first = self._first()
         every = node_addresses(first, among_controllers=self._controllers) or [first.address]
         fresh = [address for address in every if address not in asked]
         return self._connected(fresh[0] if fresh else min(every, key=_latest_in(asked)))
 
     def _first(self) -> Broker:
-        """Return a connection to the first reachable bootstrap address."""
+        """Return a connection to the first bootstrap address that can be reached."""
         failed = []
         for address in self._bootstrap:
             try:
@@ -371,7 +372,7 @@ class Cluster(Closeable):
 
 
 def _latest_in(asked: list[HostPort]) -> Callable[[HostPort], int]:
-    """Return a sort key: the position of each address in a list."""
+    """Return a sort key: the last position of each address in a list."""
     return {address: at for at, address in enumerate(asked)}.__getitem__
 
 

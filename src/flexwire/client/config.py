@@ -1,4 +1,4 @@
-"""Kafka's own client properties file: how its clients reach a cluster, and with which login."""
+"""Kafka's own properties files for clients: the addresses of a cluster, and the login."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 _WHITE: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
-# A key ends at the first of these without a backslash; whitespace may surround a separator.
+# A key ends at the first of these characters that has no backslash before it. Whitespace may
+# surround a separator.
 _KEY: Final = re.compile(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPED_CHARACTER: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    r"""Return the properties of a file; if a name repeats, the last one counts.
+    r"""Return the properties of a file; if a name occurs several times, the last value counts.
 
-    Raises `ClientConfigError` for a broken ``\u``, which Java refuses too, or half a character.
+    Raises `ClientConfigError` for an invalid ``\u`` escape, which Java refuses too, or half a
+    surrogate pair.
 
     >>> parse_properties("a = b\\\n  c\n# no\nd\\ e:\\u00e9\n", "x.properties")
     {'a': 'bc', 'd e': 'é'}
@@ -48,7 +50,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not comments, each joined with its continuations, and its number."""
+    """Yield each line that is no comment, joined with its continuations, with its line number."""
     held, first = "", 0
     natural_lines = _LINE_END.split(text)
     if natural_lines[-1] == "":
@@ -84,11 +86,13 @@ def _plain(text: str) -> str:
         return chr(int(escaped[1:], 16))
 
     plain = _ESCAPED_CHARACTER.sub(unescape, text)
-    # Java's characters beyond the basic plane are pairs; half a pair is not a character.
+    # In Java, characters beyond the basic plane are surrogate pairs; half a pair is not a
+    # character.
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-# By the last part of a module's class name, whether it is for PLAIN. Its package was renamed once.
+# By the last part of a login module's class name: true if the module is for PLAIN. The package of
+# these classes was renamed once.
 _MODULES: Final = {"PlainLoginModule": True, "ScramLoginModule": False}
 _FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
 _TOKEN: Final = re.compile(
@@ -104,7 +108,8 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 def parse_jaas(text: str, mechanism: str) -> Login:
     r"""Return the login in the value of ``sasl.jaas.config``.
 
-    Raises `ClientConfigError`, which shows nothing of the value, because it contains a password.
+    Raises `ClientConfigError`, whose text contains no part of the value, because the value contains
+    a password.
 
     >>> parse_jaas('org.apache.kafka.common.security.plain.PlainLoginModule required '
     ...            'username="alice" password="a\\"b";', "PLAIN").password
@@ -116,7 +121,7 @@ def parse_jaas(text: str, mechanism: str) -> Login:
     if tokens.count(("sign", ";")) > 1:
         raise _refuse("expected one login module, got several")
     words = tokens[:-1]
-    if len(words) < 2 or words[1][1].upper() not in _FLAGS:  # noqa: PLR2004 - class and flag
+    if len(words) < 2 or words[1][1].upper() not in _FLAGS:  # noqa: PLR2004 - these words are the class and the flag
         raise _refuse("expected the class of a login module and 'required'")
     module = words[0][1].rpartition(".")[2]
     if module not in _MODULES:
@@ -170,7 +175,7 @@ def _refuse(why: str) -> ClientConfigError:
     return ClientConfigError(f"sasl.jaas.config: {why}")
 
 
-# By name, whether a protocol has TLS, and whether it has SASL.
+# By the name of a protocol: whether it uses TLS, and whether it uses SASL.
 _PROTOCOLS: Final = {
     "PLAINTEXT": (False, False),
     "SSL": (True, False),
@@ -197,7 +202,7 @@ _USED: Final = frozenset(_DEFAULTS) | {
     "ssl.keystore.key",
     "ssl.keystore.certificate.chain",
     "ssl.key.password",
-    # The command has an address of its own.
+    # The command has its own argument for the address.
     "bootstrap.servers",
     "bootstrap.controllers",
 }
@@ -205,7 +210,7 @@ _USED: Final = frozenset(_DEFAULTS) | {
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """The connection settings of a properties file; ``ignored`` are the other keys."""
+    """The connection settings in a properties file; ``ignored`` are the keys that were not used."""
 
     security: Security
     client_id: str = DEFAULT_CLIENT_ID
@@ -214,12 +219,12 @@ class ClientConfig:
 
 
 def read_client_config(path: str | Path) -> ClientConfig:
-    """Read a properties file in the format of ``--command-config`` of Kafka's tools.
+    """Read a properties file in the format of the option ``--command-config`` of Kafka's tools.
 
-    Raises `ClientConfigError`, or `TlsError` for certificates; no error shows a secret.
+    Raises `ClientConfigError`, or `TlsError` for certificates. The error texts contain no secrets.
     """
     try:
-        # In Java's encoding: other characters are written as \u.
+        # The file is in Java's encoding: other characters are written as \u.
         text = Path(path).read_text(encoding="latin-1")
     except (OSError, ValueError) as error:
         raise ClientConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
@@ -231,7 +236,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
 
 
 def client_config(properties: dict[str, str]) -> ClientConfig:
-    """Return the settings of a connection in properties; raises as `read_client_config` does."""
+    """Return the connection settings in properties; raise the errors of `read_client_config`."""
     if _PROVIDERS in properties:
         raise ClientConfigError(f"{_PROVIDERS}: values that are stored elsewhere are not supported")
     settings = _DEFAULTS | properties
@@ -265,7 +270,7 @@ def _login(settings: dict[str, str]) -> Login:
 
 
 def _trust(settings: dict[str, str]) -> Store | None:
-    """Return the trust store; None if there is none, and the system's authorities apply."""
+    """Return the trust store, or None if there is none and the system's authorities apply."""
     prefix = "ssl.truststore"
     inline = settings.get(f"{prefix}.certificates", "")
     return _store(settings, prefix, inline)

@@ -1,4 +1,4 @@
-"""One connection to a broker: sends a frame, receives a frame, within a time and a size."""
+"""One connection to a broker: send and receive one frame, within limits of time and size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.client.security import Security
 
 DEFAULT_SECONDS: Final = 30.0
-"""The time limit for one answer, and for connecting; Kafka's ``request.timeout.ms``."""
+"""The time limit for one answer and for connecting, which equals Kafka's ``request.timeout.ms``."""
 
 _CHUNK_BYTES: Final = 256 * 1024
 
@@ -34,8 +34,9 @@ _CHUNK_BYTES: Final = 256 * 1024
 class Connection:
     """A socket that carries frames. Every failure is a `CallError`, and ends the connection.
 
-    It holds no more than one frame of at most ``frame_limit`` bytes, and allocates memory as bytes
-    come, whatever length they declare. ``timeout`` is for a whole exchange, in seconds.
+    The connection holds at most one frame, of at most ``frame_limit`` bytes. Memory is allocated
+    only for bytes that have arrived, whatever length the frame declares. ``timeout`` is the limit
+    for a complete exchange, in seconds.
     """
 
     def __init__(
@@ -54,11 +55,11 @@ class Connection:
         self._socket: socket.socket | None = self._connected(security)
 
     def exchange(self, payload: bytes, *, is_answered: bool = True) -> bytes:
-        """Send a frame and return the payload of the next one; b"" if none is expected."""
+        """Send a frame and return the payload of the next one, or b"" if no answer is expected."""
         return self.exchange_bytes(to_frame(payload), is_answered=is_answered)
 
     def exchange_bytes(self, data: bytes, *, is_answered: bool = True) -> bytes:
-        """Send bytes unchanged, a frame or not, and return the payload of the next frame.
+        """Send bytes unchanged, whether a frame or not, and return the payload of the next frame.
 
         Raises `NoAnswerError`, `UnreadableFrameError` or `ConnectionEndedError`.
         """
@@ -73,7 +74,7 @@ class Connection:
             hint = self._hint()
             self.close()
             raise UnreadableFrameError(f"{self.address}: {error}{hint}") from None
-        except OSError as error:  # an ssl.SSLError too
+        except OSError as error:  # includes ssl.SSLError
             self.close()
             reason = f"{self.address}: the connection ended: {error}"
             held = self._splitter.pending_length
@@ -84,16 +85,16 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """True if it can be used; it cannot once an exchange has failed."""
+        """True if the connection can be used; it cannot be used after an exchange has failed."""
         return self._socket is not None
 
     @property
     def unread_length(self) -> int:
-        """How many unrequested bytes came after the last answer."""
+        """The number of bytes that came after the last answer and were not requested."""
         return sum(map(len, self._frames)) + self._splitter.pending_length
 
     def close(self) -> None:
-        """End the connection; a second call does nothing."""
+        """End the connection; a second call has no effect."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -101,7 +102,8 @@ class Connection:
     def _connected(self, security: Security) -> socket.socket:
         try:
             plain = socket.create_connection(self.address, self._remaining())
-        except (OSError, UnicodeError, OverflowError) as error:  # the last two: impossible hosts
+        # the last two occur for impossible hosts
+        except (OSError, UnicodeError, OverflowError) as error:
             reason = str(error) or type(error).__name__
             raise CallError(f"{self.address} cannot be reached: {reason}") from None
         if security.context is None:
@@ -110,7 +112,8 @@ class Connection:
             plain.settimeout(self._remaining())
             name = security.server_name or self.address.host
             return security.context.wrap_socket(plain, server_hostname=name)
-        except (OSError, ValueError) as error:  # a ValueError: no name for a certificate
+        # a ValueError occurs if a name is missing for a certificate
+        except (OSError, ValueError) as error:
             plain.close()
             reason = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)
             raise CallError(f"{self.address}: cannot start TLS: {reason}") from None

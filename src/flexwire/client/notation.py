@@ -10,12 +10,13 @@ from flexwire.arguments import refuse
 from flexwire.errors import TapError
 
 HIGHEST_PORT: Final = 65535
-# Kafka's security protocols, and whether they use TLS. SASL passes through a proxy either way.
+# Kafka's security protocols; the value is true for protocols that use TLS. A proxy forwards SASL in
+# both cases.
 _PROTOCOLS: Final = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 
 
 class HostPort(NamedTuple):
-    """A host, by name or IP address, and a port."""
+    """A host, given by name or IP address, and a port."""
 
     host: str
     port: int
@@ -41,14 +42,16 @@ def parse_host_port(text: str) -> HostPort:
 
 
 class ListenerAddress(NamedTuple):
-    """An address in the form of ``listeners``: with its security protocol."""
+    """An address in the form of Kafka's ``listeners``, with its security protocol."""
 
     address: HostPort
     is_tls: bool
 
 
 def parse_listener(text: str) -> ListenerAddress:
-    """Read ``ssl://host:port``; no protocol means plaintext. Raises `TapError` for other text.
+    """Read ``ssl://host:port``; without a protocol the address is plaintext.
+
+    Raises `TapError` for other text.
 
     >>> parse_listener("SSL://broker-1:9093").is_tls, parse_listener("broker-1:9092").is_tls
     (True, False)
@@ -63,7 +66,7 @@ def parse_listener(text: str) -> ListenerAddress:
 
 
 def is_address(host: str) -> bool:
-    """Return whether a host is an IP address, and not a name."""
+    """Return whether a host is an IP address, not a name."""
     try:
         ip_address(host)
     except ValueError:
@@ -72,7 +75,7 @@ def is_address(host: str) -> bool:
 
 
 def is_unspecified(host: str) -> bool:
-    """Return whether a host means all addresses of a machine."""
+    """Return whether a host means all addresses of a machine, such as 0.0.0.0."""
     return is_address(host) and ip_address(host).is_unspecified
 
 
@@ -82,7 +85,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 
 
 def split_header_tag(text: str) -> tuple[int, str | bytes]:
-    r"""Return the tag and its value: bytes if in hexadecimal; raises `ArgumentError`.
+    r"""Return the tag and its value, as bytes if in hexadecimal; raise `ArgumentError`.
 
     >>> split_header_tag("10042=from here"), split_header_tag("10043=hex:00 ff")
     ((10042, 'from here'), (10043, b'\x00\xff'))
@@ -91,7 +94,7 @@ def split_header_tag(text: str) -> tuple[int, str | bytes]:
     if not separator or not _NUMBER.fullmatch(number):
         raise refuse("header tag", _FORM, text)
     try:
-        # A lone surrogate, which a command line may contain, has no UTF-8.
+        # A lone surrogate, which a command line may contain, cannot be encoded as UTF-8.
         value.encode()
         parsed = bytes.fromhex(value.removeprefix(_HEX)) if value.startswith(_HEX) else value
     except ValueError:

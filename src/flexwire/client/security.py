@@ -1,6 +1,6 @@
-"""The connection settings of our clients to a broker: plain or TLS, and the login.
+"""The settings for our connections to a broker: plain or TLS, and the login.
 
-There is no channel binding, as in Kafka. A password is used as its UTF-8 bytes, as in Kafka.
+Channel binding is not supported, as in Kafka. A password is used as its UTF-8 bytes, as in Kafka.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS: Final = 4096
-"""Fewer would make the password easy to guess; Kafka's own clients refuse them too."""
+"""With fewer iterations the password would be easy to guess. Kafka's own clients refuse them too.
+"""
 MOST_ITERATIONS: Final = 1_000_000
 """Kafka's tools set at most 16,384; a million takes about a second."""
 
-# No channel binding, and no other name to act for.
+# The client requests no channel binding, and no other identity.
 _GS2_HEADER: Final = "n,,"
 
 
 class ScramClient:
-    """One exchange: `first` is sent, then `final` and `verify` take the broker's answers.
+    """One SCRAM exchange: `first` is sent, then `final` and `verify` receive the broker's answers.
 
-    Each raises `LoginError` for an answer that breaks the RFC.
+    Each of them raises `LoginError` for an answer that violates the RFC.
 
     >>> client = ScramClient("SCRAM-SHA-256", "user", "pencil", nonce="rOprNGfwEbeRWgbNEkqO")
     >>> client.first()
@@ -53,7 +54,7 @@ class ScramClient:
         is_token: bool = False,
         nonce: str | None = None,
     ) -> None:
-        """``is_token``: name and password are the id and HMAC of a delegation token (KIP-48)."""
+        """Initialize; ``is_token`` means the id and HMAC of a delegation token (KIP-48)."""
         self._hash = HASHES[mechanism]
         self._password = password.encode()
         self._nonce = secrets.token_urlsafe(24) if nonce is None else nonce
@@ -67,7 +68,7 @@ class ScramClient:
         return (_GS2_HEADER + self._first_bare).encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the client's last message, which has the proof."""
+        """Return the client's last message, which contains the proof."""
         server_text = _text(server_first)
         attributes = _attributes(server_text, "r", "s", "i")
         nonce, salt = attributes["r"], _base64(attributes["s"], "salt")
@@ -86,10 +87,10 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Check that the broker knows the password as well."""
+        """Check the proof that the broker knows the password too."""
         server_text = _text(server_final)
         if server_text.startswith("e="):
-            # The answer of a mechanism may quote the token.
+            # The answer of the mechanism may quote the token.
             raise LoginError("SCRAM: the broker refuses the proof")
         signature = _base64(_attributes(server_text, "v")["v"], "signature")
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
@@ -107,7 +108,7 @@ def _text(message: bytes) -> str:
 
 
 def _attributes(message: str, *names: str) -> dict[str, str]:
-    """Return the attributes at the start of a message, in order; extensions may follow."""
+    """Return the attributes at the start of a message, in this order; extensions may follow."""
     attributes: dict[str, str] = {}
     parts = message.split(",")
     for name, part in zip(names, parts, strict=False):
@@ -144,9 +145,9 @@ MECHANISMS: Final = (PLAIN, *HASHES)
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The identity and password for SASL; the password is never shown.
+    """The user name and password for SASL; the password is never shown.
 
-    ``is_token`` logs in with a delegation token: its id and HMAC are name and password.
+    ``is_token`` means that the id and the HMAC of a delegation token are used as name and password.
 
     >>> Login("PLAIN", "alice", "secret")
     Login(mechanism='PLAIN', username='alice', is_token=False)
@@ -165,7 +166,7 @@ class Login:
         try:
             f"{self.username}{self.password}".encode()
         except UnicodeEncodeError:
-            # The error quotes its input.
+            # The text of the error quotes the input.
             raise ClientConfigError(
                 "user name and password: expected text that has UTF-8"
             ) from None
@@ -175,9 +176,9 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS by ``context``, if given (`client_context` makes one), and SASL by ``login``.
+    """TLS with ``context``, if given (see `client_context`), and SASL with ``login``.
 
-    ``server_name`` is the name in the broker's certificate, if that is not its address.
+    ``server_name`` is the name in the broker's certificate, if this name differs from the address.
     """
 
     context: ssl.SSLContext | None = None
@@ -186,7 +187,7 @@ class Security:
 
     @property
     def lays_password_open(self) -> bool:
-        """True if anybody on the network can read the password: PLAIN sends it unencrypted."""
+        """True if anyone on the network can read the password, as with PLAIN without TLS."""
         is_plain = self.login is not None and self.login.mechanism == PLAIN
         return is_plain and self.context is None
 
@@ -195,25 +196,25 @@ PLAINTEXT: Final = Security()
 
 HANDSHAKE: Final = "SaslHandshake"
 AUTHENTICATE: Final = "SaslAuthenticate"
-# The first version in which tokens are inside messages (KIP-152).
+# The first version in which tokens are sent inside messages (KIP-152).
 _FRAMED: Final = 1
 
 
 class Caller(Protocol):
-    """The part of a broker that a login needs: it sends a request, and returns the answer."""
+    """The part of a broker that a login needs: send a request, and return the answer."""
 
     def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
         """Send a request and return the answer."""
 
     def newest(self, api_name: str) -> int:
-        """Return the newest version of an API that both know."""
+        """Return the newest version of an API that client and broker know."""
 
     def exchange_token(self, token: bytes) -> bytes:
         """Send a token as a bare frame and return the next frame."""
 
 
 def log_in(broker: Caller, login: Login) -> None:
-    """Authenticate a connection; raises `LoginError` if the broker refuses the login."""
+    """Authenticate a connection; raise `LoginError` if the broker refuses the login."""
     version = broker.newest(HANDSHAKE)
     answer: Any = broker.call(HANDSHAKE, {"mechanism": login.mechanism}, version).response
     if answer.error_code != NO_ERROR:
@@ -235,7 +236,7 @@ def _bare(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         try:
             return broker.exchange_token(token)
         except CallError as error:
-            # Before KIP-152 a broker refuses by closing the connection, without a reason.
+            # Before KIP-152, a broker refuses a login by closing the connection, without a reason.
             raise LoginError(
                 f"after SaslHandshake v0 a broker that does not take {login.mechanism} of "
                 f"{login.username!r} ends the connection without a word: {error}"
@@ -251,7 +252,8 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         body = message(f"{AUTHENTICATE}Request")(auth_bytes=token)
         answer: Any = broker.call(AUTHENTICATE, body, version).response
         if answer.error_code != NO_ERROR:
-            # The answer of a mechanism may quote the token, so its text is not shown.
+            # The answer of the mechanism may quote the token, so the text of the answer is not
+            # shown.
             name = describe_error_code(answer.error_code)
             raise LoginError(
                 f"{name}: the broker does not accept {login.mechanism} of {login.username!r}"

@@ -1,7 +1,7 @@
-"""Trust stores and key stores of Java's clients, as PEM files for the start of TLS.
+"""Trust stores and key stores of Java clients, as PEM files that TLS needs at its start.
 
 PEM is read from a file or from the properties themselves; PKCS #12 needs ``cryptography``. Java's
-own JKS is not accepted: its error says how ``keytool`` converts it to PKCS #12.
+own JKS format is not accepted: the error explains how ``keytool`` converts a store to PKCS #12.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _WIDTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One store in the properties: its type, its place, and its password.
+    """One store in the properties: its type, its location, and its password.
 
-    ``prefix`` is the beginning of its properties' names. ``inline`` is PEM in the properties.
+    ``prefix`` is the common prefix of the names of its properties. ``inline`` is PEM text in the
+    properties.
     """
 
     prefix: str
@@ -43,8 +44,8 @@ class Store:
 
 
 def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -> ssl.SSLContext:
-    """Return the context of TLS; raises `ClientConfigError`, or `TlsError` for a store."""
-    # OpenSSL reads keys only from files; these are removed with their directory at once.
+    """Return the TLS context; raise `ClientConfigError`, or `TlsError` for an invalid store."""
+    # OpenSSL reads keys only from files. These files are removed immediately, with their directory.
     with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
         ca = certificate = password = None
         if trust is not None:
@@ -68,7 +69,7 @@ def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -
 
 
 def _write(path: Path, pem: str) -> None:
-    # A file that is not ASCII is not PEM, and OpenSSL reports so.
+    # A file that is not ASCII is not PEM, and OpenSSL then reports the error.
     path.write_text(pem, encoding="ascii", errors="replace")
 
 
@@ -81,7 +82,7 @@ def _authorities(store: Store) -> str:
 
 
 def _chain(store: Store) -> tuple[str, str | None]:
-    """Return a key with its chain in PEM, and the password of the key."""
+    """Return a key with its chain as PEM, and the password of the key."""
     content = _content(store)
     if isinstance(content, str):
         return "".join(block for _, block in _pem_blocks(content)), store.key_password
@@ -93,7 +94,7 @@ def _chain(store: Store) -> tuple[str, str | None]:
 
 
 def _content(store: Store) -> str | bytes:
-    """Return PEM as text, or PKCS #12."""
+    """Return PEM as text, or PKCS #12 as bytes."""
     if store.location is None:
         return store.inline
     try:
@@ -109,7 +110,7 @@ def _content(store: Store) -> str | bytes:
             f"-importkeystore -srckeystore {store.location} -destkeystore NEW.p12 "
             "-deststoretype PKCS12"
         )
-    # Java also accepts PKCS #12 under the name of JKS, which is the default.
+    # Java also accepts PKCS #12 if the type is JKS, which is the default.
     if kind not in {"JKS", "PKCS12"}:
         raise ClientConfigError(f"{store.prefix}.type: expected PEM or PKCS12, got {store.type}")
     if raw.lstrip().startswith(b"-----BEGIN"):
@@ -118,11 +119,11 @@ def _content(store: Store) -> str | bytes:
 
 
 def _pem_blocks(text: str) -> list[tuple[str, str]]:
-    """Return PEM blocks as OpenSSL reads them, even if line breaks became spaces in properties."""
+    """Return PEM blocks as OpenSSL reads them, even if line breaks in properties became spaces."""
     blocks = []
     for kind, body in _PEM.findall(text):
         if ":" in body:
-            # OpenSSL itself wrote old keys with headers.
+            # OpenSSL itself wrote old keys with such headers.
             blocks.append((kind, f"-----BEGIN {kind}-----{body}-----END {kind}-----\n"))
             continue
         packed = "".join(body.split())
@@ -133,7 +134,7 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
-    """Return the key, and all certificates, beginning with that of the key."""
+    """Return the key and all certificates; the certificate of the key is the first."""
     load = _pkcs12_loader(store)
     password = None if store.password is None else store.password.encode()
     try:
@@ -147,21 +148,21 @@ def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
 
 def _pkcs12_loader(store: Store) -> Callable[[bytes, bytes | None], tuple[Any, Any, list[Any]]]:
     with needed_by(f"{store.location}: PKCS #12", "tls"):
-        from cryptography.hazmat.primitives.serialization.pkcs12 import (  # noqa: PLC0415 - optional
+        from cryptography.hazmat.primitives.serialization.pkcs12 import (  # noqa: PLC0415 - cryptography is optional
             load_key_and_certificates,
         )
     return load_key_and_certificates
 
 
 def _certificate_pem(certificate: Any) -> str:
-    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - optional
+    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - cryptography is optional
 
     text: str = certificate.public_bytes(Encoding.PEM).decode()
     return text
 
 
 def _key_pem(key: Any, password: str) -> str:
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - optional
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - cryptography is optional
         BestAvailableEncryption,
         Encoding,
         PrivateFormat,

@@ -1,4 +1,4 @@
-"""TLS on our side of a connection, and why it could not be started."""
+"""TLS on our end of a connection, and the reasons why it could not be started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Python's mode for each value of Kafka's ``ssl.client.auth``: must clients have a certificate?"""
+"""Python's mode for each value of Kafka's ``ssl.client.auth``, which says whether clients must have
+a certificate."""
 
 
 def client_context(
@@ -31,10 +32,10 @@ def client_context(
 ) -> ssl.SSLContext:
     """Return a client's context: TLS 1.2 or newer, and the broker's certificate must be valid.
 
-    ``ca`` is a PEM file of authorities, by default the system's. ``certificate`` is a PEM file of a
-    client's own chain, with its key in it or in ``key``, encrypted with ``password``: mutual TLS.
-    Without ``check_names`` the certificate may be for any host, as with Kafka's empty
-    ``ssl.endpoint.identification.algorithm``.
+    ``ca`` is a PEM file of authorities; the default is the system's authorities. For mutual TLS,
+    ``certificate`` is a PEM file of the client's own chain. The key is in this file or in ``key``,
+    encrypted with ``password``. Without ``check_names`` the certificate may be for any host, as
+    with Kafka's empty ``ssl.endpoint.identification.algorithm``.
 
     Raises `TlsError` for a file that cannot be read or has the wrong content.
     """
@@ -58,10 +59,11 @@ def server_context(
     ca: Path | None = None,
     client_auth: ClientAuth = "none",
 ) -> ssl.SSLContext:
-    """Return a listener's context: TLS 1.2 or newer, and a PEM file of its chain.
+    """Return a listener's context: TLS 1.2 or newer, with the chain in a PEM file.
 
-    The key is in that file or in ``key``, encrypted with ``password``. ``ca`` is a PEM file of the
-    authorities of clients' certificates, by default the system's.
+    The key is in the file of the chain or in ``key``, encrypted with ``password``. ``ca`` is a PEM
+    file of the authorities that sign clients' certificates; the default is the system's
+    authorities.
 
     Raises `TlsError` for a file that cannot be read or has the wrong content.
     """
@@ -82,15 +84,15 @@ def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
     """Trust the authorities in a PEM file."""
     try:
         context.load_verify_locations(cafile=ca)
-    except OSError as error:  # an ssl.SSLError too
+    except OSError as error:  # includes ssl.SSLError
         raise TlsError(f"{ca}: expected authorities in PEM: {error}") from error
 
 
 def present_certificate(
     context: ssl.SSLContext, certificate: Path, key: Path | None, password: str | None
 ) -> None:
-    """Present the chain in a PEM file, with its key."""
-    # Without a password OpenSSL would ask the terminal for one.
+    """Present the chain in a PEM file with its key to the other end."""
+    # Without a password, OpenSSL would ask for one on the terminal.
     secret = "" if password is None else password
     try:
         context.load_cert_chain(certificate, key, secret)
@@ -101,10 +103,10 @@ def present_certificate(
 
 HANDSHAKE_SECONDS: Final = 10.0
 Outcome = Literal["not_tls", "handshakes_left", "handshakes_failed"]
-"""How a client's handshake failed, as `TapStatistics` counts it."""
+"""The ways in which a client's handshake fails, as `TapStatistics` counts them."""
 
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
-# By OpenSSL's name; "other" means the other side, whichever that is.
+# By OpenSSL's name of the reason: a description, in which "the other side" is a client or a broker.
 _WORDS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side came without a certificate",
     "UNSUPPORTED_PROTOCOL": "the other side speaks nothing newer than TLS 1.1",
@@ -131,19 +133,21 @@ _TRUST: Final = ("self-signed", "self signed", "unable to get")
 
 
 def classify_handshake(error: BaseException) -> Outcome:
-    """Return how a client's handshake failed."""
+    """Return the way in which a client's handshake failed."""
     if isinstance(error, ssl.SSLError):
         return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
-    # asyncio's own error for a handshake that takes too long, a subclass of the error for a reset.
+    # This is asyncio's own error for a handshake that takes too long. It is a subclass of the error
+    # for a reset.
     if isinstance(error, ConnectionAbortedError | TimeoutError):
         return "handshakes_failed"
     return "handshakes_left"
 
 
 def is_data_after_end(error: BaseException) -> bool:
-    """Return whether the other side sent data after it was told the end of TLS.
+    """Return whether the other end sent data after it was told that TLS has ended.
 
-    It had not read that yet: in TLS 1.3 each direction ends by itself (RFC 8446, section 6.1).
+    The other end had not read this message yet: in TLS 1.3 each direction ends separately (RFC
+    8446, section 6.1).
     """
     return isinstance(error, ssl.SSLError) and error.reason == _SAID_AFTER_END
 

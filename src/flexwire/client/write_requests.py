@@ -1,6 +1,6 @@
-"""The requests that may change something on a broker: all except the read-only ones.
+"""The requests that may change something on a broker: all except those listed as read-only.
 
-So a new API of the catalog counts as writing until it has been checked.
+A new API of the catalog therefore counts as writing until it has been checked.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ READING: Final = frozenset(
         "OffsetFetch",
         "OffsetForLeaderEpoch",
         "ReadShareGroupStateSummary",
-        # These concern only the connection on which they are sent.
+        # These APIs affect only the connection on which they are sent.
         "SaslAuthenticate",
         "SaslHandshake",
         "ShareGroupDescribe",
         "StreamsGroupDescribe",
     }
 )
-"""The APIs whose requests only read, by name."""
+"""The APIs whose requests only read data, by name."""
 
 CONDITIONS: Final = {
     "Metadata": "where topics are named and allowAutoTopicCreation is true",
     "Fetch": "if it names a replica: the leader treats it as the follower's",
 }
-"""The cases in which a request of a reading API may still change something."""
+"""The cases in which a request of a read-only API may still change something."""
 
 
 REMARKS: Final = {
@@ -62,18 +62,18 @@ REMARKS: Final = {
     "FindCoordinator": "the first one makes the cluster create its internal topic of that kind",
     "GetTelemetrySubscriptions": "it registers a client instance at the broker",
 }
-"""The traces that reading requests leave at a broker; none is anybody's data."""
+"""The traces that read-only requests leave on a broker; none of them is user data."""
 
 
 class Danger(NamedTuple):
-    """An easily overlooked effect of an API's request, and the bodies that have it."""
+    """An easily overlooked effect of an API's request, and the bodies that have this effect."""
 
     effect: str
     holds: Callable[[Any], bool] = lambda _: True
 
 
 def _is_open(acl_filter: Any) -> bool:
-    """Return whether a filter of ACLs leaves open the resource and the principal."""
+    """Return whether an ACL filter specifies neither the resource nor the principal."""
     return acl_filter.resource_name_filter is None and acl_filter.principal_filter is None
 
 
@@ -130,11 +130,11 @@ DANGERS: Final = {
     "Vote": Danger(_IN_QUORUM),
     "WriteTxnMarkers": Danger("it ends the transactions of the producers that it names"),
 }
-"""By API, the effects of its requests that the name does not show."""
+"""The effects of requests that are not obvious from the API's name, by API."""
 
 
 def why_it_writes(api_name: str, body: Any) -> str | None:
-    """Return why a request may change something on the broker; None if it only reads.
+    """Return why a request may change something on the broker, or None if the request only reads.
 
     >>> from flexwire.codec import message
     >>> why_it_writes("ListGroups", message("ListGroupsRequest")()) is None
@@ -159,7 +159,7 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
 
 
 def remark_on(api_name: str, body: Any) -> str | None:
-    """Return the trace that a read-only request leaves at the broker; None for most.
+    """Return the trace that a read-only request leaves on the broker; None for most requests.
 
     >>> from flexwire.codec import message
     >>> remark_on("Fetch", message("FetchRequest")(session_epoch=-1)) is None

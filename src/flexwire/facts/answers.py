@@ -16,10 +16,10 @@ Kind = Literal["text", "count", "id", "bytes", "us", "moment", "share", "flag", 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column that the report shows: its name in the table, its heading, and its kind of values.
+    """A column that the report shows: its name in the table, its heading, and the kind of values.
 
     If ``kind`` is "text", a value may also be a list of texts. ``is_about`` marks the columns that
-    identify a row; a picture labels its bars with them.
+    identify a row. A picture labels its bars with the values of these columns.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ShownColumn:
 class AnswerPicture:
     """The picture of an answer: bars of ``value``, one for each of the first rows.
 
-    ``parts`` are columns of one kind that add up to ``value``, if the bar is to show them. ``over``
+    ``parts`` are columns of one kind that add up to ``value``, if the bar is divided. ``over``
     names a column of moments: the picture then shows ``value`` over time, summed over the rows of
     each moment. ``across`` names further columns: the picture then has one bar for ``value`` and
     one for each of these, as sums over the shown rows, with the difference from ``value``.
@@ -78,7 +78,7 @@ def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
 class UnansweredQuestion:
     """A question that could not be answered, and the reason.
 
-    ``can_ask`` is true if the tables hold what the question needs, so it can be asked again.
+    ``can_ask`` is true if the tables hold the data for the question, so that it can be asked again.
     """
 
     name: str

@@ -13,8 +13,8 @@ from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 class AuditFinding:
     """The verdict on one client for one release, with the reason.
 
-    ``evidence`` names what led to the verdict, ``reason`` states it with its figures, and
-    ``offered`` is the range in the captured broker's ApiVersions response. A finding without
+    ``evidence`` names the rule behind the verdict, ``reason`` explains the verdict with numbers,
+    and ``offered`` is the range in the captured broker's ApiVersions response. A finding without
     ``api_key`` is about the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us``
     belong to the finding's version, or to the client if there is none. ``connections``, ``apis``,
     ``groups`` and ``topics`` belong to the client. Only some groups and topics are named; the
@@ -49,7 +49,7 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class NewestShare:
-    """Among the requests of APIs that a release has, how many use the release's newest version.
+    """The share of requests and clients that use only the newest versions of a release.
 
     ``clients_at_newest`` counts the clients that send nothing older. Requests that open a
     connection (ApiVersions, SASL), and those of brokers and controllers, are not counted.
@@ -77,7 +77,7 @@ class PinningSetting:
 class FirstRelease:
     """The first release of a client library that works on Kafka 4, with the source.
 
-    ``works_from`` is empty if no first release is known; ``remark`` then says what to do.
+    ``works_from`` is empty if no first release is known. ``remark`` then contains the advice.
     """
 
     library: str
@@ -90,8 +90,8 @@ class FirstRelease:
 class AuditOmissions:
     """Counts of the findings that an audit leaves out if there are too many clients.
 
-    ``clients`` are not judged; they sent the fewest requests, ``requests`` in all. The offers of
-    ``brokers`` are unknown. ``findings`` counts the least grave findings that were left out, by
+    ``clients`` were not judged; they sent the fewest requests, ``requests`` in all. The offers of
+    ``brokers`` are unknown. ``findings`` counts the least serious findings that were left out, by
     verdict.
     """
 
@@ -138,8 +138,9 @@ NOTHING_LEFT_OUT: Final = AuditOmissions()
 class ClusterGate:
     """The verdict of one gate on the cluster as a whole, for one release.
 
-    ``evidence`` names what led to the verdict, and ``reason`` states it with its figures. ``names``
-    are the first topics, brokers or APIs concerned, and ``count`` counts all of them.
+    ``evidence`` names the rule behind the verdict, and ``reason`` explains the verdict with
+    numbers. ``names`` are the first of the topics, brokers or APIs concerned, and ``count`` is the
+    number of all.
     """
 
     release: str
@@ -158,9 +159,9 @@ class ClusterGate:
 class Audit:
     """The audit of one capture.
 
-    ``asked``: the user chose the releases. ``brokers`` are the releases that the captured brokers
-    may be, by what they offer. ``pins`` and ``libraries`` are filled if a finding calls for them.
-    ``cluster`` holds the gates of the cluster itself.
+    ``asked`` is true if the user chose the releases. ``brokers`` are the possible releases of the
+    captured brokers, by their offers. ``pins`` and ``libraries`` are filled if a finding needs
+    them. ``cluster`` holds the gates of the cluster itself.
     """
 
     releases: tuple[str, ...] = ()
@@ -175,7 +176,7 @@ class Audit:
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
-    """Return the findings, the gravest first, in an order that does not depend on theirs."""
+    """Return the findings, the most serious first; the order is always the same."""
     return sorted(
         audit.findings,
         key=lambda finding: (

@@ -29,7 +29,7 @@ class SampledCaptures:
 
     @property
     def sentence(self) -> str:
-        """The part that these files hold, in words.
+        """The part of the traffic that these files hold, in words.
 
         >>> SampledCaptures(0.1, 1).sentence, SampledCaptures(1.0, 1, "topics orders").sentence
         ('10 % of all connections', 'of all frames only those of topics orders')
@@ -42,7 +42,7 @@ class SampledCaptures:
 
 
 def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[SampledCaptures, ...]:
-    """Return the files of each share and filter, the smallest share first, as far as listed."""
+    """Return the files of each share and filter, the smallest share first, up to a limit."""
     every = sorted(Counter(parts).items())
     return tuple(
         SampledCaptures(share, files, only) for (share, only), files in every[:_SHARES_SHOWN]
@@ -54,10 +54,10 @@ _ONLY: Final = "only_frames_of"
 
 
 def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
-    """Return columns that say which part of all traffic some rows are about.
+    """Return columns that say which part of the traffic some rows describe.
 
-    These are the smallest share of connections in any capture, and which frames. There are none if
-    all captures are complete.
+    The columns are the smallest share of connections in any capture, and the kept frames. The
+    result is empty if all captures are complete.
 
     >>> part_columns([SampledCaptures(0.1, 2), SampledCaptures(0.5, 1)]), part_columns([])
     ({'share_of_connections': 0.1}, {})
@@ -72,7 +72,7 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
 
 
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
-    """Return notes for the user about captures that hold a part.
+    """Return notes for the user about captures that hold only a part of the traffic.
 
     >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:45]
     '2 captures hold 10 % of all connections: coun'
@@ -86,13 +86,13 @@ def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
 
 
 MOST_SHOWN: Final = 20
-"""At most this many different sets of tags have facts of their own."""
+"""The largest number of different sets of tags that are described separately."""
 _MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StampedCaptures:
-    """Capture files of taps that add these header tags, with the first of them."""
+    """Capture files of taps that add the same header tags, with the name of the first file."""
 
     tags: tuple[int, ...]
     files: int
@@ -114,9 +114,9 @@ class StampedCaptures:
 class AddedTags:
     """Captures of taps that added header tags; ``captures`` has the most frequent sets of tags.
 
-    The captures hold what clients sent, without these tags. Traffic captured behind such a tap has
-    the tags, as if clients had sent them. A capture without a statement may be from a tap that is
-    too old to make one.
+    The captures hold what clients sent, without these tags. If traffic was captured behind such a
+    tap, its requests have the tags, as if clients had sent them. If a capture does not say anything
+    about tags, its tap may be too old to do so.
     """
 
     captures: tuple[StampedCaptures, ...] = ()
@@ -146,7 +146,7 @@ class AddedTags:
 
 
 NO_ADDED_TAGS: Final = AddedTags()
-"""No capture says that its tap added tags."""
+"""The result if no capture says that its tap added tags."""
 
 _MEANING: Final = (
     "These captures have the requests as clients sent them, without the added tags. In any other "
@@ -156,7 +156,7 @@ _MEANING: Final = (
 
 
 def added_tags(stamps: Iterable[tuple[str, tuple[int, ...]]]) -> AddedTags:
-    """Return the sums of files that state the tags added, most files first."""
+    """Return summaries of the files whose taps added tags, the set with most files first."""
     named: dict[tuple[int, ...], list[str]] = {}
     files: dict[tuple[int, ...], int] = {}
     for name, tags in stamps:

@@ -1,9 +1,9 @@
 """The facts of one analysis: everything that the report says, and its only input.
 
-Units are part of the names. ``…_us`` is whole microseconds; for a moment, since the epoch in UTC.
-``…_ms`` is milliseconds as a float. ``…bytes`` is bytes; a frame's include the 4 bytes of its
-length. An unknown value is None, never an empty string or -1. Order has no meaning: the report
-sorts what it shows.
+The names of attributes include the unit. ``…_us`` is a whole number of microseconds. A moment is
+counted from the epoch, in UTC. ``…_ms`` is a floating-point number of milliseconds. ``…bytes`` is a
+number of bytes. The bytes of a frame include the 4 bytes of its length. An unknown value is None,
+never an empty string or -1. Order has no meaning: the report sorts what it shows.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """The figures of all logs that were read; the answers say the rest.
+    """The numbers of all logs that were read; the answers describe everything else.
 
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
-    them, a batch inflates beyond a bound. ``directories`` may be the first of ``directory_count``.
-    ``left_out`` are directories of partitions for which another directory was read, because its log
-    ends later; they may be the first of ``left_out_count``. Times are those of records, and None if
-    no record has one.
+    these runs, a batch exceeds a limit when it is decompressed. ``directories`` may be only the
+    first of ``directory_count``. ``left_out`` are directories of partitions for which another
+    directory was read, because its log ends later. They may be only the first of
+    ``left_out_count``. Times are those of records, and None if no record has one.
 
-    If tables grow, a log is read from the offset after the last one in the tables, up to its last
-    whole batch. ``known_partitions`` have nothing new. ``waiting_bytes`` follow the last whole
-    batches. ``gone_partitions`` begin after the next offset, because the records between were
-    deleted. ``behind`` partitions end before it: an older copy, or a topic that was deleted and
-    created again. They may be the first of ``behind_count``.
+    If tables are extended, a log is read from the offset after the last one in the tables, up to
+    its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
+    of bytes after the last complete batches. ``gone_partitions`` begin after the next offset to be
+    read, because the records between were deleted. ``behind`` partitions end before the next offset
+    to be read: the log is an older copy, or the topic was deleted and created again. ``behind`` may
+    be only the first of ``behind_count``.
     """
 
     topics: int
@@ -73,9 +74,9 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class ListenerFacts:
-    """A broker's listener, with its requests and, among them, fetches by replicas.
+    """A listener of a broker, with the numbers of its requests and of fetches by replicas.
 
-    ``name`` and ``security_protocol`` are None for lines that were cut off before them.
+    ``name`` and ``security_protocol`` are None if the lines were cut off before these values.
     """
 
     name: str | None
@@ -86,15 +87,15 @@ class ListenerFacts:
 
 @dataclass(frozen=True, slots=True)
 class RequestLogFacts:
-    """The figures of all request logs that were read; the other facts describe their content.
+    """The numbers of all request logs that were read; the other facts describe their content.
 
     ``requests`` are those that clients and brokers sent themselves. ``forwarded`` are those that
     brokers forwarded to the controller for clients. ``refused`` are requests that a broker could
-    not read, as its own log says. ``cut`` counts lines of which only the request's header is known.
-    ``text`` lines, from 2.7 and earlier, may not show what was requested. ``left_out_fields``
-    are mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a
-    deprecated version, as at the level INFO. ``listeners`` may be the first of ``listener_count``;
-    ``requests_beyond`` came to listeners beyond the limit.
+    not read, as its own log says. ``cut`` counts lines in which only the request's header is known.
+    ``text`` counts lines of Kafka 2.7 and earlier, which may not show the content of the request.
+    ``left_out_fields`` are mandatory fields that brokers left out of bodies. ``only_deprecated`` is
+    true if every line has a deprecated version, as at the level INFO. ``listeners`` may be only the
+    first of ``listener_count``. ``requests_beyond`` counts requests to listeners beyond the limit.
     """
 
     files: int
@@ -121,7 +122,7 @@ class RequestLogFacts:
 
 @dataclass(frozen=True, slots=True)
 class TlsReason:
-    """A reason why connections were not decrypted, or not to their end, and their number."""
+    """A reason why connections were not completely decrypted, and their number."""
 
     reason: str
     connections: int
@@ -131,11 +132,11 @@ class TlsReason:
 class TlsFacts:
     """The TLS connections of all captures, by outcome.
 
-    ``opened`` were decrypted from handshake to end, ``partly`` up to some record, and ``unopened``
-    not at all: tables show these as they were captured. The rarest reasons are left out if there
-    are too many, so ``partly_opened`` and ``not_opened`` have the full counts. ``lost_bytes`` are
-    missing from the captures. ``unread_bytes`` of TLS followed the last record that was decrypted.
-    ``sources`` may be the first of ``source_files``.
+    ``opened`` connections were decrypted completely, ``partly`` up to some record, and ``unopened``
+    not at all. Tables show the last kind as it was captured. The rarest reasons are left out if
+    there are too many, so ``partly_opened`` and ``not_opened`` have the full counts. ``lost_bytes``
+    is the number of bytes that are missing from the captures. ``unread_bytes`` is the number of TLS
+    bytes after the last decrypted record. ``sources`` may be only the first of ``source_files``.
     """
 
     opened: int
@@ -152,10 +153,10 @@ class TlsFacts:
 
 
 SOURCES_SHOWN = 1000
-"""The facts name at most this many capture files, the first by path; the table of packets has all.
+"""The facts name at most this many capture files, the first by path. The table of packets has all.
 """
 
-# The audit's verdict on a version, for any release that was audited; "read" if there is none.
+# The audit's verdict on a version, for any audited release; "read" if the audit found nothing.
 Verdict = AuditVerdict | Literal["read"]
 Direction = Literal["request", "response"]
 Side = Literal["produce", "fetch"]
@@ -167,7 +168,7 @@ LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-
 
 @dataclass(frozen=True, slots=True)
 class CaptureFileFacts:
-    """One capture file: its packets, and the frames whose last byte is in it."""
+    """One capture file: its packets, and the frames whose last byte is in the file."""
 
     path: str
     packets: int
@@ -185,14 +186,15 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The figures of Kafka traffic; `ConnectionFacts` has those of other traffic.
+    """The numbers of Kafka traffic; `ConnectionFacts` has those of other traffic.
 
-    ``clients`` counts different `Client` keys, and ``brokers`` different addresses that answered.
-    ``bytes`` is the size of all frames. An *unanswered request* expects a response that the capture
-    lacks; an *unpaired response* has no request in it. ``lenient_frames`` decoded only leniently
-    (see `LenientUse`), and are not ``decode_failures``. ``skipped_packets`` were not TCP or could
-    not be read. ``batches_beyond_bounds`` are record batches that were left out because they
-    inflate beyond a bound; they count as ``decode_failures`` too.
+    ``clients`` counts different `Client` keys, and ``brokers`` counts different addresses that sent
+    responses. ``bytes`` is the size of all frames. An *unanswered request* expects a response that
+    is missing in the capture. An *unpaired response* answers a request that is missing in the
+    capture. ``lenient_frames`` decoded only leniently (see `LenientUse`), and are not among the
+    ``decode_failures``. ``skipped_packets`` were not TCP or could not be read.
+    ``batches_beyond_bounds`` are record batches that were left out because they exceed a limit when
+    they are decompressed. They are also among the ``decode_failures``.
     """
 
     first_time_us: int | None = None
@@ -214,7 +216,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class TimelineBucket:
-    """The traffic of one slice of time, which begins at ``time_us``."""
+    """The traffic in one slice of time, which begins at ``time_us``."""
 
     time_us: int
     request_bytes: int
@@ -250,7 +252,7 @@ def rebinned(
 
 
 def least_of(percent: int) -> int:
-    """Return how many values make a percentile differ from the maximum.
+    """Return how many values are needed so that a percentile differs from the maximum.
 
     >>> least_of(50), least_of(90), least_of(99)
     (2, 10, 100)
@@ -269,7 +271,7 @@ class LatencyBucket:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The time from a request's last byte to its response's last byte, over ``count`` pairs.
+    """The latencies of ``count`` pairs, from the request's last byte to the response's last byte.
 
     With fewer than `least_of` pairs, a percentile equals the longest latency.
     """
@@ -288,8 +290,8 @@ class ApiFacts:
     """One API; ``name`` is None if the catalog lacks the api key.
 
     ``failures`` counts the requests and responses whose body did not decode. ``versions`` are the
-    api versions seen. ``latency`` is None if no request was paired with its response. ``may_wait``
-    is true if the API's requests say how long a broker may wait for records.
+    API versions that were seen. ``latency`` is None if no request was paired with its response.
+    ``may_wait`` is true if requests of the API say how long a broker may wait for records.
     """
 
     api_key: int
@@ -320,8 +322,8 @@ class ClientFacts:
 class VersionUse:
     """One client used one version of one API ``requests`` times.
 
-    ``verdict`` is the gravest verdict of the audit, with the last release that reads the version
-    and the first that does not. It is "read" if the audit has no objection.
+    ``verdict`` is the most serious verdict of the audit, with the last release that reads the
+    version and the first that does not. ``verdict`` is "read" if the audit has no objection.
     """
 
     client: Client
@@ -348,7 +350,7 @@ class CompressionUse:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """The records of one topic on one side: written with Produce, or read with Fetch.
+    """The records of one topic in one direction: written with Produce, or read with Fetch.
 
     A record that was read twice counts twice. ``magic`` holds the versions of record batches that
     were seen. Offsets are None if the producer does not know them yet. With ``is_id``, ``topic`` is
@@ -376,9 +378,9 @@ class TopicFacts:
 class RecordHeaderFacts:
     """One record header key, over all topics that use it.
 
-    ``topics`` may be the first of ``topic_count``. Lengths are in bytes, and None if every value is
-    null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share of values, from 0 to
-    1, that are UTF-8.
+    ``topics`` may be only the first of ``topic_count``. Lengths are in bytes, and None if every
+    value is null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share of values,
+    from 0 to 1, that are UTF-8.
     """
 
     key: str
@@ -396,10 +398,10 @@ class RecordHeaderFacts:
 
 @dataclass(frozen=True, slots=True)
 class TaggedFieldUse:
-    """A tagged field that was on the wire; ``name`` is None if the spec has no such tag.
+    """A tagged field that was sent; ``name`` is None if the spec has no field with this tag.
 
-    ``path`` is the struct that holds the field ("" for the message itself). ``bytes`` is the sum of
-    its sizes, and None if they were not measured.
+    ``path`` is the path of the structure that holds the field ("" for the message itself).
+    ``bytes`` is the sum of its sizes, and None if they were not measured.
     """
 
     message: str
@@ -413,11 +415,11 @@ class TaggedFieldUse:
 
 @dataclass(frozen=True, slots=True)
 class DecodeFailure:
-    """A frame that did not decode: its place, the reason, and its first bytes in hex.
+    """A frame that did not decode: its position, the reason, and its first bytes in hexadecimal.
 
-    ``size`` is that of the whole frame. ``message`` is None if the request header could not be
-    read, or if the response had no request. ``sample_hex`` is "withheld" if the bytes may be
-    credentials.
+    ``size`` is the size of the complete frame. ``message`` is None if the request header could not
+    be read, or if the request of the response is unknown. ``sample_hex`` is "withheld" if the bytes
+    may be credentials.
     """
 
     time_us: int
@@ -432,7 +434,7 @@ class DecodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """The number of frames that failed to decode for one reason, without its numbers."""
+    """The number of frames that failed to decode for one reason, which is without its numbers."""
 
     reason: str
     count: int
@@ -440,10 +442,10 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class LenientUse:
-    """Frames that break their message's spec, but that Kafka's Java reads.
+    """Frames that do not fit their message's spec, but that Kafka's Java code reads.
 
-    All have the same message, version and client, and one ``reason``. They say something about
-    their writer: the client of a request, or the broker of a response.
+    All these frames have the same message, version, client and ``reason``. The frames reveal a
+    property of their writer: the client of a request, or the broker of a response.
     """
 
     client: Client
@@ -455,10 +457,11 @@ class LenientUse:
 
 @dataclass(frozen=True, slots=True)
 class OtherConnection:
-    """A connection that is not Kafka.
+    """A connection that does not use Kafka's protocol.
 
-    ``evidence`` says why not. ``looks_like`` names another protocol ("TLS"), or is None.
-    ``request_bytes`` are those of the end that is taken for the client.
+    ``evidence`` is the reason for this conclusion. ``looks_like`` is the name of another protocol
+    ("TLS"), or None. ``request_bytes`` counts the bytes of the end that is assumed to be the
+    client.
     """
 
     client: str
@@ -472,14 +475,14 @@ class OtherConnection:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFacts:
-    """How Kafka connections were recognised, and the figures of the others.
+    """How Kafka connections were recognized, and the numbers of the other connections.
 
-    ``given`` are the ends that the user named as brokers ("port 9092"). If there are none, the
+    ``given`` are the ends that the user named as brokers ("port 9092"). If the user named none, the
     content of each connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
-    ``not_kafka_bytes``; ``others`` are those with most bytes. On ``silent`` connections nothing was
-    sent. On ``unread`` Kafka connections nothing reads as Kafka. On ``nameless`` Kafka connections
-    no request gives a client id, and the input lacks the connection's beginning, where a client may
-    give it once (KIP-1313).
+    ``not_kafka_bytes``. ``others`` are the connections with most bytes among these. On ``silent``
+    connections nothing was sent. On ``unread`` Kafka connections, no frame can be read. On
+    ``nameless`` Kafka connections no request has a client id, and the input lacks the connection's
+    beginning, where a client may send the id once (KIP-1313).
     """
 
     given: tuple[str, ...] = ()
@@ -496,16 +499,17 @@ class ConnectionFacts:
 class Facts:
     """The facts of one capture.
 
-    ``releases`` are those of the catalog, oldest first, and end with ``newest_release``.
+    ``releases`` are the releases of the catalog, oldest first, and end with ``newest_release``.
     ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers all of
-    them. ``lenient_uses`` covers ``totals.lenient_frames``, without the rarest if there are too
-    many. ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
-    ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
-    ``unreadable_files``. ``left_out`` counts, by field, the entries that `flexwire.report.limits`
-    left out. ``logs`` is None if no log segment was given. ``request_logs`` is None if no broker's
-    request log was given; otherwise sizes are unknown. ``tls`` is None if no key log was given.
-    ``sampled`` is empty if the captures hold all connections; otherwise every figure describes a
-    part. ``added_tags`` describes taps that say that they added tags. ``rehearsal`` is None if no
+    them. ``lenient_uses`` describes the ``totals.lenient_frames``, without the rarest kinds if
+    there are too many. ``withheld_credentials`` counts the frames whose body was kept out of tables
+    and report. ``sources`` may be only the first of ``source_files``, and ``unreadable`` only the
+    first of ``unreadable_files``. ``left_out`` counts, by field, the entries that
+    `flexwire.report.limits` left out. ``logs`` is None if no log segment was given.
+    ``request_logs`` is None if no broker's request log was given; otherwise sizes are unknown.
+    ``tls`` is None if no key log was given. ``sampled`` is empty if the captures hold all
+    connections. Otherwise every number describes only a part of the traffic. ``added_tags``
+    describes the taps that, according to their captures, added tags. ``rehearsal`` is None if no
     capture says that its tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
@@ -552,13 +556,13 @@ class Facts:
         return self.logs is None or self.source_files > 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts as `json.dumps` takes them, with attribute names as keys."""
+        """Return the facts in a form that `json.dumps` accepts, with attribute names as keys."""
         built: dict[str, Any] = msgspec.to_builtins(self)
         return built
 
     @classmethod
     def from_json(cls, obj: object) -> Self:
-        """Return facts from their JSON form; raise `ValueError` with the path of a misfit."""
+        """Return facts from their JSON form; raise `ValueError` with the path of a wrong value."""
         try:
             return msgspec.convert(obj, cls)
         except msgspec.ValidationError as error:
@@ -566,7 +570,7 @@ class Facts:
 
 
 def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
-    """Return the uses of versions with the audit's gravest verdict on each, for any release."""
+    """Return the uses of versions, each with the audit's most serious verdict for any release."""
     gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
     apart: set[Client] = set()
     for finding in reversed(findings(audit)):
@@ -575,7 +579,8 @@ def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
             apart.add(client)
         if finding.version is not None:
             gravest[client, finding.api_key, finding.version] = finding
-            # The audit gave a connection without software that of the client's other connections.
+            # For a connection without software name, the audit used the name from the client's
+            # other connections.
             gravest.setdefault(
                 (Client(client.client_id), finding.api_key, finding.version), finding
             )

@@ -1,4 +1,4 @@
-"""The facts of rehearsals: clients that a tap refused for a release, and those that work again."""
+"""The facts of rehearsals: the clients that a tap refused, and those that work again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ MOST_REFUSED: Final = 200
 class RefusedClient:
     """A client that a tap refused in a rehearsal of a release: its address and client id.
 
-    ``requests`` are refused requests, such as "Produce v2"; there may be more. ``times`` counts the
-    refusals, and the moments are those of the first and the last. ``works_time_us`` is the time
-    when a request of the same API was first answered afterwards, and ``works_with`` is that
-    request. Both are None if the capture has none. ``returned`` is true if the client sent anything
-    afterwards. A ``client_id`` has at most 200 characters.
+    ``requests`` are refused requests, such as "Produce v2"; there may be more. ``times`` is the
+    number of refusals, and the two moments are those of the first and the last refusal.
+    ``works_time_us`` is the time when a request of the same API was first answered afterwards, and
+    ``works_with`` is that request. ``works_time_us`` and ``works_with`` are None if the capture has
+    no such request. ``returned`` is true if the client sent anything afterwards. A ``client_id``
+    has at most 200 characters.
     """
 
     release: str
@@ -36,13 +37,13 @@ class RefusedClient:
 
 @dataclass(frozen=True, slots=True)
 class RehearsalFacts:
-    """Captures of taps that rehearsed ``releases``, and numbers of affected requests.
+    """Captures of taps that rehearsed ``releases``, and the numbers of affected requests.
 
-    ``narrowed`` responses lost versions, ``sent_on`` of them in another version. ``unsupported``
-    requests were answered with error 35, and ``closed`` requests ended their connection.
-    ``refused`` are the clients of these requests, most refusals first. They may be the first of
-    ``refused_count``. If a file has very many clients, only some are counted there, and ``beyond``
-    counts the requests of the others.
+    Versions were removed from ``narrowed`` responses; ``sent_on`` of these were sent in another
+    version. ``unsupported`` requests were answered with error 35, and ``closed`` requests ended
+    their connection. ``refused`` are the clients of these requests, most refusals first.
+    ``refused`` may be only the first of ``refused_count``. If a file has very many clients, the
+    file lists only some of them, and ``beyond`` counts the requests of the others.
     """
 
     releases: tuple[str, ...] = ()

@@ -1,4 +1,7 @@
-"""Figures and foreign text, written for a person. The exact value goes into a title beside it."""
+"""Numbers and foreign text, formatted for people.
+
+A title next to the number contains the exact value.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from flexwire.printable import printable
 
 ELLIPSIS = "\u2026"
 DASH = "\u2013"
-# Long enough for any honest name. A client id may have 32767 bytes, and a record header key more.
+# This is long enough for any legitimate name. A client id may have 32767 bytes, and a record header
+# key may have more.
 TEXT_LIMIT = 120
 # The longest text in the facts, including hex samples of 512 bytes.
 FACT_LIMIT = 1024
@@ -20,12 +24,12 @@ _THOUSAND = 1000
 
 
 def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Return the text, or its beginning and the number of characters left out.
+    """Return the text, or its beginning and the number of omitted characters.
 
     >>> shorten("a" * 5, 3), shorten("a" * 50, 3)
     ('aaaaa', 'aaa… (+47 characters)')
     """
-    # Cutting less than the remark about it would save nothing.
+    # A shorter text would not become shorter, because the remark takes as much space.
     if len(text) <= limit + 18:
         return text
     return f"{text[:limit]}{ELLIPSIS} (+{count(len(text) - limit)} characters)"
@@ -37,7 +41,7 @@ def safe(value: Any, limit: int = FACT_LIMIT) -> Any:
 
     def each(value: Any) -> Any:
         if isinstance(value, str):
-            # The same names occur many times.
+            # The same names occur many times, so the results are cached.
             if value not in copy:
                 copy[value] = shorten(printable(shorten(value, limit)), 2 * limit)
             return copy[value]
@@ -56,7 +60,7 @@ def count(number: float) -> str:
 
 
 def share_text(share: float) -> str:
-    """Return a share in per cent: 0.1 is "10 %", and one millionth "0.0001 %"."""
+    """Return a share in percent: 0.1 becomes "10 %", and one millionth "0.0001 %"."""
     return f"{share * 100:.6g} %"
 
 
@@ -85,7 +89,7 @@ def human_bytes(number: float) -> str:
 
 
 def set_bytes(number: int) -> str:
-    """Return bytes as configurations state them: in powers of 1024 if that is exact.
+    """Return bytes in the way of configurations: in powers of 1024 if the result is exact.
 
     >>> set_bytes(16384), set_bytes(1 << 20), set_bytes(1000), set_bytes(1_000_000)
     ('16 KiB', '1 MiB', '1.00 kB', '1.00 MB')
@@ -97,7 +101,7 @@ def set_bytes(number: int) -> str:
 
 
 def exact_bytes(number: int) -> str:
-    """Return the title beside `human_bytes`: "1,500 bytes"."""
+    """Return the title next to `human_bytes`: "1,500 bytes"."""
     return plural(number, "byte")
 
 
@@ -115,7 +119,7 @@ def duration_ms(milliseconds: float) -> str:
 
 
 def exact_ms(milliseconds: float) -> str:
-    """Return the title beside `duration_ms`, to the microsecond.
+    """Return the title next to `duration_ms`, exact to the microsecond.
 
     >>> exact_ms(3.2), exact_ms(30000)
     ('3.2 ms', '30,000 ms')
@@ -124,7 +128,7 @@ def exact_ms(milliseconds: float) -> str:
 
 
 def span(microseconds: int) -> str:
-    """Return the duration of a capture.
+    """Return the duration of a capture as text.
 
     >>> span(2_500_000), span(125_000_000), span(7_380_000_000)
     ('2.50 s', '2 min 5 s', '2 h 3 min')
@@ -142,7 +146,7 @@ def span(microseconds: int) -> str:
 
 
 def moment_at(microseconds: int) -> datetime:
-    """Return the moment ``microseconds`` after 1970 began; raise `OverflowError` beyond 9999.
+    """Return the moment ``microseconds`` after the epoch; raise `OverflowError` beyond year 9999.
 
     >>> moment_at(1_700_000_000_123_456)
     datetime.datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=datetime.timezone.utc)
@@ -151,7 +155,7 @@ def moment_at(microseconds: int) -> datetime:
 
 
 def microseconds_of(moment: datetime) -> int:
-    """Return the microseconds from the beginning of 1970 to a moment, in UTC without a zone.
+    """Return the microseconds from the epoch to a moment, which is in UTC and has no zone.
 
     >>> microseconds_of(datetime(1970, 1, 1, 0, 0, 1)), microseconds_of(moment_at(-5))
     (1000000, -5)
@@ -176,7 +180,7 @@ def moment(microseconds: int, *, exact: bool = False) -> str:
 
 
 def period(first_us: int, last_us: int) -> str:
-    """Return a period in UTC; a day that is the same for both ends is written once.
+    """Return a period in UTC; if both ends are on the same day, the day is written once.
 
     >>> period(1_700_000_000_000_000, 1_700_000_005_000_000)
     '2023-11-14 22:13:20 to 22:13:25'
@@ -202,7 +206,7 @@ def share(part: float) -> str:
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
-    r"""Return versions, with runs joined by an en dash.
+    r"""Return versions as text; consecutive versions are joined by an en dash.
 
     >>> ranges((0, 1, 2, 9)) == "0\u20132, 9"
     True

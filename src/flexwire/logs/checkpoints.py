@@ -1,12 +1,12 @@
-"""A broker's checkpoint files: an offset for each log, in the directory that holds the logs.
+"""A broker's checkpoint files: one offset for each log, in the directory that holds the logs.
 
 `log-start-offset-checkpoint` holds where logs start. A broker moves the start when it is asked to
-(`DeleteRecords`), and when a remote tier has dropped older segments. It removes whole segments
-later. It writes the file once a minute and when it stops. So records that were deleted within the
-last minute may still be read.
+(`DeleteRecords`), and when a remote tier has dropped older segments. The broker removes complete
+segments later. It writes the file once a minute and when it stops. Records that were deleted within
+the last minute may therefore still be read.
 
-`replication-offset-checkpoint` holds the high watermarks: up to these offsets, all replicas in the
-ISR have the records, and consumers may read them. A broker writes the file every 5 seconds
+`replication-offset-checkpoint` holds the high watermarks. All replicas in the ISR have the records
+up to these offsets, and consumers may read them. A broker writes the file every 5 seconds
 (`replica.high.watermark.checkpoint.interval.ms`) and when it stops.
 """
 
@@ -22,7 +22,7 @@ from flexwire.storage.output_directory import OutputDirectory
 
 STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-# A broker writes this file after a clean shutdown, and removes it when it starts.
+# A broker writes this file after a clean shutdown, and removes it at the next start.
 _CLEAN: Final = ".kafka_cleanshutdown"
 _PROPERTIES: Final = "meta.properties"
 _ID: Final = re.compile(r"^(?:node|broker)\.id=([0-9]{1,10})\s*$", re.MULTILINE)
@@ -35,7 +35,7 @@ _LOGGER = logging.getLogger("flexwire")
 class HighWatermarks(NamedTuple):
     """The high watermarks of a broker's logs, and whether the broker shut down cleanly after them.
 
-    After an unclean shutdown they may be 5 seconds old.
+    After an unclean shutdown, the high watermarks may be 5 seconds old.
     """
 
     offsets: dict[Partition, int]
@@ -43,25 +43,25 @@ class HighWatermarks(NamedTuple):
 
 
 def log_starts(directory: str) -> dict[Partition, int]:
-    """Return the log start offsets that a directory of logs has on file, by partition.
+    """Return the log start offsets in the checkpoint file of a directory of logs, by partition.
 
-    The result is empty if the file is missing or damaged, as a broker treats it. Raises
-    `StorageError`.
+    The result is empty if the file is missing or damaged. A broker ignores a damaged file too.
+    Raises `StorageError`.
     """
     return _offsets(OutputDirectory(directory), STARTS)
 
 
 def high_watermarks(directory: str) -> HighWatermarks:
-    """Return the high watermarks that a directory of logs has on file.
+    """Return the high watermarks in the checkpoint file of a directory of logs.
 
-    There are none if the file is missing or damaged. Raises `StorageError`.
+    The result has none if the file is missing or damaged. Raises `StorageError`.
     """
     place = OutputDirectory(directory)
     return HighWatermarks(_offsets(place, HIGH_WATERMARKS), place.exists(_CLEAN))
 
 
 def broker_of(directory: str) -> int | None:
-    """Return the id of the broker whose logs are in a directory; None if no file names it."""
+    """Return the id of the broker whose logs are in a directory, or None if it is unknown."""
     place = OutputDirectory(directory)
     if not place.exists(_PROPERTIES):
         return None
@@ -79,10 +79,10 @@ def _offsets(place: OutputDirectory, name: str) -> dict[Partition, int]:
 
 
 def parse_offsets(text: str) -> dict[Partition, int] | None:
-    r"""Return the offsets in the text of a checkpoint; None if no broker would write such a text.
+    r"""Return the offsets in a checkpoint's text, or None if no broker would write such a text.
 
     The first line is 0, the second the number of logs, and each further line describes one log. A
-    broker creates the file empty. A file that ends after its first line has no entries either, as
+    new file of a broker is empty. A file that ends after its first line has no entries either, as
     Kafka reads it.
 
     >>> parse_offsets("0\n1\norders 3 1200\n")

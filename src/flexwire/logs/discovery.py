@@ -1,13 +1,13 @@
 """Find logs, and choose the replica of a partition that Kafka would continue with.
 
 Kafka compares two logs by leader epoch first and by offset second. Records of an older epoch that
-the next leader did not have are cut off (KIP-101).
+the next leader did not have are removed (KIP-101).
 
-The leader's log is the partition, and replicas in the ISR hold all of it. The log of the cluster's
-metadata names the leader and the ISR. If that log is missing, or older than the replicas, the log
-with the higher leader epoch is the newer one. If two logs have the same epoch, it is the longer
-one. The longest log alone proves nothing: it may belong to a leader that died, and its last records
-may have been nowhere else.
+The leader's log is authoritative, and replicas in the ISR have all of its records. The log of the
+cluster's metadata shows the leader and the ISR. If that log is missing, or older than the replicas,
+the log with the higher leader epoch is the newer one. If two logs have the same epoch, the longer
+log is the newer one. The length of a log alone proves nothing: the log may belong to a leader that
+failed, and no other broker may have had its last records.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
     """Return the logs in ``paths`` that ``query`` asks for: one per partition, or all replicas.
 
-    A path is a segment, a partition's directory, a directory above those, a pattern, or the URL of
+    A path is a segment, a partition's directory, a directory above these, a pattern, or the URL of
     any of these. Raises `CaptureError` if there is no log, and `StorageError`.
     """
     return logs_among(list_files(paths, is_log_file, LOG_NAMES), query)
 
 
 def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
-    """Return the logs among files that were listed, as `find_logs` does."""
+    """Return the logs among listed files, as `find_logs` does."""
     listed = [*sources]
     replicas = replicas_among(listed, query)
     if query.replicas == "all":
@@ -58,7 +58,7 @@ def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
 
 
 def _one_each(all_replicas: list[Replica], directories: Iterable[str]) -> list[Replica]:
-    """Return one log per partition, as Kafka would continue it, with older segments of a tier."""
+    """Return one log per partition, chosen as Kafka would, with the older segments of a tier."""
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
     for replica in all_replicas:
         by_partition[replica.partition].append(replica)
@@ -74,7 +74,7 @@ def _one_each(all_replicas: list[Replica], directories: Iterable[str]) -> list[R
         brokers = [replica for replica in replicas if not replica.is_tiered]
         log = best_of(brokers or replicas, leaders.get(partition))
         tiers = [replica for replica in replicas if replica.is_tiered and replica is not log]
-        # A broker that does not lead may record the new start later.
+        # A broker that is not the leader may record the new start later.
         log = replace(log, start=max(replica.start for replica in replicas))
         chosen.append(_with_tier(log, best_of(tiers, None)) if tiers else log)
     return chosen
@@ -91,7 +91,7 @@ def _with_tier(log: Replica, tier: Replica) -> Replica:
 
 
 UNKNOWN_EPOCH: Final = -1
-"""The leader epoch of a message set, which has none, and of a log without batches."""
+"""The leader epoch of a message set, which contains no epoch, and of a log without batches."""
 
 
 class LogTip(NamedTuple):
@@ -102,7 +102,7 @@ class LogTip(NamedTuple):
 
 
 def tip_of(segments: Sequence[LogSegment]) -> LogTip:
-    """Return where a log ends after its last whole batch; ``segments`` are in order."""
+    """Return the end of a log after its last complete batch; ``segments`` are in order."""
     end = segments[-1].base_offset
     for segment in reversed(segments):
         with open_file(segment.log) as log:
@@ -134,7 +134,7 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
     tips = {replica.directory: tip_of(replica.segments) for replica in replicas}
 
     def by_tip(replica: Replica) -> tuple[LogTip, int]:
-        # If two logs end alike, the one that begins earlier holds more.
+        # If two logs have the same end, the log with the earlier start has more records.
         return tips[replica.directory], -replica.segments[0].base_offset
 
     return max(in_step(replicas, tips, leadership), key=by_tip)
@@ -143,9 +143,9 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
 def in_step(
     replicas: Sequence[Replica], tips: Mapping[str, LogTip], leadership: Leadership | None
 ) -> Sequence[Replica]:
-    """Return the leader's replica, else the replicas in the ISR, else all of them.
+    """Return the leader's replica, or the replicas in the ISR, or all of them, in this order.
 
-    All are returned too if the metadata is older than the last records of a replica.
+    The result is also all replicas if the metadata is older than the last records of a replica.
     """
     if leadership is None or leadership.epoch < max(tip.epoch for tip in tips.values()):
         return replicas
@@ -158,10 +158,10 @@ def in_step(
 def leaders_beside(
     replicas: Iterable[str], directories: Iterable[str]
 ) -> dict[Partition, Leadership]:
-    """Return the leader of each partition, by the newest log of the cluster's metadata.
+    """Return the leader of each partition, according to the newest log of the cluster's metadata.
 
-    The metadata log is searched among ``directories``, and beside those of ``replicas``. The result
-    is empty if there is none, or if its final state is unknown.
+    The metadata log is searched among ``directories``, and next to those of ``replicas``. The
+    result is empty if no metadata log is found, or if its final state is unknown.
     """
     beside = {replica.rstrip("/").rpartition("/")[0] for replica in replicas}
     metadata = {directory for directory in directories if directory.rpartition("/")[2] == _METADATA}
@@ -176,7 +176,7 @@ def leaders_beside(
 
 
 def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
-    """Read the metadata log in a directory; None if its final state is unknown."""
+    """Read the metadata log in a directory; return None if its final state is unknown."""
     try:
         files = find_metadata(directory)
         base, epoch = newest_base(files)

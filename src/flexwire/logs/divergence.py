@@ -1,8 +1,8 @@
-"""Find where replicas of a partition differ: the records that Kafka would cut off from one.
+"""Find where the replicas of a partition differ: Kafka would remove these records from one of them.
 
-All records of a leader epoch come from one leader. So two logs are alike up to the end of the last
-epoch that both began at the same offset (KIP-101). The rest is compared by the headers of batches,
-because compaction may have removed the beginning of an epoch.
+All records of a leader epoch come from one leader. Two logs are therefore equal up to the end of
+the last epoch that began at the same offset in both (KIP-101). The other batches are compared by
+their headers, because compaction may have removed the beginning of an epoch.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _EPOCHS: Final = "leader-epoch-checkpoint"
 class Divergence(NamedTuple):
     """Replicas of a partition that differ; the replica that is read comes first.
 
-    ``brokers`` are the brokers that `meta.properties` names. Each tuple has an entry for each
-    replica. ``first_difference`` is the first offset at which two replicas have records of
-    different leader epochs.
+    ``brokers`` are the broker ids in `meta.properties`. Each tuple has an entry for each replica.
+    ``first_difference`` is the first offset at which two replicas have records of different leader
+    epochs.
     """
 
     partition: Partition
@@ -45,9 +45,9 @@ class Divergence(NamedTuple):
 
 
 def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
-    """Return the partitions of which several replicas are among the files, and differ.
+    """Return the partitions that have several replicas among the files, if these replicas differ.
 
-    Raises `StorageError` for files that are gone.
+    Raises `StorageError` for files that no longer exist.
     """
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
     for replica in logs_among(sources, LogQuery(replicas="all")):
@@ -77,7 +77,7 @@ def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
 
 
 def first_difference(log: Replica, other: Replica) -> int | None:
-    """Return the first offset at which two logs have records of different epochs; None if none."""
+    """Return the first offset at which two logs have records of different epochs, or None."""
     start = max(_alike_to(log, other), log.first, other.first)
     mine, theirs = _epochs_from(log, start), _epochs_from(other, start)
     left, right = next(mine, None), next(theirs, None)
@@ -93,7 +93,7 @@ def first_difference(log: Replica, other: Replica) -> int | None:
 
 
 def _alike_to(first: Replica, other: Replica) -> int:
-    """Return an offset below which two logs are alike; 0 if no checkpoint says so."""
+    """Return an offset below which two logs are equal; 0 if no checkpoint shows one."""
     mine, theirs = _began(first), _began(other)
     common = [epoch for epoch, start in mine.items() if theirs.get(epoch) == start]
     if not common:
@@ -108,7 +108,7 @@ def _alike_to(first: Replica, other: Replica) -> int:
 
 
 def _began(log: Replica) -> dict[int, int]:
-    """Return the start of each leader epoch of a log; empty if no valid file has it."""
+    """Return the start of each leader epoch of a log; empty if no valid file has the starts."""
     try:
         [source] = list_files([f"{log.directory}/{_EPOCHS}"], _is_epochs, "is a checkpoint")
     except CaptureError:
@@ -133,7 +133,7 @@ class _BatchOffsets(NamedTuple):
 
 
 def _epochs_from(log: Replica, offset: int) -> Iterator[_BatchOffsets]:
-    """Yield the batches of a log from an offset on."""
+    """Yield the batches of a log, beginning at an offset."""
     following = [*(later.base_offset for later in log.segments[1:]), None]
     for segment, end in zip(log.segments, following, strict=True):
         if end is not None and end <= offset:

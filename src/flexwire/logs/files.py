@@ -1,6 +1,6 @@
-"""The files of a log: their names, the segments that they form, and queries about them.
+"""The files of a log: their names, the segments that they form, and queries of logs.
 
-For tiered storage the layout is that of Kafka's own `LocalTieredStorage`. Other implementations
+For tiered storage, the layout is that of Kafka's own `LocalTieredStorage`. Other implementations
 name and transform files as they like.
 """
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 
-# A request to a store costs as much as reading this many bytes.
+# A request to a store takes as long as reading this many bytes.
 _FETCHED: Final = 1 << 18
 _READ_AHEAD: Final = 1 << 16
 
 
 @contextmanager
 def open_file(source: InputFile) -> Iterator[LogFile]:
-    """Open a file for random reading, with the length that it had when it was listed.
+    """Open a file for random reading, with the length from the time when the file was listed.
 
-    Raises `StorageError` if the file is gone, or is another one.
+    Raises `StorageError` if the file no longer exists, or was replaced by another one.
     """
     if scheme_of(source.url):
         store = io.BufferedReader(_StoreFile(source), _FETCHED)
         yield LogFile(Path(source.name), store, source.size)
         return
-    # Opening the source checks that this is the file that was listed.
+    # When the source is opened, it checks that the file is still the one that was listed.
     source.open().close()
     with local_path(source.url).open("rb", buffering=_READ_AHEAD) as file:
         yield LogFile(Path(source.url), file, source.size)
@@ -83,9 +83,9 @@ LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT = (
     "txnindex",
     "snapshot",
 )
-"""The kinds of files, by the ending of their names."""
+"""The kinds of files, by the extensions of their names."""
 DELETED, CLEANED, SWAP = "deleted", "cleaned", "swap"
-"""A further ending, in the name of a file that a broker is about to delete or to add."""
+"""A further extension, in the name of a file that a broker is about to delete or to add."""
 
 _UUID: Final = "[A-Za-z0-9_-]{22}"
 _FILE: Final = re.compile(
@@ -94,12 +94,13 @@ _FILE: Final = re.compile(
 )
 _DIRECTORY: Final = re.compile(r"(.+)-([0-9]{1,10})")
 _TIERED_DIRECTORY: Final = re.compile(rf"(.+)-([0-9]{{1,10}})-{_UUID}")
-# A broker deletes the first, ignores the second, and has not finished copying the third.
+# A broker deletes files of the first kind and ignores the second kind. Copying a file of the third
+# kind was not finished.
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(?:delete|stray|future)")
 
 
 class FileName(NamedTuple):
-    """The parts of a file's name; in a tier, ``segment`` distinguishes files of one base offset."""
+    """The parts of a file's name; ``segment`` distinguishes files of the same offset in a tier."""
 
     base_offset: int
     segment: str
@@ -118,7 +119,7 @@ class Partition(NamedTuple):
 
 
 def parse_file(name: str) -> FileName | None:
-    """Return the parts of a file's name; None if the file is not part of a log.
+    """Return the parts of a file's name, or None if the file is not part of a log.
 
     >>> parse_file("00000000000000000042.log.swap")
     FileName(base_offset=42, segment='', kind='log', state='swap')
@@ -134,12 +135,12 @@ LOG_NAMES: Final = "has the name of a log segment"
 
 
 def is_log_file(name: str) -> bool:
-    """Return whether a file, by its name, is a log segment or belongs to one."""
+    """Return whether a file, according to its name, is a log segment or belongs to one."""
     return parse_file(name) is not None
 
 
 def is_set_aside(directory: str) -> bool:
-    """Return whether a broker would skip this directory, to delete it or because a copy is partial.
+    """Return whether a broker would skip this directory, because it is deleted or incomplete.
 
     >>> is_set_aside("orders-0.00c04fd430c800c04fd430c800c04fd4-delete"), is_set_aside("orders-0")
     (True, False)
@@ -148,7 +149,7 @@ def is_set_aside(directory: str) -> bool:
 
 
 def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
-    """Return the partition that a directory is named after; None for any other name.
+    """Return the partition that a directory is named after, or None for any other name.
 
     >>> parse_directory("clicks-eu-12", is_tiered=False)
     Partition(topic='clicks-eu', partition=12)
@@ -163,7 +164,7 @@ def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """A segment with its indexes; offsets from ``below`` on belong to another segment."""
+    """A segment with its indexes; the offsets from ``below`` on belong to another segment."""
 
     base_offset: int
     log: InputFile
@@ -176,12 +177,12 @@ class LogSegment:
 Isolation = Literal["read_uncommitted", "read_committed"]
 Replicas = Literal["longest", "all"]
 PIECE_BYTES: Final = 128 << 20
-"""The bytes that one task reads by default, as in Spark's own file sources."""
+"""The default number of bytes for one task, as in Spark's own file sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The lowest and highest allowed number, both included."""
+    """The lowest and the highest allowed number, both inclusive."""
 
     low: int = INT64_MIN
     high: int = INT64_MAX
@@ -196,7 +197,7 @@ class Bounds:
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
-        """Both ends; None for an open end."""
+        """Both ends; None means that there is no limit."""
         low = None if self.low == INT64_MIN else self.low
         return low, None if self.high == INT64_MAX else self.high
 
@@ -243,6 +244,6 @@ class LogQuery:
     piece_bytes: int = PIECE_BYTES
 
     def wants(self, partition: Partition) -> bool:
-        """Return whether a partition is asked for."""
+        """Return whether the query includes a partition."""
         is_topic = self.topics is None or partition.topic in self.topics
         return is_topic and (self.partitions is None or partition.partition in self.partitions)

@@ -1,7 +1,8 @@
-"""Logs that grow: which offsets to read next, and which were deleted in the meantime.
+"""Logs that grow: the offsets to read next, and the records that were deleted before.
 
-Progress is kept as the next offset, as a consumer keeps it. So it does not matter which files hold
-that offset now: a segment that has grown, new segments, or one that compaction made of several.
+Progress is stored as the next offset, as a consumer does. The file of that offset is therefore
+irrelevant: the segment may have grown, there may be new segments, or compaction may have merged
+several segments.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
 
 
 class LogExtent(NamedTuple):
-    """The first offset of a log, and the one after the last that can be read now."""
+    """The first offset of a log, and the offset after the last record that can be read now."""
 
     first: int
     end: int
 
 
 class LogFollower:
-    """Reads the logs in some paths repeatedly, as they grow and new ones appear.
+    """Reads the logs in some paths repeatedly, while they grow and new logs appear.
 
-    ``query`` says where each log begins. It has no ends, and reads one replica of each partition.
-    With ``fails_on_loss`` a log that has lost the next records raises `CaptureError`. Otherwise the
-    rest of the log is read.
+    ``query`` defines the beginning of each log. The query has no ends, and selects one replica of
+    each partition. With ``fails_on_loss``, a log that has lost the next records raises
+    `CaptureError`. Otherwise the rest of the log is read.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class LogFollower:
         self._fails_on_loss = fails_on_loss
 
     def first(self, *, latest: bool = False) -> Offsets:
-        """Return the first offsets: the query's, each log's first, or its end (``latest``).
+        """Return the first offsets: the query's, each log's first, or each log's end (``latest``).
 
-        If a log has no record as late as the query asks for, only future records are read.
+        If a log has no record that is as late as the query requires, only future records are read.
         """
         offsets = {}
         for log in find_logs(self._paths, self._query):
@@ -69,10 +70,10 @@ class LogFollower:
         *,
         until: Mapping[Partition, int] | None = None,
     ) -> Offsets:
-        """Return the offsets to read up to, with at most ``most`` records after ``start``.
+        """Return the offsets at which to stop, with at most ``most`` records after ``start``.
 
         A log that is not in ``start`` is new, and is read from its first offset on. With ``until``
-        the result stays within these offsets, and other logs are left out.
+        the result does not exceed these offsets, and other logs are left out.
         """
         ends = dict(start)
         begin = dict(start)
@@ -116,7 +117,7 @@ class LogFollower:
 
 
 def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end: int) -> None:
-    """Refuse a log that is gone, or lacks offsets from ``low`` up to ``end``."""
+    """Raise an error for a log that is missing, or lacks offsets from ``low`` up to ``end``."""
     if log is None:
         raise CaptureError(f"{partition} is gone; it had been read up to offset {low or 0}")
     first, last = log.first, end_offset(log.segments[-1])
@@ -127,7 +128,7 @@ def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end
 
 
 def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
-    """Return offsets between two, ``most`` records in all, shared out in proportion."""
+    """Return offsets between two limits, with ``most`` records in all, shared proportionally."""
     sizes = {partition: last - begin[partition] for partition, last in end.items()}
     total = sum(sizes.values())
     if total <= most:
@@ -143,7 +144,7 @@ def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Of
 
 @dataclass(frozen=True, slots=True)
 class LogResumption:
-    """The new part of a log, and how the log continued from the offset ``first`` to be read.
+    """The new part of a log, and how the log continued at the offset that was to be read.
 
     Attributes:
         next_offset: the offset to read next.
@@ -160,7 +161,7 @@ class LogResumption:
 
 
 def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumption:
-    """Return the part of a log from an offset on, or all of it, up to its last whole batch."""
+    """Return the part of a log from an offset on, or all of it, up to its last complete batch."""
     last = log.segments[-1]
     end = whole_end(last)
     waiting = last.log.size - end.position
@@ -174,8 +175,8 @@ def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumpti
 def _pieces(log: Replica, first: int | None, end: LogEnd, piece_bytes: int) -> Iterator[LogPiece]:
     starting, starts = first, {}
     if first is not None and all(segment.base_offset != first for segment in log.segments):
-        # Headers decide this exactly. An index may skip damage before the first new batch, and
-        # damage before the last old batch was already reported.
+        # The headers determine this exactly. An index may skip damaged bytes before the first new
+        # batch, and damaged bytes before the last old batch were already reported.
         starting = first - 1
         older = [segment for segment in log.segments if segment.base_offset < first]
         starts = {segment.log.url: end_before(segment, first) for segment in older[-1:]}

@@ -1,15 +1,15 @@
-"""The log of the cluster's metadata and its snapshots: their files, and the states they cover.
+"""The log of the cluster's metadata and its snapshots: their files, and the offsets they cover.
 
-A snapshot's file is named after two numbers: the offset whose state it holds, and the epoch of the
-last record before that offset. Offsets inside it begin at 0.
+The name of a snapshot's file contains two numbers: the offset of the state, and the epoch of the
+last record before that offset. Offsets inside the snapshot begin at 0.
 
-Control records describe the quorum. A leader writes them between the records of the state, and a
-snapshot repeats the last ones. From kraft.version 1 on, records name the voters. Before that, each
-controller's configuration names them, and the record that begins a leader's epoch lists the voters'
-ids.
+Control records describe the quorum. A leader writes control records between the records of the
+state, and a snapshot repeats the last control records. From kraft.version 1 on, records contain the
+voters. In earlier versions the voters are in each controller's configuration, and the record at the
+beginning of a leader's epoch lists the voters' ids.
 
-The state as of an offset is known if a snapshot, or offset 0 of the log, is followed by all records
-up to that offset.
+The state at an offset is known if all records up to that offset are present after a snapshot, or
+from offset 0 on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotName(NamedTuple):
-    """The name of a snapshot: it holds the state as of ``offset``, and ends with ``epoch``."""
+    """The name of a snapshot: it holds the state at ``offset``, and its last epoch is ``epoch``."""
 
     offset: int
     epoch: int
@@ -67,8 +67,8 @@ class SnapshotName(NamedTuple):
 class OffsetRun:
     """Records of the log from ``start`` up to ``end``, without a gap.
 
-    ``voters`` is the size of the quorum by the last record that states it, and 0 if that record
-    cannot be read. ``later`` is the first batch with a timestamp after the one asked for.
+    ``voters`` is the size of the quorum in the last record that contains it, and 0 if this record
+    cannot be read. ``later`` is the first batch with a timestamp after the requested time.
     """
 
     start: int
@@ -79,7 +79,7 @@ class OffsetRun:
 
 @dataclass(frozen=True, slots=True)
 class MetadataSnapshot:
-    """A snapshot, with the time of its last record in ms; ``problem`` says why it is not used."""
+    """A snapshot, with the time of its last record in ms; ``problem`` is why it cannot be used."""
 
     name: SnapshotName
     timestamp: int | None
@@ -103,7 +103,7 @@ class MetadataCoverage:
 
     @property
     def end(self) -> int:
-        """The offset after everything that is present."""
+        """The offset after all records that are present."""
         ends = [run.end for run in self.runs]
         return max([*ends, *(snapshot.name.offset for snapshot in self._usable())], default=0)
 
@@ -111,7 +111,7 @@ class MetadataCoverage:
         return [snapshot for snapshot in self.snapshots if snapshot.problem is None]
 
     def spans(self) -> list[StateBase]:
-        """Return the offsets that a state can begin with, in order, and how far each can go."""
+        """Return the offsets at which a state can begin, in order, and the end of each."""
         bases: dict[int, SnapshotName | None] = {}
         if any(run.start == 0 for run in self.runs):
             bases[0] = None
@@ -121,7 +121,7 @@ class MetadataCoverage:
         ]
 
     def run_start(self, offset: int) -> int | None:
-        """Return the start of the run of records that reaches ``offset``; None if there is none."""
+        """Return the start of the run of records that reaches ``offset``, or None."""
         starts = [run.start for run in self.runs if run.start <= offset <= run.end]
         return max(starts, default=None)
 
@@ -130,7 +130,7 @@ class MetadataCoverage:
         return max(ends, default=offset)
 
     def base(self, offset: int, *, oldest: bool = False) -> StateBase:
-        """Return what the state as of ``offset`` is built from: the newest base, or the oldest.
+        """Return the newest (or oldest) base from which the state at ``offset`` can be built.
 
         Raises `CaptureError` if that state is unknown.
         """
@@ -142,7 +142,7 @@ class MetadataCoverage:
         return chosen._replace(end=offset)
 
     def at_time(self, time: int) -> int:
-        """Return the offset of the first record after ``time``, in ms; the end if there is none.
+        """Return the offset of the first record after ``time``, in ms, or else the end.
 
         Raises `CaptureError` if an earlier record may exist outside the known offsets.
         """
@@ -159,7 +159,8 @@ class MetadataCoverage:
     def committed(self) -> int:
         """Return an offset below which all records of the log are certainly committed.
 
-        A snapshot holds only committed records, and a quorum of one voter commits what it writes.
+        A snapshot holds only committed records. If a quorum has one voter, each record is committed
+        when it is written.
         """
         snapshots = [
             snapshot.name.offset
@@ -198,7 +199,7 @@ _LEADER_CHANGE, _HEADER, _FOOTER, _VOTERS = (
 
 
 def parse_snapshot(name: str) -> SnapshotName | None:
-    """Return the offset and epoch in a file's name; None if a broker would not load the file.
+    """Return the offset and epoch in a file's name, or None if a broker would not load the file.
 
     A broker removes files that end in ``.deleted`` or ``.part``.
 
@@ -221,9 +222,9 @@ class MetadataFiles:
 
 
 def find_metadata(path: str | Path) -> MetadataFiles:
-    """Find the one directory of the metadata log that is ``path`` or lies below it.
+    """Find the only directory of the metadata log that is ``path`` or lies below it.
 
-    Raises `CaptureError` if there is none or more than one, and `StorageError`.
+    Raises `CaptureError` if there is no such directory or more than one, and `StorageError`.
     """
     files: dict[str, dict[SnapshotName, InputFile]] = {}
     has_log = set[str]()
@@ -257,10 +258,10 @@ def _is_wanted(name: str) -> bool:
 def survey(
     files: MetadataFiles, time: int | None = None
 ) -> tuple[list[OffsetRun], list[MetadataSnapshot]]:
-    """Return the runs and snapshots that exist, by headers and control records, in one pass.
+    """Return the runs and snapshots that exist, from headers and control records, in one pass.
 
-    A log that ends within a batch, or with zeros, ends before that, because a broker cuts it off
-    there. With ``time`` in ms, a run says where its first later record is.
+    If a log ends with a partial batch or with zeros, the end is before these bytes, because a
+    broker removes them. With ``time`` in ms, each run has the position of its first later record.
     """
     walked = _EpochRuns(time)
     for source in files.segments:
@@ -299,7 +300,7 @@ class _EpochRuns:
         self.epochs: list[tuple[int, int]] = []
 
     def runs(self) -> list[OffsetRun]:
-        """Return all runs in order; an empty run says where the log begins."""
+        """Return all runs in order; an empty run marks the beginning of the log."""
         return [*self._ended, *([] if self._run is None else [self._run])]
 
     def add(self, source: InputFile) -> None:
@@ -312,7 +313,7 @@ class _EpochRuns:
             for place, epoch, attributes in batch_headers(log):
                 self._continue_at(place.base_offset)
                 run = self._run
-                assert run is not None  # noqa: S101 - it was made there
+                assert run is not None  # noqa: S101 - the run was created there
                 voters, later = run.voters, run.later
                 if attributes & CONTROL_MASK:
                     said = _voters(log, place)
@@ -324,7 +325,7 @@ class _EpochRuns:
                     self.epochs.append((place.base_offset, epoch))
 
     def _continue_at(self, offset: int) -> None:
-        """Begin another run if records are missing before ``offset``."""
+        """Begin another run if records before ``offset`` are missing."""
         if self._run is not None and self._run.end == offset:
             return
         if self._run is not None:
@@ -332,14 +333,14 @@ class _EpochRuns:
         self._run = OffsetRun(offset, offset)
 
     def epoch_at(self, offset: int) -> int | None:
-        """Return the epoch of a record; None if the log lacks the record."""
+        """Return the epoch of a record, or None if the log lacks the record."""
         if not any(run.start <= offset < run.end for run in self.runs()):
             return None
         return next(epoch for start, epoch in reversed(self.epochs) if start <= offset)
 
 
 def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
-    """Yield the batches of a file in order with their epoch and attributes, skipping damage."""
+    """Yield the batches of a file with their epochs and attributes, in order; damage is skipped."""
     position = 0
     while position < log.size:
         data = log.read(position, HEADER_SIZE)
@@ -359,7 +360,7 @@ def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
 
 
 def _voters(log: LogFile, place: BatchPlace) -> int | None:
-    """Return how many voters a control batch names; 0 if it cannot be read."""
+    """Return the number of voters in a control batch; 0 if the batch cannot be read."""
     try:
         controls = controls_of(log, place)
     except FlexwireError:
@@ -372,7 +373,7 @@ def _voters(log: LogFile, place: BatchPlace) -> int | None:
 
 
 def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
-    """Read the records of a control batch; other batches give none."""
+    """Return the records of a control batch; other batches have none."""
     batch = read_batch(log, place)
     if not batch.is_control:
         return []
@@ -380,7 +381,7 @@ def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
 
 
 def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> MetadataSnapshot:
-    """Read the ends of a snapshot, and compare it with the log."""
+    """Read the two ends of a snapshot, and compare the snapshot with the log."""
     timestamp, problem = None, None
     try:
         with open_file(source) as log:
@@ -394,7 +395,7 @@ def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> Meta
 
 
 def _ends(log: LogFile) -> tuple[int | None, str | None]:
-    """Return the time of a snapshot's last record, and what is wrong with its batches or ends."""
+    """Return the time of a snapshot's last record, and the first problem in the snapshot."""
     timestamp, last, end = None, None, 0
     for place, _, _ in batch_headers(log):
         if place.position != (0 if last is None else last.position + last.size):
@@ -436,7 +437,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A voter; only its id is known if the record of a leader's election names it."""
+    """A voter; only its id is known if the source is the record of a leader's election."""
 
     voter: int
     directory_id: str | None = None
@@ -446,7 +447,7 @@ class Voter(NamedTuple):
 
 
 class QuorumRecord(NamedTuple):
-    """The content of a control record (a version, or voters), or why it is unknown.
+    """The content of a control record (a version, or voters), or why the content is unknown.
 
     ``timestamp`` is in ms.
     """
@@ -464,7 +465,7 @@ def quorum_records(
 ) -> Iterator[QuorumRecord]:
     """Yield the quorum records of a segment or snapshot between two offsets, in order.
 
-    A batch that reaches beyond ``end`` is left out, because a batch counts as a whole.
+    A batch that extends beyond ``end`` is left out, because a batch is not divided.
     """
     with open_file(source) as log:
         for place, _, attributes in batch_headers(log):
@@ -484,7 +485,7 @@ def quorum_records(
 
 
 def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
-    """Return the content of a control record; None if it is not about the quorum."""
+    """Return the content of a control record, or None if the record is not about the quorum."""
     fields: dict[str, Any]
     fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:

@@ -1,9 +1,10 @@
-"""Turn paths and a query into the pieces to read, with the transactions that were aborted.
+"""Turn paths and a query into the pieces to read, with the aborted transactions.
 
-A broker keeps an index of aborted transactions beside each segment in which one ends. A segment
-without that index has none. A segment without any index was copied alone, and its own control
-batches tell which transactions were aborted. A transaction is open if the newest producer snapshot
-has it open and no later batch ends it.
+A broker writes an index of aborted transactions next to each segment in which an aborted
+transaction ends. If a segment has other indexes but not this one, it has no aborted transactions.
+If a segment has no index at all, it was copied without its indexes. Its own control batches then
+show the aborted transactions. A transaction is open if it is open in the newest producer snapshot
+and no later batch ends it.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ class TransactionOutcome(IntEnum):
     COMMITTED = 1
     ABORTED = 2
     OPEN = 3
-    """The transaction had not ended where the log ends."""
+    """The transaction had not ended at the end of the log."""
     UNKNOWN = 4
-    """The index, snapshot or control batch that would tell is damaged."""
+    """The necessary index, snapshot or control batch is damaged."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Transactions:
 
 
 def transactions_if_sound(replica: Replica) -> Transactions:
-    """Return how the transactions of a log ended; unknown if a file about them is damaged."""
+    """Return the outcomes of a log's transactions; unknown if a file about them is damaged."""
     try:
         return read_transactions(replica)
     except CaptureError:
@@ -111,7 +112,7 @@ def transactions_if_sound(replica: Replica) -> Transactions:
 
 
 def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int]:
-    """Return the aborted transactions, and the first offset that may be in an open one.
+    """Return the aborted transactions, and the first offset that may be in an open transaction.
 
     Raises `CaptureError` if an index or a snapshot is damaged.
     """
@@ -120,7 +121,7 @@ def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int
 
 
 def read_transactions(replica: Replica) -> Transactions:
-    """Return how the transactions of a log ended.
+    """Return the outcomes of a log's transactions.
 
     Raises `CaptureError` if an index, a snapshot or a control batch is damaged.
     """
@@ -139,7 +140,7 @@ def read_transactions(replica: Replica) -> Transactions:
     for index in replica.later_transactions:
         aborted.update(_indexed(index))
     if is_alone:
-        # The pass began with the first segment, so it has met all aborted transactions.
+        # All segments were read from the first one on, so all aborted transactions are known.
         aborted.update(ends.aborted)
     return Transactions(tuple(sorted(aborted)), ends.open)
 
@@ -153,7 +154,7 @@ def walked_segments(replica: Replica) -> tuple[LogSegment, ...]:
 
 
 def _is_alone(replica: Replica) -> bool:
-    """Return whether a segment lacks the indexes that a broker keeps beside it."""
+    """Return whether a segment lacks the indexes that a broker stores next to it."""
     return any(not (segment.index or segment.time_index) for segment in replica.segments)
 
 
@@ -164,7 +165,7 @@ def _indexed(index: InputFile) -> Iterator[TransactionAbort]:
 
 
 def _open_in(snapshot: InputFile) -> dict[int, int]:
-    """Return the first offset of each transaction that is open in a snapshot, by producer."""
+    """Return the first offset of each open transaction in a snapshot, by producer."""
     with open_file(snapshot) as file:
         entries = list(_sound(snapshot, read_producer_snapshot(file)))
     return {
@@ -184,14 +185,14 @@ def _sound(
 
 
 class _TransactionListener:
-    """Receives batches in order, and works out how their transactions ended."""
+    """Receives batches in order, and determines the outcomes of their transactions."""
 
     def __init__(self, first_offsets: dict[int, int]) -> None:
         self.open = first_offsets
         self.aborted: list[TransactionAbort] = []
 
     def walk(self, replica: Replica, segment: LogSegment, offset: int) -> None:
-        """Take in the batches of a segment from an offset on."""
+        """Process the batches of a segment, beginning at an offset."""
 
         def hear(at: int, headers: BatchHeaders) -> None:
             rows = headers.attributes & TRANSACTIONAL_MASK != 0
@@ -221,7 +222,7 @@ def _is_abort(source: InputFile, position: int) -> bool:
     with open_file(source) as log:
         try:
             records = read_batch(log, place_at(log, position)).records
-            # Compaction may have removed the record, if the transaction has no records left.
+            # Compaction may have removed the record if no records of the transaction are left.
             kinds = [decode_control_record(record.key, record.value).type for record in records]
             return kinds[:1] == [_ABORT]
         except (RecordError, DecodeError) as error:
@@ -236,8 +237,8 @@ _OPENING: Final = 1 << 20
 def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
     """Return the pieces to read, grouped by task, in the order of the logs.
 
-    Raises `CaptureError` and `StorageError` for files that are not what they should be, and
-    `ArgumentError` for offsets of a partition that does not exist.
+    Raises `CaptureError` and `StorageError` for invalid files, and `ArgumentError` for offsets of a
+    partition that does not exist.
     """
     logs = find_logs(paths, query)
     there = {replica.partition for replica in logs}
@@ -250,7 +251,7 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
 
 
 def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
-    """Raise `ArgumentError` for a topic that no path holds."""
+    """Raise `ArgumentError` for a topic that is in none of the paths."""
     there = {replica.partition.topic for replica in find_logs(paths, LogQuery(replicas="all"))}
     for topic in sorted(topics):
         if topic not in there:
@@ -273,7 +274,7 @@ def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
 
 
 def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
-    """Yield the pieces of a log that the query asks for."""
+    """Yield the pieces of a log that the query selects."""
     aborted: tuple[TransactionAbort, ...] = ()
     offsets = query.offsets & between(log, query) & Bounds(low=log.start)
     if query.isolation == "read_committed" and not offsets.is_empty:
@@ -309,7 +310,7 @@ def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
 
 
 def between(log: Replica, query: LogQuery) -> Bounds:
-    """Return the range of offsets to read of a log."""
+    """Return the range of offsets to read from a log."""
     low = query.starting.get(log.partition, INT64_MIN)
     bounds = Bounds(low=low)
     if log.partition in query.ending:
@@ -333,7 +334,7 @@ def _first_as_late(log: Replica, timestamp: int) -> int | None:
 
 
 def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
-    """Return whether all records of a segment are known to be earlier; not for the last segment."""
+    """Return whether all records of a segment are certainly earlier; False for the last segment."""
     if timestamp == INT64_MIN:
         return False
     latest = latest_time(segment)
@@ -341,7 +342,7 @@ def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
 
 
 def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
-    """Yield the byte ranges of a segment to read; each begins and ends with a batch."""
+    """Return the byte ranges of a segment to read; each consists of complete batches."""
     start, stop = 0, segment.log.size
     is_bounded = bounds.low > segment.base_offset or bounds.ends[1] is not None
     if not is_bounded and stop <= size:

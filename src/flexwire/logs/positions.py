@@ -1,7 +1,7 @@
 """Find an offset or a time in a segment, by its indexes and the headers of its batches.
 
-An index only suggests a position. Its entry counts only if the header at that position agrees.
-Otherwise, or without an index, headers are read from the start.
+An index only suggests a position. An entry counts only if the header at that position agrees. If it
+does not agree, or if there is no index, headers are read from the start.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-# An index is allocated at full size and filled from its start, so its zeros need not be read.
+# An index is allocated at full size and filled from its start, so the zeros at its end need not be
+# read.
 _INDEX_PIECE: Final = 1 << 16
 
 
 class OffsetIndex(NamedTuple):
-    """The entries of an offset index: a batch's last offset, and where the batch begins."""
+    """The entries of an offset index: a batch's last offset, and the position of the batch."""
 
     offsets: Words
     positions: Words
 
 
 def offset_index(segment: LogSegment) -> OffsetIndex:
-    """Read the offset index of a segment; it has no entries if it is missing or out of order."""
+    """Read the offset index of a segment; the result is empty if it is missing or not in order."""
     entries = _entries(segment.index, _OFFSET_ENTRY)
     offsets = entries["offset"].astype(np.int64) + segment.base_offset
     positions = entries["position"].astype(np.int64)
@@ -49,7 +50,7 @@ def offset_index(segment: LogSegment) -> OffsetIndex:
 
 
 def time_index(segment: LogSegment) -> tuple[Words, Words] | None:
-    """Read the timestamps and offsets of a segment's time index; None if it has none."""
+    """Return the timestamps and offsets in a segment's time index, or None if there is no index."""
     entries = _entries(segment.time_index, _TIME_ENTRY)
     timestamps = entries["timestamp"].astype(np.int64)
     if not len(timestamps) or not bool((np.diff(timestamps) > 0).all()):
@@ -58,7 +59,7 @@ def time_index(segment: LogSegment) -> tuple[Words, Words] | None:
 
 
 def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
-    """Return the entries of an index before its zeros; a partial entry at the end is dropped."""
+    """Return the entries of an index before its zeros, without a partial entry at the end."""
     if index is None:
         return np.empty(0, layout)
     pieces = []
@@ -69,7 +70,8 @@ def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
             piece = np.frombuffer(data[: len(data) - len(data) % layout.itemsize], layout)
             words = piece.view(np.uint8).reshape(len(piece), layout.itemsize)
             empty = np.flatnonzero(~words.any(axis=1))
-            # The first record of a log may have the timestamp 0, so its entry may be all zeros.
+            # The first record of a log may have the timestamp 0, and its entry may then be all
+            # zeros.
             end = next((int(entry) for entry in empty if at or entry), len(piece))
             pieces.append(piece[:end])
             if end < len(piece):
@@ -86,7 +88,7 @@ def is_batch(log: LogFile, position: int, last_offset: int) -> bool:
 
 
 def start_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) -> int:
-    """Return a position before which the segment has no record from ``offset`` on."""
+    """Return a position before which the segment has no record with ``offset`` or later."""
     row = int(np.searchsorted(index.offsets, offset, side="right")) - 1
     if row < 0 or offset <= segment.base_offset:
         return 0
@@ -96,7 +98,7 @@ def start_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int)
 
 def stop_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) -> int:
     """Return a position after which the segment has no record up to ``offset``."""
-    # The batch of the first later entry may begin before the offset; the next batch cannot.
+    # The batch of the first later entry may begin before the offset, but the next batch cannot.
     row = int(np.searchsorted(index.offsets, offset, side="right")) + 1
     if row >= len(index.offsets):
         return segment.log.size
@@ -107,10 +109,10 @@ def stop_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) 
 def cuts(
     segment: LogSegment, index: OffsetIndex, log: LogFile, between: range, size: int
 ) -> list[int]:
-    """Return positions of batches that cut a range of a segment into pieces of about ``size``.
+    """Return positions of batches that divide a range into pieces of about ``size`` bytes.
 
-    If no index can be trusted, headers are read, but only of files on this machine. A file in a
-    store would have to be fetched whole, so it stays uncut.
+    If no index can be trusted, headers are read, but only for files on this machine. A file in a
+    store is not divided in that case, because it would have to be downloaded completely.
     """
     count = len(between) // size
     targets = [
@@ -137,8 +139,8 @@ def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
     target = next(waiting, None)
     for place in walk(log, between.start):
         if target is None or isinstance(place, Damage):
-            # Batches after damage were found by a search. A reader of that piece alone would have
-            # to repeat the search, so no cut lies there.
+            # Batches after damaged bytes were found by a search. A piece does not begin there,
+            # because its reader would have to repeat the search.
             break
         if place.position >= target:
             positions.append(place.position)
@@ -148,7 +150,7 @@ def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
 
 
 def end_offset(segment: LogSegment) -> int:
-    """Return the offset after the last whole batch, where a broker would continue."""
+    """Return the offset after the last complete batch, where a broker would continue."""
     end = segment.base_offset
     with open_file(segment.log) as log:
         for place in walk(log, last_indexed(segment, log)):
@@ -159,7 +161,7 @@ def end_offset(segment: LogSegment) -> int:
 
 
 def last_indexed(segment: LogSegment, log: LogFile) -> int:
-    """Return the position of the last batch that the index knows."""
+    """Return the position of the last batch in the index."""
     index = offset_index(segment)
     position = int(index.positions[-1]) if len(index.positions) else 0
     return position if position and is_batch(log, position, int(index.offsets[-1])) else 0
@@ -173,7 +175,7 @@ class LogEnd(NamedTuple):
 
 
 def whole_end(segment: LogSegment) -> LogEnd:
-    """Return where the last whole batch ends, past any damage before it."""
+    """Return the end of the last complete batch, even if damaged bytes precede it."""
     end = LogEnd(segment.base_offset, 0)
     with open_file(segment.log) as log:
         for place in walk(log, last_indexed(segment, log)):
@@ -184,7 +186,7 @@ def whole_end(segment: LogSegment) -> LogEnd:
 
 
 def end_before(segment: LogSegment, offset: int) -> int:
-    """Return where the last batch ends whose records are all before ``offset``."""
+    """Return the end of the last batch whose records are all before ``offset``."""
     with open_file(segment.log) as log:
         start = end = start_of(segment, offset_index(segment), log, offset - 1)
         for place in walk(log, start):
@@ -202,7 +204,7 @@ def latest_time(segment: LogSegment) -> int | None:
 
 
 def first_as_late(segment: LogSegment, timestamp: int) -> int | None:
-    """Return the offset of the first record with ``timestamp`` or later; None if there is none."""
+    """Return the offset of the first record with ``timestamp`` or later, or None."""
     with open_file(segment.log) as log:
         start, times = 0, time_index(segment)
         if times is not None:

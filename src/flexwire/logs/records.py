@@ -1,14 +1,14 @@
-"""The records of a piece of a log segment in columns, or counts and sums of them.
+"""The records of a piece of a log segment in columns, or counts and sums of these records.
 
-A reader takes a few MiB at a time into one buffer, which is used again. Control batches are never
-records. Damage raises an error, or is reported in its place.
+A reader reads a few MiB at a time into one buffer, which is reused. Control batches are never
+records. Damaged bytes raise an error, or are reported in their place.
 
 The order and types of the columns are those of Spark's Kafka source. `RecordReader` returns most of
-them. This file adds the file's place, the type of timestamps as a number, and record headers as
-that source has them: keys are texts, and a record without headers has null.
+them. This module adds the place in the file, the number of the timestamp type, and record headers
+in the form of that source: keys are texts, and the value is null for a record without headers.
 
-A record on its way through Spark costs many times what its decoding costs. So a query that only
-counts and adds is answered here. The sums are those of one piece: a caller that reads several
+To move a record through Spark costs many times more than to decode it. Queries that only count and
+add are therefore answered here. The sums are those of one piece, and a caller that reads several
 pieces adds them up.
 """
 
@@ -54,13 +54,14 @@ if TYPE_CHECKING:
     Skips = Callable[[BatchHeaders], Words]
 
 
-# This much is read at once, and returned in about one batch. With four times as much, every page
-# would be new memory, and nothing would be left in a cache when Spark sends the batch.
+# This many bytes are read at once, and are returned in about one batch. With four times as many
+# bytes, every memory page would be new, and no data would still be in a cache when Spark sends the
+# batch.
 _ROOM: Final = 4 << 20
 
 
 class TransactionAbort(NamedTuple):
-    """An aborted transaction of a producer, from its first offset to that of its marker."""
+    """An aborted transaction of a producer, from its first offset to the offset of its marker."""
 
     producer_id: int
     first_offset: int
@@ -69,7 +70,7 @@ class TransactionAbort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """Bytes of a segment that begin and end with a batch, and which of their records are wanted.
+    """A range of complete batches in a segment, and the selection of their records.
 
     Attributes:
         replica: the directory in which the log was found.
@@ -111,12 +112,13 @@ def read_piece(
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
     """Yield the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
 
-    With ``sums``, most records are only counted there, as `RecordReader.count_into` says. With
-    ``of_transactions``, batches outside transactions are skipped by their header. ``inflation``
-    limits the inflated size of each batch; a batch beyond it counts as damage.
+    With ``sums``, most records are only counted in these sums (see `RecordReader.count_into`). With
+    ``of_transactions``, batches outside transactions are skipped after their header is read.
+    ``inflation`` limits the decompressed size of each batch. A larger batch counts as damaged.
 
-    A torn end is `BatchDamage` in both modes. Other damage is `BatchDamage` in ``PERMISSIVE``, and
-    a `CaptureError` otherwise. Raises `StorageError` if the file is not the one that was listed.
+    A torn end is `BatchDamage` in both modes. Other damage is `BatchDamage` in the mode
+    ``PERMISSIVE``, and a `CaptureError` otherwise. Raises `StorageError` if the file is not the one
+    that was listed.
     """
     request = RecordSelection(
         tuple(columns),
@@ -130,10 +132,10 @@ def read_piece(
 
 
 def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
-    """Read the headers of all batches in a piece, skipping damage.
+    """Read the headers of all batches in a piece, and skip damaged bytes.
 
-    ``hear`` is called with some headers at a time, and with the file position that their positions
-    count from.
+    ``hear`` is called with several headers at a time, and with the file position from which their
+    positions are counted.
     """
 
     def skip_all(headers: BatchHeaders) -> Words:
@@ -148,7 +150,7 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
 def read_control_records(
     piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Yield only the control records of a piece; columns, mode and errors as in `read_piece`."""
+    """Yield only the control records of a piece; see `read_piece` for arguments and errors."""
 
     def skip_others(headers: BatchHeaders) -> Words:
         skipped: Words = headers.attributes & CONTROL_MASK == 0
@@ -162,11 +164,11 @@ def read_control_records(
 def digest_piece(
     piece: LogPiece, digests: BatchDigests, inflation: Inflation = INFLATION
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Digest all batches of a piece, including control batches, and skip damage.
+    """Digest all batches of a piece, including control batches, and skip damaged bytes.
 
     Yields the result of `BatchDigests.take` whenever there is no room for more. All positions,
-    those of damage too, count from the start of the file. A batch that inflates beyond
-    ``inflation`` is damage.
+    including those of damaged bytes, are counted from the start of the file. A batch whose
+    decompressed size exceeds ``inflation`` counts as damaged.
     """
 
     def skip_none(headers: BatchHeaders) -> Words:
@@ -185,9 +187,9 @@ def digest_piece(
 
 
 class _HiddenBatches:
-    """Decides which batches no consumer sees: control batches, and those of aborted transactions.
+    """Decides which batches are hidden from consumers: control batches and aborted transactions.
 
-    With ``of_transactions``, batches outside transactions are hidden as well.
+    With ``of_transactions``, batches outside transactions are also hidden.
     """
 
     def __init__(self, aborted: Iterable[TransactionAbort], *, of_transactions: bool) -> None:
@@ -239,7 +241,7 @@ def _within(offsets: Words, aborted: Sequence[TransactionAbort]) -> Words:
 
 
 class _PieceReader:
-    """Fills a buffer from a piece, and hands it to a `RecordReader` whenever it is full.
+    """Fills a buffer from a piece, and passes the buffer to a `RecordReader` whenever it is full.
 
     Attributes:
         at: the file position at which the buffer begins.
@@ -272,7 +274,7 @@ class _PieceReader:
 
     def _fill(self, file: BufferedReader) -> None:
         if self._used == len(self._room):
-            # The buffer does not hold even one batch.
+            # The buffer is too small for even one batch.
             grown = np.empty(min(2 * self._used, self._used + self._left), np.uint8)
             grown[: self._used] = self._room
             self._room = grown
@@ -308,7 +310,7 @@ class _PieceReader:
         yield from self._damage(reader)
 
     def _damage(self, reader: RecordReader) -> Iterator[BatchDamage]:
-        """Yield the damage, and keep the bytes in the buffer that could not be read yet."""
+        """Yield the damage, and keep those bytes in the buffer that could not be read yet."""
         for error in reader.errors:
             if self._is_zero(error.offset):
                 yield self._zeros(error.offset)
@@ -331,7 +333,7 @@ class _PieceReader:
         self._used -= done
 
     def _is_zero(self, offset: int) -> bool:
-        """Return whether only zeros follow in the file; no batch begins with zeros."""
+        """Return whether only zeros follow in the file, because no batch begins with zeros."""
         rest = self._room[offset : self._used]
         if len(rest) < LENGTH_END or rest.any() or self._piece.stop < self._piece.log.size:
             return False
@@ -359,8 +361,8 @@ KAFKA_COLUMNS: Final = {
     "timestampType": pa.int32(),
     HEADERS: pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
 }
-"""The columns of Spark's Kafka source; record headers only if they are asked for."""
-# No record comes from a control batch.
+"""The columns of Spark's Kafka source; record headers are present only if requested."""
+# Control batches contain no records for consumers.
 FACT_COLUMNS: Final = {name: kind for name, kind in BATCH_COLUMNS.items() if name != "is_control"}
 """The columns of a record that describe its batch."""
 FILE, REPLICA, CORRUPT = "file", "replica", "_corrupt_record"
@@ -371,8 +373,8 @@ LOG_COLUMNS: Final = {
     REPLICA: pa.string(),
     CORRUPT: pa.string(),
 }
-"""All columns. ``_corrupt_record`` says why something is not a record batch. Such a row has no
-other columns than those of its place.
+"""All columns. ``_corrupt_record`` explains why some bytes are not a record batch. In such a row,
+only the columns about the place have values as well.
 """
 
 _TIMESTAMP_TYPE = "timestampType"
@@ -382,12 +384,12 @@ _TYPE_NUMBERS = np.zeros(1 + max(map(len, TimestampType)), np.int32)
 _TYPE_NUMBERS[len(TimestampType.NO_TIMESTAMP_TYPE)] = -1
 _TYPE_NUMBERS[len(TimestampType.LOG_APPEND_TIME)] = 1
 _FROM = {_TIMESTAMP_TYPE: "timestamp_type"}
-# A small column to read if only the number of records is asked for.
+# This is a small column to read if only the number of records is requested.
 _LEAST = "magic"
 
 
 class LogRows:
-    """Builds rows of a schema: names of `LOG_COLUMNS`, with their types, in any order."""
+    """Builds rows of a schema, which has names of `LOG_COLUMNS` with their types, in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -409,7 +411,7 @@ class LogRows:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _repeat(self, name: str, value: object, count: int) -> pa.Array:
-        """Return one value for each row; all batches of a piece share it."""
+        """Return one value for each row; all batches of a piece share the array."""
         repeated = self._repeated.get((name, value))
         if repeated is None or len(repeated) < count:
             repeated = pa.repeat(pa.scalar(value, LOG_COLUMNS[name]), count)
@@ -421,7 +423,7 @@ class LogRows:
 
 
 def place_of(piece: LogPiece) -> dict[str, object]:
-    """Return the columns that are equal in all rows of a piece."""
+    """Return the columns that have the same value in all rows of a piece."""
     return {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -432,7 +434,7 @@ def place_of(piece: LogPiece) -> dict[str, object]:
 
 
 def damaged_row(schema: pa.Schema, piece: LogPiece, damage: BatchDamage) -> pa.RecordBatch:
-    """Return the one row that says where the damage is and why."""
+    """Return a single row with the place of the damage and the reason."""
     where = f"{piece.log.name}, byte {damage.position}: {damage.reason}"
     place = {**place_of(piece), CORRUPT: where}
     columns = [pa.array([place.get(field.name)], field.type) for field in schema]
@@ -447,8 +449,8 @@ def _column(name: str, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _type_numbers(types: pa.Array) -> pa.Array:
-    """Return types of timestamps as Kafka's Java numbers them: -1 for none, 0, 1."""
-    # The names differ in length, and comparing lengths is many times faster.
+    """Return the types of timestamps as the numbers of Kafka's Java code: -1 for none, 0, 1."""
+    # The names differ in length, and to compare lengths is many times faster.
     ends = np.frombuffer(types.buffers()[1], np.int32)[types.offset :][: len(types) + 1]
     numbers = _TYPE_NUMBERS[np.diff(ends)]
     return pa.Array.from_buffers(pa.int32(), len(types), [None, pa.py_buffer(numbers)])
@@ -491,7 +493,7 @@ _OF_BATCH: Final = (
     "is_transactional",
 )
 GROUPS: Final = (*_OF_PLACE, *_SIZES, *_OF_BATCH)
-"""The columns by which records can be counted; a size is that of a key or value in bytes."""
+"""The columns by which records can be counted; sizes are those of keys or values in bytes."""
 SUM_COLUMNS: Final = {
     **{name: LOG_COLUMNS.get(name, pa.int32()) for name in GROUPS},
     RECORDS: pa.int64(),
@@ -510,7 +512,8 @@ class LogSums:
 
     def __init__(self, schema: pa.Schema, groups: tuple[str, ...]) -> None:
         self.schema = schema
-        # Columns of the place are equal in a whole piece. At least one column must remain.
+        # The columns of the place have the same value in a complete piece. At least one column must
+        # remain.
         self._keys = [group for group in groups if group not in _OF_PLACE] or ["magic"]
         self._sums = {name: size for name, size in _SUMS.items() if name in schema.names}
         self._sizes = {
@@ -526,7 +529,7 @@ class LogSums:
 
     @property
     def is_full(self) -> bool:
-        """True if the sums must be taken before more are added, because a piece has no limit."""
+        """True if the sums must be taken before more records are added."""
         return self._rows > _MOST
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -549,7 +552,7 @@ class LogSums:
         return _renamed(counted, names)
 
     def take(self, piece: LogPiece) -> pa.RecordBatch:
-        """Return the sums of one piece, of everything added since the last call."""
+        """Return the sums of one piece, from everything that was added since the last call."""
         counted = self.counted.take()
         if counted.num_rows:
             self.add(counted)
@@ -560,7 +563,7 @@ class LogSums:
             table = grouped.aggregate([(name, "sum") for name in sums])
             table = _renamed(table, {f"{name}_sum": name for name in sums}).combine_chunks()
             columns = {name: table[name].combine_chunks() for name in table.column_names}
-            # A sum of nulls alone is null.
+            # The sum of only nulls is null.
             columns |= {name: pc.fill_null(columns[name], 0) for name in sums}
         self._counted.clear()
         self._rows = 0

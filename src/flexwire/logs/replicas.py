@@ -1,7 +1,8 @@
-"""The log of a partition in one directory: the files that a broker would load when it starts.
+"""The log of a partition in one directory: the files that a broker would load at its start.
 
-A broker deletes files that end in ``.deleted`` and ``.cleaned``. Files that end in ``.swap``
-replace the segments in their range, unless a ``.cleaned`` file has the same or a lower base offset.
+A broker deletes files whose names end in ``.deleted`` or ``.cleaned``. Files whose names end in
+``.swap`` replace the segments in their range, unless a ``.cleaned`` file has the same or a lower
+base offset.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 class Replica:
     """The log of a partition in one directory: its segments in order, and producer snapshots.
 
-    ``later_transactions`` are indexes of later segments, if only part of a log was named. The
+    ``later_transactions`` are indexes of later segments, if the user named only part of a log. The
     records before ``start`` were deleted.
     """
 
@@ -60,12 +61,12 @@ class Replica:
 
     @property
     def first(self) -> int:
-        """The lowest offset that the log may still have."""
+        """The lowest offset that the log may still contain."""
         return max(self.segments[0].base_offset, self.start)
 
     @property
     def beside(self) -> str:
-        """The directory that holds this log and the broker's others."""
+        """The directory that holds this log and the other logs of the broker."""
         return self.directory.rstrip("/").rpartition("/")[0]
 
     def __str__(self) -> str:
@@ -73,13 +74,14 @@ class Replica:
 
 
 def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
-    """Return the logs that ``query`` asks for among listed files, one for each directory."""
+    """Return the logs among listed files that ``query`` selects, one for each directory."""
     directories: dict[str, Named] = defaultdict(dict)
     for source in sources:
         _add(directories, source)
     for directory, files in directories.items():
         if all(name.kind == LOG for name in files):
-            # Single segments were named, not their directory. The files beside them are needed too.
+            # The user named single segments, not their directory. The files next to these segments
+            # are needed too.
             beside: dict[str, Named] = defaultdict(dict)
             for source in list_files([directory], is_log_file, LOG_NAMES):
                 _add(beside, source)
@@ -95,7 +97,7 @@ def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replic
 
 
 def _started(replicas: list[Replica]) -> list[Replica]:
-    """Return the logs with their start; a tier's files have no start, and precede a broker's."""
+    """Return the logs with their start; a tier's files have no start and precede a broker's."""
     brokers = {
         replica.directory.rpartition("/")[0] for replica in replicas if not replica.is_tiered
     }
@@ -120,7 +122,7 @@ def _add(directories: dict[str, Named], source: InputFile) -> None:
 
 
 def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]:
-    """Yield the log in a directory, if it is asked for; a tier names its files in its own way."""
+    """Yield the log in a directory, if the query selects it; a tier uses other names for files."""
     for is_tiered in (False, True):
         mine = {name: source for name, source in files.items() if bool(name.segment) is is_tiered}
         if not any(name.kind == LOG for name in mine):
@@ -148,7 +150,7 @@ def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]
 
 
 def _segments(files: Named, state: str) -> dict[tuple[int, str], LogSegment]:
-    """Return the segments whose file names have an ending."""
+    """Return the segments whose file names have a certain extension."""
     kinds: dict[tuple[int, str], dict[str, InputFile]] = defaultdict(dict)
     for name, source in files.items():
         if name.state == state:
@@ -167,7 +169,7 @@ def _segments(files: Named, state: str) -> dict[tuple[int, str], LogSegment]:
 
 
 def _as_started(files: Named) -> tuple[LogSegment, ...]:
-    """Return the segments that a broker has after it started."""
+    """Return the segments that a broker has after its start."""
     segments = _segments(files, "")
     cleaned = [name.base_offset for name in files if name.state == CLEANED]
     swapped = {
@@ -183,9 +185,9 @@ def _as_started(files: Named) -> tuple[LogSegment, ...]:
 
 
 def _in_order(files: Named) -> tuple[LogSegment, ...]:
-    """Return the segments of a tier, each up to where the next begins.
+    """Return the segments of a tier; each ends where the next one begins.
 
-    If a segment was copied twice, the longer copy is taken.
+    If a segment was copied twice, the longer copy is used.
     """
     longest: dict[int, LogSegment] = {}
     for segment in _segments(files, "").values():

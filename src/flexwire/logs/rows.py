@@ -1,4 +1,4 @@
-"""The rows of pieces of logs: records, or sums of them."""
+"""The rows of pieces of logs: records, or sums of records."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LOGGER = logging.getLogger("flexwire")
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """How rows are made from logs.
+    """The options for making rows from logs.
 
-    ``groups`` are the columns by which records are counted; without any, the rows are records.
-    ``mode`` decides about damage: "PERMISSIVE" makes a row of it, "FAILFAST" an error. Damage that
-    a broker would also leave out is then logged. ``tells_torn`` says whether that includes a batch
-    that is cut off at the end of a log.
+    ``groups`` are the columns by which records are counted. If there are none, the rows are
+    records. ``mode`` decides what happens for damaged bytes: "PERMISSIVE" makes a row, "FAILFAST"
+    raises an error. Damaged bytes that a broker would also remove are only logged. ``tells_torn``
+    says whether this includes a batch that is cut off at the end of a log.
     """
 
     mode: Mode = "FAILFAST"
@@ -39,7 +39,7 @@ class RowOptions:
 def read_rows(
     pieces: Iterable[LogPiece], schema: pa.Schema, options: RowOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of pieces with the columns of a schema; see `flexwire.logs.records`."""
+    """Yield the rows of pieces with the columns of a schema; see `flexwire.logs.records`."""
     rows, sums = LogRows(schema), None
     if options.groups:
         sums = LogSums(schema, options.groups)

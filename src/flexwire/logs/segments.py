@@ -1,10 +1,11 @@
-"""Log segments and the files beside them: indexes, producer snapshots and checkpoints.
+"""Log segments and the files next to them: indexes, producer snapshots and checkpoints.
 
-A KRaft snapshot has the layout of a segment. Only the batch that is being read is held in memory.
+A KRaft snapshot has the layout of a segment. Only one batch at a time is in memory.
 
-Offset and time indexes are allocated at full size and filled from the start, so zeros end them.
+Offset and time indexes are allocated at full size and filled from the start, so the entries end at
+the first zeros.
 
-Transaction indexes and producer snapshots are binary, and the catalog has their messages. A
+Transaction indexes and producer snapshots are binary, and the catalog contains their messages. A
 checkpoint is text.
 """
 
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1024 * 1024
 _SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
-# The length and the magic are enough to see that no batch begins here.
+# The length and the magic number are enough to see that no batch begins here.
 _LEAST_HEADER = MAGIC_AT + 1
 
 
 class Damage(NamedTuple):
     """Bytes of a file that are not in the expected format.
 
-    The damage is ``size`` bytes from ``position`` on. Reading continued after them.
+    The damaged bytes are ``size`` bytes from ``position`` on. Reading continued after these bytes.
     """
 
     position: int
@@ -53,10 +54,10 @@ class Damage(NamedTuple):
 
 
 class BatchPlace(NamedTuple):
-    """The place of a batch in its file, and the facts in its header.
+    """The position of a batch in its file, and the facts in its header.
 
-    A wrapper message (magic 0 and 1) has only its last offset, so ``base_offset`` is the last
-    offset too. With magic 0, ``max_timestamp`` is -1.
+    A wrapper message (magic 0 and 1) contains only its last offset, so ``base_offset`` is the last
+    offset too. For magic 0, ``max_timestamp`` is -1.
     """
 
     position: int
@@ -68,10 +69,10 @@ class BatchPlace(NamedTuple):
 
 
 class LogFile:
-    """A file that is read piece by piece; `open_log` opens it.
+    """A file that is read piece by piece; use `open_log` to open one.
 
-    The file is not mapped into memory: a broker that truncates a mapped file would crash its
-    reader.
+    The file is not mapped into memory, because a reader would crash if a broker truncated a mapped
+    file.
     """
 
     def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
@@ -80,9 +81,9 @@ class LogFile:
         self._file = file
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes, or fewer at the end. Raises `CaptureError`."""
+        """Return ``size`` bytes, or fewer at the end of the file. Raises `CaptureError`."""
         try:
-            # A seek within the buffered bytes costs nothing.
+            # A seek within the buffered bytes is free.
             self._file.seek(position)
             return self._file.read(max(0, min(size, self.size - position)))
         except OSError as error:
@@ -91,7 +92,7 @@ class LogFile:
             ) from error
 
     def is_zero(self, position: int) -> bool:
-        """Return whether only zeros follow from ``position`` on."""
+        """Return whether the file has only zeros from ``position`` on."""
         while position < self.size:
             piece = self.read(position, _READ_AHEAD)
             if not piece or piece.count(0) != len(piece):
@@ -112,7 +113,7 @@ def open_log(path: Path) -> Iterator[LogFile]:
 
 
 def base_offset_of(path: Path) -> int | None:
-    """Return the base offset in the name of a segment's file; None for any other name.
+    """Return the base offset in the name of a segment's file, or None for any other name.
 
     >>> from pathlib import Path
     >>> base_offset_of(Path("orders-0/00000000000000000042.log.deleted"))
@@ -123,15 +124,15 @@ def base_offset_of(path: Path) -> int | None:
 
 
 def plain_name(path: Path) -> str:
-    """Return a file's name without the ending of a file that is about to be added or deleted."""
+    """Return a file's name without the extension of files that are about to be added or deleted."""
     return _SUFFIX.sub("", path.name)
 
 
 def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
-    """Find every batch from ``position`` on by headers alone; records and crcs are not read.
+    """Yield every batch from ``position`` on, by headers alone; records and CRCs are not read.
 
-    After damage, the search continues at the next whole batch of magic 2 with a correct crc. A
-    partial batch, or zeros, at the end of the file is damage too.
+    After damaged bytes, the search continues at the next complete batch of magic 2 with a correct
+    CRC. A partial batch, or zeros, at the end of the file count as damaged too.
     """
     search = BatchSearch(log)
     while position < log.size:
@@ -158,7 +159,7 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
     data = log.read(position, HEADER_SIZE)
     try:
         batches = decode_batches(data[:_LEAST_HEADER])
-        # The data ends before the batch does, so this returns the size or says what is wrong.
+        # The data ends before the batch ends, so this returns the size or explains the problem.
         next(batches, None)
     except RecordError as error:
         raise RecordError(error.reason, offset=position) from None
@@ -185,7 +186,7 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
 def read_batch(
     log: LogFile, place: BatchPlace, *, check_crc: bool = True, max_inflated: int = MAX_INFLATED
 ) -> RecordBatch:
-    """Read a whole batch, whose records inflate to at most ``max_inflated`` bytes.
+    """Read a complete batch, whose records decompress to at most ``max_inflated`` bytes.
 
     Raises `RecordError` with the position in the file.
     """
@@ -212,7 +213,7 @@ class OffsetEntry(NamedTuple):
 
 
 class TimeEntry(NamedTuple):
-    """An entry of a time index: up to ``offset`` no batch has a higher timestamp than this."""
+    """An entry of a time index: no batch up to ``offset`` has a higher timestamp than this."""
 
     timestamp: int
     offset: int
@@ -221,9 +222,10 @@ class TimeEntry(NamedTuple):
 def read_offset_index(
     index: LogFile, base_offset: int, log: LogFile | None
 ) -> Iterator[OffsetEntry | Damage]:
-    """Read the entries of an offset index; both numbers must ascend.
+    """Read the entries of an offset index; offsets and positions must ascend.
 
-    If ``log`` is given, the batch at an entry's position must end with the entry's offset.
+    If ``log`` is given, the last offset of the batch at an entry's position must equal the entry's
+    offset.
     """
     last = OffsetEntry(base_offset - 1, -1)
     for read in _entries(index, _OFFSET_ENTRY):
@@ -260,9 +262,9 @@ def read_time_index(
 ) -> Iterator[TimeEntry | Damage]:
     """Read the entries of a time index; timestamps must ascend, and offsets must not descend.
 
-    If ``log`` is given, the batch that ends with an entry's offset must have the entry's timestamp
-    as its highest. An entry whose offset descends is not compared, because the log is read only
-    once.
+    If ``log`` is given, the batch whose last offset is the entry's offset must have the entry's
+    timestamp as its highest. An entry whose offset descends is not compared, because the log is
+    read only once.
     """
     last = TimeEntry(-1, base_offset - 1)
     compare = _TimeComparison(log) if log is not None else None
@@ -315,7 +317,8 @@ def _entries(
         if not any(data):
             if index.is_zero(at):
                 return
-            # The first record of a log may have the timestamp 0, so its entry may be all zeros.
+            # The first record of a log may have the timestamp 0, and its entry may then be all
+            # zeros.
             if at:
                 yield Damage(at, index.size - at, "zeros, but something follows them")
                 return
@@ -332,14 +335,14 @@ def _descent(what: str, last: int, number: int, *, is_strict: bool) -> Iterator[
 
 
 MAX_STATE_BYTES = 64 * 1024 * 1024
-"""A longer producer snapshot or checkpoint is refused, because these files are read whole."""
+"""The largest accepted size of a producer snapshot or checkpoint, which are read completely."""
 
 _INT16_SIZE = 2
 _ABORTED_TXN = "AbortedTxn"
-# A version, and four numbers of 8 bytes.
+# The entry consists of a version and four numbers of 8 bytes.
 _ABORTED_TXN_SIZE = 34
 _PRODUCER_SNAPSHOT = "ProducerSnapshot"
-# The crc covers everything after the version and the crc itself.
+# The CRC covers all bytes after the version and the CRC itself.
 _CRC_START = 6
 _CHECKPOINT_VERSION = 0
 
@@ -358,7 +361,7 @@ def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
         try:
             fields = message(_ABORTED_TXN).decode(data[_INT16_SIZE:], version).to_json(version)
         except (DecodeError, UnknownMessageError) as error:
-            # A later version may have another size, so the next entry cannot be found.
+            # An entry of a later version may have another size, so the next entry cannot be found.
             yield Damage(at, index.size - at, str(error))
             return
         yield {"version": version, **fields}
@@ -372,7 +375,7 @@ def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
 
 
 def read_producer_snapshot(snapshot: LogFile) -> Iterator[StateEntry | Damage]:
-    """Read the state of every producer as of an offset. Raises `CaptureError`."""
+    """Read the state of every producer at an offset. Raises `CaptureError`."""
     data = _read_whole(snapshot)
     if len(data) < _CRC_START:
         yield Damage(0, len(data), f"{len(data)} bytes are too few for a producer snapshot")
@@ -397,7 +400,7 @@ _OFFSET_COLUMNS = ("topic", "partition", "offset")
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Return whether a file name is that of a broker's checkpoint; KRaft snapshots are not."""
+    """Return whether a file has the name of a broker's checkpoint; KRaft snapshots do not count."""
     name = plain_name(path)
     return name == _EPOCHS_NAME or name.endswith("-offset-checkpoint")
 
@@ -405,9 +408,9 @@ def is_checkpoint(path: Path) -> bool:
 def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
     """Read a checkpoint: its version, the number of entries, and one entry per line.
 
-    A broker creates the file empty, and writes entries when it has some. So an empty file has no
-    entries, and neither has one that ends after its version (Kafka's `CheckpointFile`). The
-    position of damage is a line number. Both columns of leader epochs must ascend. Raises
+    A broker creates an empty file, and writes entries later. An empty file, or a file that ends
+    after its version, therefore has no entries (see Kafka's `CheckpointFile`). The position of
+    damage is a line number. In leader epoch checkpoints, both columns must ascend. Raises
     `CaptureError`.
     """
     by_epoch = plain_name(checkpoint.path) == _EPOCHS_NAME
@@ -446,7 +449,7 @@ def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
 
 
 def _number(word: str) -> int | None:
-    # An int64 has at most nineteen digits.
+    # An int64 has at most 19 digits.
     is_number = word.removeprefix("-").isdecimal() and word.isascii() and len(word) <= 20  # noqa: PLR2004
     return int(word) if is_number else None
 

@@ -1,15 +1,17 @@
-"""The brokers' request logs, which `kafka.request.logger` writes, read without Spark.
+"""The request logs of brokers, written by the logger `kafka.request.logger`, read without Spark.
 
 ```
 file ─▶ lines ─▶ envelope of a container ─▶ layout of the logger ─▶ text or JSON ─▶ LoggedRequest
 ```
-A broker writes a line when it has sent a response. The line holds the request, the response and the
-time of each step. It also has facts that no capture shows: the principal and the listener, and
-plain bodies if the connection uses TLS. This room turns lines into requests. It does not know what
-the fields of a message mean: `flexwire.tables.request_logs` decodes the bodies.
+A broker writes a line after it has sent a response. The line holds the request, the response and
+the time of each step. The line also has facts that are in no capture: the principal and the
+listener, and unencrypted bodies if the connection uses TLS. This package turns lines into requests.
+The package does not know the meaning of a message's fields: `flexwire.tables.request_logs` decodes
+the bodies.
 
-Law of this room: **each line of a request log is a row of a table, or is counted with the reason,**
-because a log that silently loses lines proves nothing. `tests/tables/test_request_logs.py`
+Law of this package: **each line of a request log becomes a row of a table, or is counted with the
+reason,** because the result would be worthless if lines were lost silently.
+`tests/tables/test_request_logs.py`
 """
 
 from __future__ import annotations

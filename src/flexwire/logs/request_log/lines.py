@@ -1,11 +1,12 @@
-"""The lines of request logs: plain, gzip'd, or in the JSON of containers.
+"""The lines of request logs: plain, compressed with gzip, or in the JSON of containers.
 
-A plain file can be cut anywhere: a line belongs to the piece in which it begins. A reader also gets
-the lines after its piece, because two lines may describe one event and the cut may fall between
-them. A file in envelopes is not cut, because one line may be spread over several envelopes. A
-gzip'd file is not cut either.
+A plain file can be divided anywhere: a line belongs to the piece in which it begins. A reader also
+receives the lines after its piece, because two lines may describe one event and may be in different
+pieces. A file in envelopes is not divided, because one line may be spread over several envelopes. A
+file that was compressed with gzip is not divided either.
 
-Docker and CRI cut long lines into parts, each in its own envelope. The parts are joined again here.
+Docker and CRI split long lines into parts, each in its own envelope. This module joins the parts
+again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 16 << 20
-"""The longest line that is read, not counting envelopes; a longer line is cut."""
+"""The longest line that is read, without its envelopes; a longer line is cut off."""
 
 _CRI: Final = re.compile(
     rb"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([FP])[^ ]* "
@@ -47,10 +48,10 @@ _DECODER: Final = msgspec.json.Decoder(_DockerEnvelope)
 
 
 class Line(msgspec.Struct, gc=False):
-    """A line as the broker printed it, its place in the file, and the time on its envelope.
+    """A line as the broker printed it, its place in the file, and the time in its envelope.
 
-    ``is_cut``: the line is longer than the limit, and this is its beginning. ``is_next``: the line
-    belongs to the next piece and counts there; it only completes what earlier lines began.
+    ``is_cut``: the line is longer than the limit, and only its beginning is here. ``is_next``: the
+    line belongs to the next piece and is counted there; here it only completes earlier lines.
     """
 
     offset: int
@@ -80,14 +81,15 @@ def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 class LineUnwrapper:
-    """Takes lines out of their envelopes, one after the other, and joins their parts."""
+    """Removes the envelopes of lines, one after the other, and joins the parts of lines."""
 
     def __init__(self) -> None:
-        # The parts of an unfinished line. True for the error stream; there are only two streams.
+        # By stream, the parts of an unfinished line. The key is true for the error stream; only two
+        # streams exist.
         self._waiting: dict[bool, _LineParts] = {}
 
     def unwrap(self, line: Line) -> Line | None:
-        """Return a line without its envelope; None for a part, until the last part has come."""
+        """Return a line without its envelope, or None until the last part of the line has come."""
         part = _part(line)
         if part is None:
             return line
@@ -103,7 +105,7 @@ class LineUnwrapper:
         return None
 
     def finish(self) -> Iterator[Line]:
-        """Yield the lines whose last part has not come, as cut lines."""
+        """Yield the lines whose last part did not come, as lines that were cut off."""
         for parts in sorted(self._waiting.values(), key=lambda parts: parts.first.offset):
             parts.is_cut = True
             yield parts.line()
@@ -111,7 +113,7 @@ class LineUnwrapper:
 
 
 class _LineParts:
-    """The parts of a line, joined once."""
+    """The parts of a line, which are joined once."""
 
     def __init__(self, first: Line) -> None:
         self.first = first
@@ -152,18 +154,18 @@ def _part(line: Line) -> tuple[bytes | str, Line, bool] | None:
 
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
-# The bytes that are read at once.
+# This many bytes are read at once.
 _BLOCK: Final = 1 << 20
-# The bytes of a gzip'd file that are read at once. The remainder is copied after each gzip member,
-# and members may be tiny.
+# This many bytes of a gzip file are read at once. The remaining bytes are copied after each gzip
+# member, and members may be tiny.
 _PACKED: Final = 1 << 16
 _GZIP: Final = zlib.MAX_WBITS | 16
-# The approximate ratio by which a gzip'd log inflates.
+# The approximate ratio by which a compressed log grows when it is decompressed.
 _INFLATION: Final = 15
 
 
 class RequestLogFile(NamedTuple):
-    """A file, its number among all files, and how to read it."""
+    """A file, its number among all files, and the way to read it."""
 
     source: InputFile
     number: int
@@ -192,7 +194,7 @@ class RequestLogPiece(NamedTuple):
 
 
 def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLogPiece]:
-    """Cut files into pieces of about ``size`` bytes, if they can be cut."""
+    """Divide files into pieces of about ``size`` bytes, if this is possible."""
     for file in files:
         whole = file.is_gzipped or file.is_enveloped or file.is_server_log
         count = 1 if whole else max(1, round(file.source.size / max(size, 1)))
@@ -202,9 +204,10 @@ def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLog
 
 
 def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
-    """Return the non-empty lines of a piece without envelopes, then the lines that complete them.
+    """Return the non-empty lines of a piece without envelopes, and then lines that complete them.
 
-    Raises `StorageError` if the file cannot be read. A damaged gzip'd file ends with a cut line.
+    Raises `StorageError` if the file cannot be read. A damaged gzip file ends with a line that was
+    cut off.
     """
     lines = (line for line in _lines(piece) if line.text or line.is_cut or line.is_next)
     return unwrap_lines(lines) if piece.file.is_enveloped else lines
@@ -212,7 +215,7 @@ def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
 
 def _lines(piece: RequestLogPiece) -> Iterator[Line]:
     file, start, stop = piece
-    # The byte before ``start`` tells whether a line begins there.
+    # The byte before ``start`` shows whether a line begins at ``start``.
     first = max(0, start - 1)
     with closing(file.source.open(first)) as raw:
         if not file.is_gzipped:
@@ -225,14 +228,14 @@ def _lines(piece: RequestLogPiece) -> Iterator[Line]:
 
 
 class _GzipReader:
-    """Reads a gzip'd file up to its damage; Python's own reader loses what is before it."""
+    """Reads a gzip file up to its damage; Python's own reader loses the data before the damage."""
 
     def __init__(self, raw: ByteReader) -> None:
         self._raw = raw
         self._inflating = zlib.decompressobj(_GZIP)
 
     def read(self, size: int, /) -> bytes:
-        """Return at most ``size`` bytes. Raises `EOFError` and `zlib.error` for damage."""
+        """Return at most ``size`` bytes. Raises `EOFError` and `zlib.error` for damaged data."""
         while True:
             if self._inflating.eof:
                 rest = self._next()
@@ -259,16 +262,17 @@ class ByteReader(Protocol):
     """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most ``size`` bytes; none at the end."""
+        """Return at most ``size`` bytes, and no bytes at the end."""
 
 
 def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[Line]:
-    """Yield the lines that begin from ``start`` on; those from ``stop`` on are the next piece's.
+    """Yield the lines that begin at ``start`` or later; those from ``stop`` on are ``is_next``.
 
-    ``at`` is the file's current position. A line of more than `LONGEST` bytes is cut, and its rest
-    is not held in memory.
+    ``at`` is the file's current position. A line of more than `LONGEST` bytes is cut off, and its
+    remaining bytes are not stored.
     """
-    # A line begins at the start of a file, and otherwise after the first line end.
+    # A line begins at the start of a file. Elsewhere, the first line begins after the first line
+    # end.
     is_skipping, begun, begin = at < start, b"", at
     is_cut = False
     while True:

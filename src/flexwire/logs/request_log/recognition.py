@@ -1,4 +1,4 @@
-"""Recognise the logs of brokers by their content, whatever their names."""
+"""Recognize the logs of brokers by their content, whatever their names."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ BROKER_LOG_NAMES: Final = "has the name of a broker's log (kafka-request.log*, s
 """A description of these names, for errors."""
 
 _LOOKED_AT: Final = 1 << 18
-# A line of a broker's own log: in Kafka's default layout, or in any layout that names the logger.
-# Two steps are needed, because one pattern for both takes long on a line that repeats the first
-# part.
+# A line in a broker's own log, in Kafka's default layout or in any layout that contains the name of
+# the logger. Two steps are needed, because a single pattern would be slow for a line that repeats
+# the first part.
 _SERVER_LINE: Final = re.compile(
     rb"^.{0,64}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.{0,256}?\b(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)\b"
 )
@@ -47,7 +47,7 @@ def is_broker_log(name: str) -> bool:
 
 
 def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
-    """Return the kind of a log, and whether it is gzip'd and in envelopes; None for other files.
+    """Return the kind of a log, and whether it is a gzip file and in envelopes; None for others.
 
     Raises `StorageError` if the file cannot be read.
     """
@@ -67,7 +67,7 @@ def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
     if b"\0" not in head and any(map(_is_server_line, lines)):
         return BrokerLogKind.SERVER, is_gzipped, wrapped
     if not head and is_broker_log(name):
-        # At level INFO, brokers of most releases write no request log.
+        # At the level INFO, brokers of most releases write no request log.
         return (
             (BrokerLogKind.SERVER if "server" in name else BrokerLogKind.REQUESTS),
             is_gzipped,
@@ -82,7 +82,7 @@ def _is_server_line(line: bytes) -> bool:
 
 
 def log_file(source: InputFile, number: int) -> RequestLogFile | None:
-    """Return how to read a file; None if it is not a log of a broker.
+    """Return how to read a file, or None if the file is not a log of a broker.
 
     Raises `CaptureError` for a file that has the name of a broker's log but not the content.
     """

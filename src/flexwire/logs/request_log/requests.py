@@ -3,8 +3,8 @@
 ``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
 
 A connection is ``local:port-remote:port-n`` up to 3.9, and ``local:port-remote:port-processor-n``
-in 4.x. Addresses are written as Java writes them: an IPv6 address has no brackets, and its zone
-follows a "%".
+in 4.x. Addresses are in the form of Java: an IPv6 address has no brackets, and its zone follows a
+"%".
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"(.+):(\d{1,5})-(.+):(\d{1,5})((?:-\d{1,10}){1,2})")
 
-# Two IPv6 addresses with zones are shorter.
+# Even two IPv6 addresses with zones are shorter than this.
 _LONGEST = 256
 
 
 class LoggedConnection(NamedTuple):
-    """A connection as the tables have it: its name, the client's end and the broker's end."""
+    """A connection in the form of the tables: its name, the client's end and the broker's end."""
 
     name: str
     client: str
@@ -43,11 +43,11 @@ class LoggedConnection(NamedTuple):
 
 
 NOWHERE = LoggedConnection("?>?", "?", "?")
-"""The connection of a line that was cut before it, or that does not name one."""
+"""The connection of a line that names none, or that was cut off before the name."""
 
 
 def ends(connection: str) -> LoggedConnection:
-    """Return the ends of a connection by its name in a broker's log.
+    """Return the two ends of a connection from its name in a broker's log.
 
     >>> ends("10.0.0.1:9092-10.0.0.9:50000-2-7").name
     '10.0.0.9:50000>10.0.0.1:9092#7'
@@ -59,7 +59,7 @@ def ends(connection: str) -> LoggedConnection:
     return _ends(connection) if len(connection) <= _LONGEST else NOWHERE
 
 
-# A log may name any number of connections, each of up to `_LONGEST` characters.
+# A log may contain any number of connections, each with a name of up to `_LONGEST` characters.
 @lru_cache(maxsize=8192)
 def _ends(connection: str) -> LoggedConnection:
     match = _NAME.fullmatch(connection)
@@ -74,7 +74,7 @@ def _end(host: str, port: str) -> str:
         address = ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
         return f"{host}:{port}"
-    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"  # noqa: PLR2004 - the version of IP
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"  # noqa: PLR2004 - the number of the IP version
 
 
 _HEAD: Final = re.compile(
@@ -94,7 +94,7 @@ _RESPONSE: Final = ",response:"
 
 
 class TextLine(NamedTuple):
-    """The content of a line; ``header`` is api key, version, correlation id and client id."""
+    """The content of a line; ``header`` is API key, version, correlation id and client id."""
 
     header: tuple[int, int, int, str | None]
     connection: str = ""
@@ -111,7 +111,7 @@ class TextLine(NamedTuple):
 
 
 def parse_text(text: str) -> TextLine | None:
-    """Read a line after "Completed request:"; None if it has no header of a known API."""
+    """Read the text after "Completed request:"; return None if it has no header of a known API."""
     head = _HEAD.match(text)
     if head is None:
         return None
@@ -120,7 +120,7 @@ def parse_text(text: str) -> TextLine | None:
     is_short = -(1 << 15) <= version < 1 << 15
     if key is None or not is_short or not -(1 << 31) <= correlation_id < 1 << 31:
         return None
-    # The client id is printed as it was sent, so null looks like the text "null".
+    # The client id is printed without quotes, so null looks like the text "null".
     header = key, version, correlation_id, None if head[3] == "null" else head[3]
     at = text.rfind(_TAIL_START, head.end())
     tail = None if at < 0 else _TAIL.fullmatch(text, at)
@@ -150,7 +150,7 @@ def parse_text(text: str) -> TextLine | None:
 @per_catalog
 @lru_cache(maxsize=1)
 def _api_keys() -> dict[str, int]:
-    """Return the api keys by their names in Java, such as PRODUCE and LEADER_AND_ISR."""
+    """Return the API keys by their names in Java, such as PRODUCE and LEADER_AND_ISR."""
     keys: dict[str, int] = {}
     bundled = catalog()
     for entry in map(bundled.entry, bundled.names()):
@@ -179,9 +179,9 @@ DAMAGED_GZIP: Final = "the gzip'd file ends early or is damaged"
 class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     """The header of a request, as the broker read it.
 
-    Header 3 has a client instance id (KIP-1313), in Kafka's form of uuids. A line with anything
-    else there is still used. An empty client id counts as none: a broker reads null as an empty one
-    (pull request 11385 of Kafka), and logs that.
+    Header 3 has a client instance id (KIP-1313), in Kafka's text form of UUIDs. A line with another
+    value there is still used. An empty client id is treated as missing: a broker reads null as an
+    empty client id (pull request 11385 of Kafka), and logs the empty text.
     """
 
     request_api_key: _Int16
@@ -192,7 +192,7 @@ class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     client_instance_id: object = None
 
     def __post_init__(self) -> None:
-        """Take an empty client id for none."""
+        """Treat an empty client id as missing."""
         self.client_id = self.client_id or None
 
 
@@ -219,12 +219,13 @@ _HEADERS: Final = msgspec.json.Decoder(LoggedHeader)
 
 
 class LoggedRequest(msgspec.Struct, gc=False):
-    """A request and its response, as a line has them.
+    """A request and its response, with the facts that a line contains.
 
-    Bodies are JSON, or text if ``is_text``. A body is None if it is missing: the response to acks
-    0, or in a line that was cut. ``time_us`` is when the line was written, ``total_us`` after the
-    request arrived. ``error`` says why only the header is known. ``client_instance_id`` is filled
-    in by the reader of bodies, from the header or from them.
+    Bodies are JSON, or text if ``is_text``. A body is None if it is missing: the response to a
+    request with acks 0, or any body in a line that was cut off. ``time_us`` is the time when the
+    line was written, ``total_us`` after the request arrived. ``error`` explains why only the header
+    is known. The reader of bodies fills in ``client_instance_id``, from the header or from the
+    bodies.
     """
 
     offset: int
@@ -247,7 +248,7 @@ class LoggedRequest(msgspec.Struct, gc=False):
 
 
 class RefusedRequest(msgspec.Struct, gc=False):
-    """A request that a broker refused to read, and whose connection it closed, by its own log."""
+    """A request that a broker, by its own log, refused to read; it then closed the connection."""
 
     offset: int
     time_us: int
@@ -258,19 +259,19 @@ class RefusedRequest(msgspec.Struct, gc=False):
 
 
 class BadLine(msgspec.Struct, gc=False):
-    """A line, or the end of a file, that cannot be used, and the reason."""
+    """A line, or the end of a file, that cannot be used, with the reason."""
 
     reason: str
 
 
 Item: TypeAlias = LoggedRequest | RefusedRequest | BadLine | None
-"""The content of a line; None if the line is about something else."""
+"""The content of a line; None if the line is about another subject."""
 
 
 class RequestLogReader:
-    """Reads the lines of one file in order; their local times are in ``zone``.
+    """Reads the lines of one file in order; local times in the lines are in ``zone``.
 
-    Both loggers may write to one file, because a container's output is often all there is.
+    Both loggers may write to one file, because often only the output of a container is available.
     """
 
     def __init__(self, zone: Zone) -> None:
@@ -278,7 +279,7 @@ class RequestLogReader:
         self._refusals = Refusals(zone)
 
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:
-        """Yield the content of each line; lines of the next piece only complete earlier ones."""
+        """Yield the content of each line; lines of the next piece only complete earlier lines."""
         for line in lines:
             if not line.is_next:
                 yield self._said(line)
@@ -306,7 +307,7 @@ class RequestLogReader:
             try:
                 body.decode()
             except UnicodeDecodeError:
-                # A cut line may end within a character.
+                # A line may be cut off within a character.
                 return _header_only(line, body, time_us) or BadLine(NOT_UTF8)
         if body.startswith(b"{"):
             return _of_json(line, body, time_us)
@@ -341,7 +342,7 @@ def _of_json(line: Line, body: bytes, time_us: int) -> Item:
 
 
 def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
-    """Return the header of a line whose end is missing; the header comes first."""
+    """Return the header of a line whose end is missing, because the header comes first."""
     match = _HEADER.search(body)
     if match is None:
         return None
@@ -395,8 +396,8 @@ _REFUSED: Final = re.compile(
     rb"Received request for api with key (\d{1,5}) \([^)]{0,64}\) "
     rb"and unsupported version (-?\d{1,5})"
 )
-# Two lines describe a refused request. They are next to each other, except for lines that other
-# threads write between them. The second is searched for within this many bytes.
+# Two lines describe a refused request. The two lines are next to each other, unless other threads
+# write lines between them. The second line is searched for within this many bytes.
 _APART: Final = 1 << 20
 _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
 
@@ -413,11 +414,11 @@ class Refusals:
         return self._before is not None and offset - self._before[0].offset <= _APART
 
     def ended_by(self, line: Line) -> Item:
-        """Return the meaning of a line with the line before it; None for a separate line."""
+        """Return the content of a line and the line before it; None for a separate line."""
         return None if _FROM.search(line.text) else self.read(line)
 
     def read(self, line: Line) -> Item:
-        """Return the content of a line, with the line before it."""
+        """Return the content of a line, together with the line before it."""
         before = self._before if self.waits_at(line.offset) else None
         self._before = None
         whose = _FROM.search(line.text)
@@ -428,7 +429,7 @@ class Refusals:
         if refusal is None or (before is None and whose is None):
             return BadLine(DAMAGED_GZIP) if line.offset < 0 else None
         where = (line, whose[1]) if whose is not None else before
-        assert where is not None  # noqa: S101 - one of the two is set
+        assert where is not None  # noqa: S101 - one of the two values is set
         first, name = where
         time_us = self._zone.moment(first.text[: first.text.find(name)], first.seen_us)
         time_us = first.seen_us if time_us is None else time_us

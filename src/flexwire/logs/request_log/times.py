@@ -1,4 +1,4 @@
-"""The time at which a line was written: mostly local time, without a zone."""
+"""The time at which a line was written: usually local time, without a zone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOMENT: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 _SECOND_US: Final = 1_000_000
-# The offset of a zone from UTC is a multiple of this.
+# The offset of any zone from UTC is a multiple of this.
 _STEP_US: Final = 15 * 60 * _SECOND_US
 _FURTHEST_US: Final = 15 * 3600 * _SECOND_US
 
@@ -33,10 +33,10 @@ class Zone:
         return Zone, (self.name,)
 
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
-        """Return the first moment in a text, in microseconds since the epoch; None without one.
+        """Return the first moment in a text, in microseconds since the epoch, or None.
 
-        ``seen_us`` is the time on the line's envelope. It shows the time zone of a time without a
-        zone.
+        ``seen_us`` is the time in the line's envelope. This time reveals the zone of a time that
+        has none.
 
         >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
         1795370400123000
@@ -72,7 +72,7 @@ def _zone(name: str) -> tzinfo:
 
 @lru_cache(maxsize=4096)
 def _local_us(second: bytes) -> int | None:
-    # From 3.14 on Python takes 24:00 for midnight.
+    # Python 3.14 and newer reads 24:00 as midnight.
     if second[11:13] == b"24":
         return None
     try:
@@ -84,7 +84,7 @@ def _local_us(second: bytes) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _offset_us(zone: tzinfo, second: bytes) -> int:
-    # An hour that occurs twice is taken for its first occurrence.
+    # If an hour occurs twice, the first occurrence is assumed.
     local = datetime.fromisoformat(second.decode()).replace(tzinfo=zone)
     try:
         offset = local.utcoffset()

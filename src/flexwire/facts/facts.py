@@ -37,17 +37,15 @@ class LogFacts:
     """The numbers of all logs that were read; the answers describe everything else.
 
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
-    these runs, a batch exceeds a limit when it is decompressed. ``directories`` may be only the
-    first of ``directory_count``. ``left_out`` are directories of partitions for which another
-    directory was read, because its log ends later. They may be only the first of
-    ``left_out_count``. Times are those of records, and None if no record has one.
+    these runs, a batch exceeds a limit when it is decompressed. ``left_out`` are directories of
+    partitions for which another directory was read, because its log ends later. Both lists may be
+    cut off; the counts are complete. Times are those of records, and None if no record has one.
 
     If tables are extended, a log is read from the offset after the last one in the tables, up to
     its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
     of bytes after the last complete batches. ``gone_partitions`` begin after the next offset to be
-    read, because the records between were deleted. ``behind`` partitions end before the next offset
-    to be read: the log is an older copy, or the topic was deleted and created again. ``behind`` may
-    be only the first of ``behind_count``.
+    read, because the records between were deleted. ``behind`` partitions end before it: an older
+    copy, or a topic that was created again. ``behind`` may be only the first of ``behind_count``.
     """
 
     topics: int
@@ -95,7 +93,7 @@ class RequestLogFacts:
     ``text`` counts lines of Kafka 2.7 and earlier, which may not show the content of the request.
     ``left_out_fields`` are mandatory fields that brokers left out of bodies. ``only_deprecated`` is
     true if every line has a deprecated version, as at the level INFO. ``listeners`` may be only the
-    first of ``listener_count``. ``requests_beyond`` counts requests to listeners beyond the limit.
+    first of ``listener_count``. ``requests_beyond`` counts requests to the other listeners.
     """
 
     files: int
@@ -190,11 +188,11 @@ class Totals:
 
     ``clients`` counts different `Client` keys, and ``brokers`` counts different addresses that sent
     responses. ``bytes`` is the size of all frames. An *unanswered request* expects a response that
-    is missing in the capture. An *unpaired response* answers a request that is missing in the
-    capture. ``lenient_frames`` decoded only leniently (see `LenientUse`), and are not among the
+    the capture lacks. An *unpaired response* answers a request that the capture lacks.
+    ``lenient_frames`` decoded only leniently (see `LenientUse`), and are not among the
     ``decode_failures``. ``skipped_packets`` were not TCP or could not be read.
-    ``batches_beyond_bounds`` are record batches that were left out because they exceed a limit when
-    they are decompressed. They are also among the ``decode_failures``.
+    ``batches_beyond_bounds`` are record batches that exceed a limit when decompressed; they are
+    also among the ``decode_failures``.
     """
 
     first_time_us: int | None = None
@@ -481,8 +479,8 @@ class ConnectionFacts:
     content of each connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
     ``not_kafka_bytes``. ``others`` are the connections with most bytes among these. On ``silent``
     connections nothing was sent. On ``unread`` Kafka connections, no frame can be read. On
-    ``nameless`` Kafka connections no request has a client id, and the input lacks the connection's
-    beginning, where a client may send the id once (KIP-1313).
+    ``nameless`` Kafka connections no request has a client id, and the connection's beginning, where
+    a client may send the id once (KIP-1313), is missing.
     """
 
     given: tuple[str, ...] = ()
@@ -499,18 +497,17 @@ class ConnectionFacts:
 class Facts:
     """The facts of one capture.
 
-    ``releases`` are the releases of the catalog, oldest first, and end with ``newest_release``.
+    ``releases`` are those of the catalog, oldest first, and end with ``newest_release``.
     ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers all of
     them. ``lenient_uses`` describes the ``totals.lenient_frames``, without the rarest kinds if
     there are too many. ``withheld_credentials`` counts the frames whose body was kept out of tables
-    and report. ``sources`` may be only the first of ``source_files``, and ``unreadable`` only the
-    first of ``unreadable_files``. ``left_out`` counts, by field, the entries that
-    `flexwire.report.limits` left out. ``logs`` is None if no log segment was given.
-    ``request_logs`` is None if no broker's request log was given; otherwise sizes are unknown.
-    ``tls`` is None if no key log was given. ``sampled`` is empty if the captures hold all
-    connections. Otherwise every number describes only a part of the traffic. ``added_tags``
-    describes the taps that, according to their captures, added tags. ``rehearsal`` is None if no
-    capture says that its tap rehearsed a release.
+    and report. ``sources`` may be only the first of ``source_files``, ``unreadable`` of
+    ``unreadable_files``. ``left_out`` counts, by field, the entries that `flexwire.report.limits`
+    left out. ``logs`` is None if no log segment was given. ``request_logs`` is None if no broker's
+    request log was given; otherwise sizes are unknown. ``tls`` is None if no key log was given.
+    ``sampled`` is empty if the captures hold all connections. Otherwise every number describes only
+    a part of the traffic. ``added_tags`` describes the taps that, according to their captures,
+    added tags. ``rehearsal`` is None if no capture says that its tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts

@@ -1,19 +1,19 @@
-"""Frames, requests, responses and the conversations they make: Kafka's protocol without sockets.
+"""Frames, requests, responses and conversations: Kafka's protocol without sockets.
 
-A connection is two streams of frames, and a frame does not say what it is. So this room reads in
-steps. Bytes are cut into frames (`FrameSplitter`), and a frame's header is read (`parse_request`,
-`parse_response`). A `Conversation` then decides from the earlier frames what each frame is: a
-request, the response to a certain request, or a SASL token. Further modules say what Kafka's
-releases do with a message (`verdict`, `flexwire.protocol.audit`) and which of its fields hold
-credentials. Bytes come in and facts go out: sockets and files belong to other rooms, bodies to the
-codec.
+A connection consists of two streams of frames, and a frame does not say which kind it is. This
+package therefore reads in steps. A `FrameSplitter` divides bytes into frames, and `parse_request`
+and `parse_response` read the headers. A `Conversation` then decides from the earlier frames what
+each frame is: a request, the response to a certain request, or a SASL token. Further modules
+contain the reaction of Kafka's releases to a message (`verdict`, `flexwire.protocol.audit`), and
+list the fields that hold credentials. The package works on bytes only: other packages handle
+sockets and files, and the codec decodes bodies.
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- `conversation` alone decides what a frame is and which request a response answers. Otherwise the
-  tap, captures and Spark would pair differently (`protocol/test_conversation.py`).
-- `error_codes` alone says which field is an error code (`protocol/test_error_codes.py`).
-- A log does not name the release that wrote it, so `record_types` alone decides how its records are
+- Only `conversation` decides what a frame is and which request a response answers. Otherwise the
+  tap, captures and Spark could pair frames differently (`protocol/test_conversation.py`).
+- Only `error_codes` decides which fields are error codes (`protocol/test_error_codes.py`).
+- A log does not name the release that wrote it, so only `record_types` decides how its records are
   read (`protocol/test_record_types.py`).
 """
 

@@ -1,4 +1,4 @@
-"""The names of APIs in the catalog, and which releases accept which version."""
+"""The names of APIs in the catalog, and the versions that each release accepts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 @per_catalog
 @cache
 def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
-    """Return every request of clients that ever had this api key, the newest name first.
+    """Return every request of clients that ever had this API key, the newest name first.
 
-    An api key outlives names: 56 was AlterIsr and is AlterPartition, 2 was ListOffset. The tuple is
-    empty if no release has the key.
+    The name of an API key may change: 56 was AlterIsr and is AlterPartition, and 2 was ListOffset.
+    The tuple is empty if no release has the key.
     """
     bundled = catalog()
     if api_key not in bundled.api_keys():
@@ -44,7 +44,7 @@ def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
 @per_catalog
 @cache
 def released_versions(api_key: int) -> Versions:
-    """Return the versions of an API's request that any release has, possibly none.
+    """Return the versions of an API's request that are in any release, possibly none.
 
     >>> released_versions(18)
     Versions('0-5')
@@ -58,7 +58,7 @@ def released_versions(api_key: int) -> Versions:
 @per_catalog
 @lru_cache(maxsize=4096)
 def is_released(api_key: int, version: int) -> bool:
-    """Return whether any release has a request with this api key and version.
+    """Return whether any release has a request with this API key and version.
 
     >>> is_released(18, 0), is_released(18, 99), is_released(9999, 0)
     (True, False, False)
@@ -67,9 +67,9 @@ def is_released(api_key: int, version: int) -> bool:
 
 
 def api_name(api_key: int) -> str:
-    """Return the name of an API: that of its request without the suffix.
+    """Return the name of an API, which is the name of its request without the suffix.
 
-    Raises `UnknownMessageError` for an api key that no release has.
+    Raises `UnknownMessageError` for an API key that is in no release.
 
     >>> api_name(18)
     'ApiVersions'
@@ -81,9 +81,9 @@ def api_name(api_key: int) -> str:
 
 
 def api_key_of(name: str) -> int:
-    """Return the api key of a request by its name, with or without the suffix.
+    """Return the API key of a request by the request's name, with or without the suffix.
 
-    Raises `UnknownMessageError`, with the nearest names.
+    Raises `UnknownMessageError`, whose text has the most similar names.
 
     >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
     (3, 3)
@@ -101,9 +101,9 @@ def api_key_of(name: str) -> int:
 def find_api(text: str) -> CatalogEntry:
     """Return the newest request of the API that a text names.
 
-    ``text`` is an api key, or a name in any case, with or without "Request" or "Response" after it.
-    An old name stands for the API that has its key. Raises `UnknownMessageError`, with the nearest
-    name.
+    ``text`` is an API key, or a name in any case, with or without "Request" or "Response" after the
+    name. An old name means the API that now has its key. Raises `UnknownMessageError`, whose text
+    has the most similar name.
 
     >>> find_api("3").name, find_api("metadata").name, find_api("ListOffset").name
     ('MetadataRequest', 'MetadataRequest', 'ListOffsetsRequest')
@@ -129,7 +129,7 @@ def find_api(text: str) -> CatalogEntry:
 
 
 def accepted(api_key: int, version: int, release: str | None = None) -> bool:
-    """Return whether a broker of that release (None: the newest) reads this request version.
+    """Return whether a broker of a release (None: the newest) reads this request version.
 
     >>> accepted(1, 3), accepted(1, 3, "3.8.1")
     (False, True)
@@ -140,19 +140,19 @@ def accepted(api_key: int, version: int, release: str | None = None) -> bool:
 @per_catalog
 @lru_cache(maxsize=4096)
 def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
-    """Return what a release (None: the newest) does with a request version.
+    """Return the reaction of a release (None: the newest) to a request version.
 
-    "deprecated" is accepted by the release and removed by the newest final release in the catalog.
-    "removed" was accepted by an older release. "unknown" was not: the version is newer than the
+    "deprecated": the release accepts the version, but the newest final release in the catalog does
+    not. "removed": an older release accepted the version. "unknown": the version is newer than the
     release, or belongs to no release. Raises `UnknownMessageError` for a release that the catalog
     lacks, and `ArgumentError` for a preview.
 
     >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')
     """
-    # A removal is certain. A version that a spec once announced as deprecated
-    # (``deprecatedVersions``, KIP-896) may stay: Metadata 0-3 was to go with 4.0, and is still
-    # there.
+    # Here a version counts as removed only if a release has really removed it. A version that a
+    # spec once announced as deprecated (``deprecatedVersions``, KIP-896) may remain: Metadata 0-3
+    # were to be removed in 4.0, and still exist.
     newest = _newest_final_release()
     release = newest if release is None else catalog().final_release(release)
     releases = catalog().releases

@@ -1,10 +1,10 @@
-"""The client instance id: which message has it, and whose it is (KIP-714, KIP-1313).
+"""The client instance id: the messages that contain it, and its client (KIP-714, KIP-1313).
 
-A client instance is one producer, consumer or admin client of a process, on all its connections. Up
-to Kafka 4.4 a broker assigns the id in the response to the client's first request for telemetry
-subscriptions, and later telemetry requests have it in their bodies. With request header 3 the
-client makes the id itself and sends it in the header. The zero uuid always means no id.
-The specs say where the id is (`FieldSpec.identifies_client_instance`).
+A client instance is one producer, consumer or admin client in a process, with all its connections.
+Up to Kafka 4.4, a broker assigns the id in its response to the client's first request for telemetry
+subscriptions. Later telemetry requests contain the id in their bodies. With request header 3, the
+client creates the id itself and sends it in the header. The zero UUID always means no id. The specs
+mark the field with the id (`FieldSpec.identifies_client_instance`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from flexwire.protocol.headers import RequestFrame, ResponseFrame
 
 _NO_ID: Final = UUID(int=0)
-# At most this many elements and tagged fields are skipped before the id. No release has any there.
+# At most this many elements and tagged fields before the id are skipped. No release has any
+# elements there.
 _MOST_WALKED: Final = 1_000
 
 
 def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
     """Return the client instance id in a request's header or body, or None.
 
-    ``payload`` is the payload of the request's frame. The header counts before the body. Also None
-    for a body that ends before the id, and for a version that the catalog lacks.
+    ``payload`` is the payload of the request's frame. The id in the header has priority over the id
+    in the body. The result is also None for a body that ends before the id, and for a version that
+    is not in the catalog.
     """
     return header_instance_id(request) or _in_body(
         request.message_name, request.api_version, payload, request.body_offset
@@ -49,8 +51,8 @@ def header_instance_id(request: RequestFrame) -> UUID | None:
 def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID | None:
     """Return the client instance id that a response assigns to its client, or None.
 
-    ``payload`` is the payload of the response's frame. Also None for a body that ends before the
-    id.
+    ``payload`` is the payload of the response's frame. The result is also None for a body that ends
+    before the id.
     """
     return _in_body(response.message_name, response.body_version, payload, response.body_offset)
 
@@ -58,9 +60,10 @@ def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID
 @per_catalog
 @cache
 def client_instance_field(name: str) -> str | None:
-    """Return the attribute of a message with its client's instance id; None without one.
+    """Return the attribute of a message with its client's instance id, or None.
 
-    ``name`` is in the catalog, and may be that of a header. Only fields outside structures count.
+    ``name`` is in the catalog, and may be the name of a header. Only fields outside structures are
+    considered.
     """
     fields = (field for spec in catalog().entry(name).all_specs() for field in spec.fields)
     return next((field.attribute for field in fields if field.identifies_client_instance), None)

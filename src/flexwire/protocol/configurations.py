@@ -1,9 +1,9 @@
-"""Which configurations of topics and brokers Kafka's releases know, and which were removed.
+"""The configurations of topics and brokers in Kafka's releases, and the removed ones.
 
 `configurations.json` has the names by release, from each release's jars (`tools.config_names`). A
-broker checks the names of a topic's configurations: an unknown name is INVALID_CONFIG (40). It does
-not check the names of its own configurations, because plug-ins have settings there, so a removed
-name is accepted and has no effect. Measured on Kafka 3.9.2 and 4.4.0.
+broker checks the names of a topic's configurations: an unknown name results in INVALID_CONFIG (40).
+It does not check the names of its own configurations, because plug-ins have settings there, so a
+removed name is accepted and has no effect. This was measured on Kafka 3.9.2 and 4.4.0.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ RESOURCE_TYPES: Final = {
     16: "client_metrics",
     32: "group",
 }
-"""The resource types of configurations by number, an enumeration of Kafka's Java."""
+"""By number, the resource types of configurations, which are an enumeration in Kafka's Java code.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedConfiguration:
-    """A configuration that a release does not know: ``last`` knew it, ``first`` does not."""
+    """A removed configuration: ``last`` is the last release with it, ``first`` the next one."""
 
     kind: ConfiguredKind
     name: str
@@ -56,9 +57,9 @@ def known_releases() -> tuple[str, ...]:
 
 @cache
 def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
-    """Return the names that a release knows; a release in between counts as the older one.
+    """Return the names that a release knows; other releases are treated like the next older one.
 
-    Empty before the first release whose names are known.
+    The result is empty before the first release whose names are known.
 
     >>> "message.format.version" in known_names("topic", "3.9.2")
     True
@@ -78,9 +79,9 @@ def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
 
 @cache
 def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfiguration | None:
-    """Return the removal of a configuration that an older release knew, otherwise None.
+    """Return the removal of a configuration that an older release knew, or else None.
 
-    None for a name that no known release has: a plug-in may have it.
+    The result is None for a name that is in no known release, because a plug-in may have this name.
 
     >>> find_removal("topic", "message.format.version", "4.4.0").first
     '4.0.0'
@@ -112,5 +113,5 @@ def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
 
 
 def _place(release: str) -> int:
-    """Return the place of the newest known release that is not newer; -1 without one."""
+    """Return the index of the newest known release that is not newer, or -1."""
     return sum(is_since(release, known_release) for known_release in known_releases()) - 1

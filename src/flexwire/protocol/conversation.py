@@ -1,19 +1,20 @@
-"""A conversation: the frames of one connection, each interpreted by the earlier ones.
+"""A conversation: the frames of one connection, each interpreted with the earlier frames.
 
-A frame does not say what it is. Whether it is a request or a bare SASL token depends on the last
-request. A response names its request only by a correlation id, which clients use again. Bytes that
-cannot be decoded may be a credential until the connection has shown that they are not. All of that
-is decided here, once: give a `Conversation` the payloads of a connection in their order, and it
-returns for each frame what it is, and to which pair it belongs.
+A frame does not say what it is. The last request decides whether a frame is a request or a bare
+SASL token. A response identifies its request only by a correlation id, and clients reuse these ids.
+Bytes that cannot be decoded may be a credential until the connection has shown that they are not.
+This module decides all of that: pass the payloads of a connection to a `Conversation` in their
+order. For each frame it returns the kind of the frame and the pair to which it belongs.
 
-A request that expects a response and the response to it have the same ``pair``, a number that no
-other pair of the connection has. So they can be joined at once, if both are present
-(``Turn.request``), or much later by connection and pair, as Spark joins rows. Bodies are decoded
-elsewhere; here only if that decides whether the request is answered.
+A request that expects a response and the response have the same ``pair``, a number that is unique
+in the connection. They can therefore be joined immediately, if both are present (``Turn.request``),
+or later by connection and pair, as Spark joins rows. Bodies are decoded elsewhere, unless the body
+decides whether the request is answered.
 
-A response has only the correlation id of its request, and a client may use an id again. If several
-requests wait under one id, the oldest is answered first, because a broker answers the requests of a
-connection in order. Some are never answered, so above a limit the oldest one stops waiting.
+A response has only the correlation id of its request, and a client may reuse an id. If several
+requests with the same id are waiting, the oldest is answered first, because a broker answers the
+requests of a connection in order. Some requests are never answered, so the oldest is dropped if
+more requests wait than a limit allows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_IN_FLIGHT: Final = 10_000
-"""Clients keep a handful of requests in flight; the limit is for those that are never answered."""
+"""Clients have only a few requests in flight at a time. The limit is for requests that are never
+answered."""
 
 T = TypeVar("T")
 
@@ -47,15 +49,15 @@ T = TypeVar("T")
 class InFlight(Generic[T]):
     """Items by correlation id, in the order in which they came, with a limit.
 
-    One more than ``most`` removes the oldest of all, which is counted in ``forgotten``. A request
-    without a correlation id waits under None.
+    If there are more than ``most``, the oldest item is removed and counted in ``forgotten``. A
+    request without a correlation id is stored under None.
     """
 
     def __init__(self, most: int = DEFAULT_IN_FLIGHT) -> None:
         self.most = most
         self.forgotten = 0
         self._serial = 0
-        # Serial numbers keep the order of arrival over all correlation ids.
+        # Serial numbers record the order of arrival across all correlation ids.
         self._waiting: dict[int, tuple[int | None, T]] = {}
         self._serials: dict[int | None, deque[int]] = {}
 
@@ -72,11 +74,11 @@ class InFlight(Generic[T]):
 
     @property
     def oldest_id(self) -> int | None:
-        """The correlation id of the item that has waited longest; None if nothing waits."""
+        """The correlation id of the item that has waited longest, or None if nothing is waiting."""
         return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
-        """Add an item that waits."""
+        """Add an item to those that are waiting."""
         if len(self._waiting) >= self.most:
             self.forgotten += 1
             self.take(next(iter(self._waiting.values()))[0])
@@ -85,12 +87,12 @@ class InFlight(Generic[T]):
         self._serials.setdefault(correlation_id, deque()).append(self._serial)
 
     def first(self, correlation_id: int | None) -> T | None:
-        """Return the oldest item under the id, which keeps waiting; None if nothing waits there."""
+        """Return the oldest item with this id without removing it, or None if there is none."""
         serials = self._serials.get(correlation_id)
         return self._waiting[serials[0]][1] if serials else None
 
     def take(self, correlation_id: int | None) -> T | None:
-        """Take out the oldest item under the id; None if nothing waits there."""
+        """Remove and return the oldest item with this id; None if there is none."""
         serials = self._serials.get(correlation_id)
         if not serials:
             return None
@@ -101,7 +103,7 @@ class InFlight(Generic[T]):
 
 
 ASKS_FOR_RESPONSE: Final = ("ProduceRequest", "Acks")
-"""The one request that may expect no response, and its field that is 0 in that case."""
+"""The only request that may expect no response, and its field, which is then 0."""
 
 _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 
@@ -109,13 +111,13 @@ _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 class Turn(NamedTuple):
     """The role of a frame in its conversation.
 
-    ``kind``: "token" is a frame of a SASL exchange, the client's or the broker's, which is never
-    decoded. "unread" could not be decoded, or is damaged, for the reason ``error``. ``request`` is
-    the request itself, or the one that a response answers: None if no such request waits. ``pair``
-    is the number that a request and its response share, None for a request that expects no
-    response. A damaged frame also has ``request``, ``correlation_id`` and ``pair`` if its header
-    can be read. ``is_guarded``: the bytes may be those of a credential, unless they decode
-    (`Authentication`).
+    The ``kind`` "token" is a frame of a SASL exchange, from the client or the broker, which is
+    never decoded. "unread" is a frame that could not be decoded, or is damaged; ``error`` is the
+    reason. ``request`` is the request itself, or the request that a response answers; it is None if
+    no such request is waiting. ``pair`` is the number that a request and its response share, or
+    None for a request that expects no response. A damaged frame also has ``request``,
+    ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true if the bytes
+    may be those of a credential, unless they decode (`Authentication`).
     """
 
     kind: Literal["request", "response", "token", "unread"]
@@ -127,10 +129,10 @@ class Turn(NamedTuple):
 
 
 class PendingPairs(NamedTuple):
-    """The waiting frames of a conversation.
+    """The frames of a conversation that are waiting.
 
-    ``asked`` are correlation ids of requests with their pairs; a token's is None. ``early`` are
-    correlation ids of responses without a request, with their pairs and times.
+    ``asked`` are the correlation ids of requests with their pairs; the id of a token is None.
+    ``early`` are the correlation ids of responses without a request, with their pairs and times.
     """
 
     asked: list[tuple[int | None, int]]
@@ -138,7 +140,7 @@ class PendingPairs(NamedTuple):
 
 
 class _PendingRequest(NamedTuple):
-    """A request that waits for its response; a client's token has no request."""
+    """A request that waits for its response; for a client's token the request is None."""
 
     pair: int
     request: RequestFrame | None
@@ -152,20 +154,20 @@ class _EarlyResponse(NamedTuple):
 
 
 class Conversation:
-    """Takes the frames of one connection in order, and returns the role of each.
+    """Receives the frames of one connection in order, and returns the role of each.
 
     A response answers the oldest waiting request with its correlation id, so the n-th response with
-    an id answers the n-th request. Requests that expect no response (`expects_response`) do not
-    count, nor do frames that cannot be decoded. At most ``in_flight`` requests wait. One more
-    request removes the oldest, which is counted in ``forgotten``. ``unpaired`` counts responses
-    without a request.
+    an id answers the n-th request with this id. Requests that expect no response
+    (`expects_response`) do not count, nor do frames that cannot be decoded. At most ``in_flight``
+    requests wait. If another request comes, the oldest is removed and counted in ``forgotten``.
+    ``unpaired`` counts responses without a request.
 
-    The client id belongs to the connection, and may be sent once (KIP-1313). So a ``request``
-    without a client id in its header has the last one that was sent, if there was one.
+    The client id belongs to the connection, and may be sent once (KIP-1313). If a request has no
+    client id in its header, its ``request`` contains the last client id that was sent, if any.
 
-    If a capture lacks parts, a request may come after its response. It then belongs to the
-    response's pair if it was ``seen`` no later, by the caller's clock. Without a clock, the order
-    of the calls counts.
+    If parts of a capture are missing, a request may come after its response. The request then gets
+    the pair of the response, if it was ``seen`` no later than the response by the caller's clock.
+    Without a clock, the order of the calls decides.
     """
 
     def __init__(
@@ -177,17 +179,17 @@ class Conversation:
         *,
         is_exchanging: bool = False,
     ) -> None:
-        """Begin; ``authentication`` and ``client_id`` are known from earlier frames.
+        """Initialize; ``authentication`` and ``client_id`` are known from earlier frames.
 
-        So is ``is_exchanging``: that bare tokens may come next.
+        ``is_exchanging`` is also known from them: it means that bare tokens may come next.
 
-        ``most_read`` limits how many bytes of a frame become objects, for a caller that must not
-        block: a longer request is read by its header and by the beginning of its body.
+        ``most_read`` limits how many bytes of a frame are decoded, for a caller that must not
+        block. Of a longer request, only the header and the beginning of the body are decoded.
         """
         self.unpaired = 0
         self._exchange = SaslExchange(is_exchanging=is_exchanging)
         self.authentication = authentication or Authentication()
-        # The last client id, other than null, in a frame that is surely a request.
+        # The last client id that is not null, in a frame that is certainly a request.
         self.client_id = client_id
         self._most_read = most_read
         self._asked: InFlight[_PendingRequest] = InFlight(in_flight)
@@ -197,12 +199,12 @@ class Conversation:
 
     @property
     def forgotten(self) -> int:
-        """How many requests stopped waiting."""
+        """The number of requests that were dropped while they waited."""
         return self._asked.forgotten
 
     @property
     def in_flight(self) -> int:
-        """How many requests may wait."""
+        """The largest number of requests that may wait."""
         return self._asked.most
 
     @in_flight.setter
@@ -216,14 +218,14 @@ class Conversation:
     def resume_request(self, request: RequestFrame) -> int:
         """Add a request that was read elsewhere and expects a response. Return its pair.
 
-        Those of a connection must come oldest first, before any frame.
+        The requests of a connection must be added oldest first, before any frame.
         """
         pair = self._new_pair()
         self._asked.add(request.correlation_id, _PendingRequest(pair, request))
         return pair
 
     def resume_token(self) -> None:
-        """Add a client's token that waits for the broker's."""
+        """Add a client's token, which waits for the broker's answer."""
         self._wait_for_token()
 
     @property
@@ -242,13 +244,13 @@ class Conversation:
         return PendingPairs(asked, early)
 
     def resume_response(self, correlation_id: int, seen: int) -> int:
-        """Add a response for which no request was waiting; return its pair."""
+        """Add a response for which no request was waiting, and return its pair."""
         pair = self._new_pair()
         self._early.add(correlation_id, _EarlyResponse(pair, seen))
         return pair
 
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Take in a frame of the client; if it expects a response, it waits for that."""
+        """Process a frame of the client; if it expects a response, it waits for the response."""
         seen = self._moment(seen)
         is_whole = self._most_read is None or len(payload) <= self._most_read
         start = payload if is_whole else payload[: self._most_read]
@@ -264,7 +266,7 @@ class Conversation:
         return Turn("request", self._is_guarded, request, request.correlation_id, pair)
 
     def response(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Take in a frame of the broker; the request that it answers stops waiting."""
+        """Process a frame of the broker; the request that it answers no longer waits."""
         seen = self._moment(seen)
         try:
             return self._respond(payload, seen)
@@ -281,7 +283,7 @@ class Conversation:
             return Turn("response", self._is_guarded, None, correlation_id, pair)
         if asked.request is None:
             return Turn("token", self._is_guarded, pair=asked.pair)
-        # Brokers answer in order: tokens from before the request get no answer any more.
+        # Brokers answer in order, so tokens from before the request will not be answered any more.
         while (token := self._asked.first(None)) is not None and token.pair < asked.pair:
             self._asked.take(None)
         return Turn("response", self._is_guarded, asked.request, correlation_id, asked.pair)
@@ -289,10 +291,10 @@ class Conversation:
     def damaged_request(
         self, payload: bytes, reason: str, seen: int | None = None, *, is_placed: bool
     ) -> Turn:
-        """Take in the remaining bytes of a client's frame; if ``is_placed``, from its header on.
+        """Process the rest of a client's frame; ``is_placed``: the bytes begin with its header.
 
-        If its header can be read, and is of a released version, it is the ``request``, and its
-        response is awaited. Other bytes must not count as a request.
+        If the header can be read, and has a released version, the frame becomes the ``request``,
+        and a response is expected. Other bytes must not count as a request.
         """
         seen = self._moment(seen)
         if not is_placed:
@@ -313,9 +315,9 @@ class Conversation:
     def damaged_response(
         self, reason: str, payload: bytes = b"", seen: int | None = None, *, is_placed: bool = False
     ) -> Turn:
-        """Take in the remaining bytes of a broker's frame; if ``is_placed``, from its header on.
+        """Process the rest of a broker's frame; ``is_placed``: the bytes begin with its header.
 
-        If its header can be read, the request that it answers stops waiting.
+        If the header can be read, the request that it answers no longer waits.
         """
         seen = self._moment(seen)
         unread = Turn("unread", self._is_guarded, error=reason)
@@ -325,7 +327,7 @@ class Conversation:
         return unread if turn.kind == "token" else turn._replace(kind="unread", error=reason)
 
     def expected(self, head: bytes) -> RequestFrame | None:
-        """Return the request that a response with this head will answer; None if none waits.
+        """Return the request that a response with these first bytes will answer, or None.
 
         The first 4 bytes of the payload are enough. Raises `FrameError` if there are fewer and no
         token waits for an answer.
@@ -342,7 +344,7 @@ class Conversation:
         return self._frames if seen is None else seen
 
     def _parsed(self, payload: bytes) -> RequestFrame | None:
-        """Read a request, and set the connection's client id if its header has none."""
+        """Read a request, and set its client id to the connection's if its header has none."""
         request = self._exchange.parse(payload)
         if request is None or request.client_id == self.client_id:
             return request
@@ -353,7 +355,7 @@ class Conversation:
         return request
 
     def _wait(self, request: RequestFrame, seen: int) -> int:
-        """Let a request wait, unless its response came before it; return its pair."""
+        """Let a request wait, unless its response came earlier; return its pair."""
         pair = self._answered_early(request.correlation_id, seen)
         if pair is None:
             pair = self._new_pair()
@@ -377,7 +379,7 @@ class Conversation:
     def _answered_early(self, correlation_id: int, seen: int) -> int | None:
         """Return the pair of a response that came before its request was known."""
         while (early := self._early.take(correlation_id)) is not None:
-            # Other responses answered requests from before the capture.
+            # The other responses answered requests from before the capture.
             if seen <= early.seen:
                 return early.pair
         return None
@@ -396,16 +398,16 @@ class Conversation:
 
 
 def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = True) -> bool:
-    """Return whether a broker answers the request: always, except for a Produce with acks 0.
+    """Return whether a broker answers the request: always, except for Produce with acks 0.
 
-    A Produce request that does not decode counts as answered. Unless it ``is_whole``, the payload
-    is the known part of its start, and acks decide if they can be read.
+    A Produce request that cannot be decoded counts as answered. Unless ``is_whole`` is true, the
+    payload is only the known beginning, and acks decide if they can be read.
     """
     if request.message_name != ASKS_FOR_RESPONSE[0]:
         return True
     acks = _acks(request, payload)
     if acks != 0 or not is_whole:
-        # The bytes after acks change nothing, or are unknown.
+        # The bytes after acks are not relevant, or are unknown.
         return acks != 0
     kind = message(request.message_name)
     try:
@@ -416,7 +418,7 @@ def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = 
 
 
 def _acks(request: RequestFrame, payload: bytes) -> int | None:
-    """Return the field that is 0 if no response is wanted; None if it cannot be read."""
+    """Return the field that is 0 if no response is wanted, or None if it cannot be read."""
     if request.api_version not in catalog().entry(request.message_name).versions:
         return None
     reader = Reader(payload, request.body_offset)

@@ -1,8 +1,9 @@
-"""The fields of messages that carry credentials, and how they are withheld.
+"""The fields of messages that carry credentials, and how these are withheld.
 
-One list names the fields, and everything that shows messages withholds by it. In doubt it
-withholds: a configuration counts as secret by its name, by its value, or if a broker says so. A
-frame that cannot be decoded has no fields, and is withheld as a whole (`flexwire.protocol.sasl`).
+One list contains the fields, and all code that shows messages uses this list. In case of doubt, a
+value is withheld: a configuration counts as secret by its name, by its value, or if a broker says
+so. A frame that cannot be decoded has no fields, and is withheld completely
+(`flexwire.protocol.sasl`).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 WITHHELD: Final = "withheld"
 _WITHHELD: Final = WITHHELD.encode()
 
-# The configurations that Kafka itself types as passwords, under any listener's prefix, and likely
-# names in plugins and clients.
+# The configurations with the type password in Kafka, with any listener's prefix, and likely names
+# in plug-ins and clients.
 _SECRET_CONFIG: Final = re.compile(
     r"passw|passphrase|passcode|(^|[._-])(pwd|pass|pin|auth)([._-]|$)|secret|credential|token|jaas"
     r"|(private|access|api|account|encryption|signing|session|shared)[._-]?keys?([._-]|$)"
@@ -36,31 +37,32 @@ _SECRET_CONFIG: Final = re.compile(
     r"|connection[._-]?string|connection[._-]?url",
     re.IGNORECASE,
 )
-# A value that contains its own secret: options of JAAS, user and password of a URL, a PEM key.
+# Values that contain a secret: options of JAAS, user and password in a URL, or a PEM key.
 _SECRET_VALUE: Final = re.compile(
     r"(passw|secret|token|credential)[\w.-]*[\"']?\s*[=:]|://[^/\s@]*:[^/\s@]*@|PRIVATE KEY",
     re.IGNORECASE,
 )
 SECRET_CONFIG: Final = _SECRET_CONFIG.pattern
-"""A pattern for the names of secret configurations, in any case; for Java too."""
+"""A pattern for the names of secret configurations, in any case, for Python and Java."""
 SECRET_VALUE: Final = _SECRET_VALUE.pattern
 """A pattern for the values of secret configurations."""
-# The log of the cluster's metadata, by its name and by the id that it always has (KIP-595): the
-# salts and keys of SCRAM and all configurations are records in it.
+# The log of the cluster's metadata, by its name and by its fixed id (KIP-595). Its records contain
+# the salts and keys of SCRAM, and all configurations.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
-# The message that carries its records: the attributes of its topics, and of a topic's name and id.
+# The message that carries the records of this log: the attributes of its topics, and of a topic's
+# name and id.
 METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialField:
-    """A field that holds a credential: its message, its path in the spec's names, the reason.
+    """A field that holds a credential: its message, its path of spec names, and the reason.
 
-    With ``if_secret`` the value belongs to the configuration that a sibling field of that name
-    names. It is a credential if the name, the value or a broker's ``IsSensitive`` says so. With
-    ``if_quoting`` the field is a broker's text, which may quote its request. It is a credential
-    unless the request is known to hold none.
+    With ``if_secret``, the value belongs to the configuration whose name is in the sibling field
+    with that name. The value is a credential if the name, the value or a broker's ``IsSensitive``
+    indicates it. With ``if_quoting``, the field is a text of a broker, which may quote the request.
+    The text counts as a credential unless the request is known to contain none.
     """
 
     message_name: str
@@ -71,7 +73,7 @@ class CredentialField:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The path in attribute names."""
+        """The path as attribute names."""
         return tuple(map(snake_case, self.path))
 
 
@@ -81,7 +83,7 @@ def _field(
     return CredentialField(message_name, tuple(path.split(".")), reason, if_secret, if_quoting)
 
 
-_TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # it is a reason, not a password
+_TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # this is a reason, not a password
 _HMAC = "the HMAC of a delegation token is enough to log in"
 _SCRAM = "a SCRAM server stores salt and salted password, which are enough to guess offline"
 _REPLY = "a mechanism's answer to a token may quote the token"
@@ -144,9 +146,9 @@ _OF_MESSAGE: Final = {
     name: tuple(field for field in CREDENTIALS if field.message_name == name)
     for name in {field.message_name for field in CREDENTIALS}
 }
-# Requests for records, which may be those of the cluster's metadata.
+# Requests for records; the records may be those of the cluster's metadata.
 _FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])
-# Requests that carry credentials, or whose responses do.
+# Requests that carry credentials, or whose responses carry credentials.
 _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
 
 
@@ -156,7 +158,7 @@ def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
 
 
 def carries_credentials(message_name: str) -> bool:
-    """Return whether the message's bytes must not be shown unchanged.
+    """Return whether the bytes of the message must not be shown unchanged.
 
     >>> carries_credentials("SaslAuthenticateRequest"), carries_credentials("FetchRequest")
     (True, False)
@@ -167,7 +169,7 @@ def carries_credentials(message_name: str) -> bool:
 def hides_credentials(message_name: str, payload: bytes) -> bool:
     """Return whether a request, its response or the records in it may carry credentials.
 
-    Later bytes on its connection that cannot be decoded may be one of them.
+    If so, later bytes of the connection that cannot be decoded may be credentials.
     """
     if message_name in _HIDING:
         return True
@@ -177,7 +179,7 @@ def hides_credentials(message_name: str, payload: bytes) -> bool:
 
 
 def may_hide_credentials(message_name: str) -> bool:
-    """Return whether `hides_credentials` holds for some request of that name.
+    """Return whether `hides_credentials` is true for some request with this name.
 
     >>> may_hide_credentials("FetchRequest"), may_hide_credentials("ProduceRequest")
     (True, False)
@@ -198,11 +200,11 @@ def may_be_quoted(request_name: str) -> bool:
 def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool = False) -> int:
     """Replace every credential in a decoded message by "withheld"; return their number.
 
-    The message is altered. Null stays null, because it reveals nothing. In a message that carries
-    credentials, tagged fields that its spec does not know may be credentials too. With
-    ``keep_length``, the replacement is asterisks, and the message takes as many bytes as before.
-    ``asked_plainly`` means that the message answers a request in which nothing was withheld. Texts
-    that could only quote this request then stay.
+    The message is modified. Null stays null, because it reveals nothing. In a message that carries
+    credentials, unknown tagged fields may also be credentials. With ``keep_length``, the
+    replacement consists of asterisks, so that the message keeps its size. ``asked_plainly`` means
+    that the message answers a request in which nothing was withheld. Texts that could only quote
+    this request then stay.
     """
     name = type(message).__name__
     hide = _filled if keep_length else _word
@@ -235,7 +237,7 @@ def _filled(value: bytes | str) -> bytes | str:
 
 
 def make_filler(length: int) -> bytes:
-    """Return this many bytes to replace a possible credential; no request looks like them."""
+    """Return this many bytes to replace a possible credential; they cannot look like a request."""
     return b"*" * length
 
 
@@ -266,12 +268,12 @@ def _withhold_unknown(struct: Any, hide: _Hide) -> int:
 
 
 def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> bool:
-    # A synonym is inside the configuration whose value it may be.
+    # A synonym is inside the configuration to which the value may belong.
     configs = [holders[-1], *(outer for outer in holders if hasattr(outer, "is_sensitive"))]
     names = [getattr(config, field.if_secret.lower()) for config in configs]
     return (
         any(getattr(config, "is_sensitive", False) for config in configs)
-        # A configuration without its name, which a request log may leave out, may be any.
+        # A configuration without a name, which a request log may omit, may be any configuration.
         or any(name is None or _SECRET_CONFIG.search(name) for name in names)
         or _SECRET_VALUE.search(value) is not None
     )

@@ -1,9 +1,9 @@
 """Error codes: their names, the releases that added them, and which of them are retriable.
 
-Source: the constants of ``Errors`` in the clients of Kafka 2.4 to 4.4, and whether the exception of
-each is a ``RetriableException`` in 4.4. Codes are never reused and names seldom change, so the
-names of the newest release serve all. The names and types of fields show which of them hold an
-error code: Kafka's specs have no other mark for it.
+The source is the constants of ``Errors`` in the clients of Kafka 2.4 to 4.4. A code is retriable if
+its exception is a ``RetriableException`` in 4.4. Codes are never reused and names rarely change, so
+the names of the newest release are used for all releases. The names and types of fields show which
+of them hold an error code, because Kafka's specs do not mark them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _FIELD: Final = ("ErrorCode", "int16")
 
 _LOWEST: Final = -1
 _NUMBER: Final = re.compile(r"[+-]?\d{1,9}")
-# Names whose likeness is at most this much below the best are suggested too.
+# Names are also suggested if their similarity is at most this much below the best.
 _AS_NEAR: Final = 0.02
-# By the release that added them, in code order; the codes of 2.4 may be older.
+# By the release that added them, in the order of codes; the codes of 2.4 may be older.
 _NAMES: Final = {
     "2.4": """
         UNKNOWN_SERVER_ERROR NONE OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION
@@ -111,15 +111,15 @@ RETRIABLE: Final = frozenset((
     88, 89, 100, 103, 106, 122, 123, 133,
 ))
 # fmt: on
-"""The codes after which a client may repeat the request, and it may succeed."""
+"""The codes after which a client may repeat the request with a chance of success."""
 
 
 class ErrorCode(NamedTuple):
     """An error code: its name, the release that added it, and its former name.
 
     ``since`` is "2.4" for all codes of 2.4. ``former_name`` is its name in releases before
-    ``renamed``. ``is_retriable``: a retry may succeed. ``meaning`` is written in flexwire's own
-    words.
+    ``renamed``. ``is_retriable`` means that a repeated request may succeed. ``meaning`` is written
+    in flexwire's own words.
     """
 
     code: int
@@ -131,7 +131,7 @@ class ErrorCode(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """The event, and the remedy."""
+        """The cause of the error, and the remedy."""
         return MEANINGS[self.name]
 
 
@@ -161,8 +161,8 @@ def error_name(code: int) -> str | None:
 def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
     """Return the error codes that a text may mean, the nearest first; at least one.
 
-    A number returns the nearest code. Other text returns up to three similar names, or parts of
-    names.
+    A number returns the nearest code. Other text returns up to three names that are similar to it,
+    or have a similar part.
 
     >>> [one.name for one in nearest_codes("NOT_LEADR")]
     ['NOT_LEADER_OR_FOLLOWER']
@@ -180,7 +180,7 @@ def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
 
 
 def _likeness(text: str, code: ErrorCode) -> float:
-    """Return how similar a text is to a name, or to a part that begins with a word; 1 is equal."""
+    """Return the similarity of a text to a name, or to a part of whole words; 1 means equal."""
     parts = []
     for name in (code.name, code.former_name or ""):
         words = name.split("_")
@@ -189,7 +189,7 @@ def _likeness(text: str, code: ErrorCode) -> float:
 
 
 def is_error_code(name: str, kind: str) -> bool:
-    """Return whether a field with this name, of the spec or of JSON, and type is an error code.
+    """Return whether a field with this name (of the spec or of JSON) and type is an error code.
 
     >>> is_error_code("PartitionErrorCode", "int16"), is_error_code("errorCode", "int16")
     (True, True)

@@ -1,14 +1,14 @@
 """The meaning of error codes and their remedies, in flexwire's own words.
 
-A name says little to a person who sees it for the first time. In a report, a client that handles a
-code by itself looks broken to a person who does not know that.
+A name alone does not help a person who sees it for the first time. In a report, a client that
+handles an error code itself may look broken to a person who does not know the code.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# A name is at the margin, with its meaning beneath; names in lower case are settings.
+# Each name is at the margin, and its meaning is below, indented. Names in lower case are settings.
 _TEXT: Final = """
 UNKNOWN_SERVER_ERROR
     The broker failed in a way that it has no code for; its log says how.

@@ -1,20 +1,20 @@
-"""Responses with an error: made from a request alone, or from a broker's own response.
+"""Responses with an error, made from a request alone or from a broker's own response.
 
-Source: the method ``getErrorResponse`` of the requests in Kafka's clients, 3.9 and 4.4. It builds a
-broker's response if a request fails as a whole. Most of these methods follow one pattern, and the
-specs of the request and the response are enough for it:
+The source is the method ``getErrorResponse`` of requests in Kafka's clients, 3.9 and 4.4. This
+method builds a broker's response if a complete request fails. Most of these methods follow one
+pattern, and the specs of the request and the response are enough for it:
 
-- An error field gets the code, and a structure that has one leaves its lists empty.
-- Another list has an element for each element of a list of the request: the list whose elements
-  are identified by the same fields (the name or id of a topic, the index of a partition, a group).
-  These fields are copied.
-- All other fields have their default.
+- An error field gets the code, and the lists in a structure with an error field are empty.
+- Any other list has one element for each element of a list in the request. The elements of both
+  lists are identified by the same fields (the name or id of a topic, the index of a partition, a
+  group). These fields are copied.
+- All other fields have their default value.
 
 The tables below hold the exceptions in Kafka's methods.
 
-The code is written unchanged. If a broker replaces a code that an old version does not know, it
-does so before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5, PRODUCER_FENCED in EndTxn
-up to 1.
+The code is written unchanged. If a broker replaces a code that an old version does not know, the
+replacement happens before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5,
+PRODUCER_FENCED in EndTxn up to 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     _IsTopic = Callable[[str | None, UUID | None], bool]
     # An API, and a path of fields in its response.
     _Place = tuple[str, str]
-    # A list in a structure, with the lists around it first.
+    # A list in a structure, after the lists that contain it.
     _Chain = tuple[FieldSpec, ...]
 
 _CODE_BITS: Final = 16
@@ -57,9 +57,9 @@ _RECORDS: Final = "records"
 # "Partitions" and "PartitionIndexes" are lists of "PartitionIndex" and "PartitionId" values.
 _PLURAL: Final = re.compile(r"(?:Index(?:es)?|Ids?|s)$")
 
-# Exceptions from the pattern in Kafka's methods, by API and path of fields in the response.
+# Exceptions to the pattern in Kafka's methods, by API and path of fields in the response.
 
-# Values that are neither the spec's default nor the request's.
+# Values that are neither the default of the spec nor from the request.
 _VALUES: Final[dict[_Place, Any]] = {
     ("CreateDelegationToken", "PrincipalType"): "User",  # the anonymous principal owns no token
     ("CreateDelegationToken", "PrincipalName"): "ANONYMOUS",
@@ -68,7 +68,8 @@ _VALUES: Final[dict[_Place, Any]] = {
     ("CreateDelegationToken", "IssueTimestampMs"): -1,  # no token has a time
     ("CreateDelegationToken", "ExpiryTimestampMs"): -1,
     ("CreateDelegationToken", "MaxTimestampMs"): -1,
-    ("CreateTopics", "Topics.TopicConfigErrorCode"): 0,  # of reading them, which was not tried
+    # the error of reading configurations, which was not tried
+    ("CreateTopics", "Topics.TopicConfigErrorCode"): 0,
     ("DeleteRecords", "Topics.Partitions.LowWatermark"): -1,  # unknown
     ("DescribeClientQuotas", "Entries"): None,  # "null if there was an error", as its spec says
     ("Fetch", "Responses.Partitions.HighWatermark"): -1,  # unknown
@@ -80,9 +81,10 @@ _VALUES: Final[dict[_Place, Any]] = {
     ("JoinGroup", "ProtocolName"): None,  # no protocol was chosen; up to 6 it is empty
     ("OffsetFetch", "Topics.Partitions.CommittedOffset"): -1,  # none was committed
     ("Produce", "Responses.PartitionResponses.BaseOffset"): -1,  # no record has an offset
-    ("ReadShareGroupStateSummary", "Results.Partitions.LeaderEpoch"): 0,  # not the request's
+    # not the value in the request
+    ("ReadShareGroupStateSummary", "Results.Partitions.LeaderEpoch"): 0,
 }
-# Lists that are filled although a structure around them has an error field, and the versions.
+# Lists that are filled although a structure around them has an error field, with the versions.
 _FILLED: Final = {
     ("AlterClientQuotas", "Entries.Entity"): "0+",  # it shows which entry failed
     ("AlterPartitionReassignments", "Responses"): "0+",  # each partition repeats the error
@@ -93,10 +95,10 @@ _FILLED: Final = {
     ("LeaderAndIsr", "Topics"): "5+",
     ("ListPartitionReassignments", "Topics"): "0+",  # each partition, without an error
     ("ListPartitionReassignments", "Topics.Partitions"): "0+",
-    ("Metadata", "Topics"): "0+",  # each topic has the error, even if the message has it
+    ("Metadata", "Topics"): "0+",  # each topic has the error, even if the message has one
     ("StopReplica", "PartitionErrors"): "0+",  # each partition repeats the error
 }
-# Identifying texts that are empty if they are null in the request.
+# Identifying texts that are empty in the response if they are null in the request.
 _NEVER_NULL: Final = frozenset(
     {
         ("Metadata", "Topics.Name"),  # the request may have only the topic's id
@@ -108,39 +110,38 @@ _COPIED: Final = frozenset(
         ("Fetch", "SessionId"),  # the client's session continues
     }
 )
-# Lists with an element for each of the request's that the specs do not link, or for several lists
-# of the request.
+# Lists whose source in the request cannot be found by the specs, or that have several sources.
 _MIRRORED: Final = {
     ("AlterUserScramCredentials", "Results"): ("Deletions", "Upsertions"),  # a result for each
     ("CreateAcls", "Results"): ("Creations",),  # in the order of the request
     ("DeleteAcls", "FilterResults"): ("Filters",),  # in the order of the request
     ("DescribeUserScramCredentials", "Results"): ("Users",),  # in the order of the request
 }
-# Lists with one element if the elements for several of the request would be equal.
+# Lists that have only one element if the elements of several sources would be equal.
 _ONCE: Final = frozenset(
     {
         ("AlterUserScramCredentials", "Results"),  # a user may have several mechanisms
     }
 )
-# The response's names for identifying fields of the request.
+# The names in the response for identifying fields of the request.
 _NAMES: Final = {
     ("AlterUserScramCredentials", "Name"): "User",
     ("FindCoordinator", "CoordinatorKeys"): "Key",
 }
-# Lists of the request that mean everything if they are empty, and the versions.
+# Lists of the request that mean everything if they are empty, with the versions.
 _ALL: Final = {
     ("Metadata", "Topics"): "0",  # the version without null
 }
 
 
 def error_response(request: Message, version: int, code: int) -> Message:
-    """Return the body of the response that Kafka builds for a request that fails as a whole.
+    """Return the response body that Kafka builds if a complete request fails.
 
-    ``version`` is that of the request, and the response is written in it too. ``code`` is an error
-    code of 16 bits. Texts of errors are null, or empty if they cannot be null: Kafka's texts are
-    prose of its releases. Raises `ArgumentError` if there is no response (Produce with acks 0), and
-    if only a broker knows the content of the response: the error is in elements of a list, and the
-    request has no such list, or one that means everything.
+    ``version`` is the version of the request, and also of the response. ``code`` is an error code
+    of 16 bits. Texts of errors are null, or empty if they cannot be null, because Kafka's texts
+    differ between releases. Raises `ArgumentError` if there is no response (Produce with acks 0).
+    Also raises it if only a broker knows the content of the response: the error is in elements of a
+    list, and the request has no such list, or one that means everything.
 
     >>> request = message("HeartbeatRequest")(group_id="readers")
     >>> error_response(request, 4, 16)
@@ -163,15 +164,16 @@ def error_response(request: Message, version: int, code: int) -> Message:
 def set_errors(
     response: Message, version: int, code: int, *, topics: _IsTopic | None = None
 ) -> int:
-    """Set the error fields of a decoded response to a code; return how many there are.
+    """Set the error fields of a decoded response to a code, and return their number.
 
-    ``response`` is changed in place. With ``topics``, only the error fields of topics are set:
-    those in a structure that names a topic for which ``topics(name, topic_id)`` is true, and in the
-    structures inside it. The name is None if the structure has only the id, and the reverse.
+    ``response`` is changed in place. With ``topics``, only the error fields of topics are set.
+    These are the fields in a structure that names a topic for which ``topics(name, topic_id)`` is
+    true, and in the structures inside it. The name is None if the structure has only the id, and
+    the id is None if it has only the name.
 
-    Next to an error field, records become empty and the text of the error null, or empty if it
-    cannot be null. Nothing else changes. The result is 0 if the version has no error field, or if
-    no element has one.
+    In a structure whose error field is set, records become empty, and the text of the error becomes
+    null, or empty if it cannot be null. Nothing else changes. The result is 0 if the version has no
+    error field, or if no element has one.
 
     >>> kind = message("HeartbeatResponse")
     >>> response = kind.decode(bytes(6), 3)
@@ -187,7 +189,7 @@ def set_errors(
 def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> bytes:
     """Return the response of brokers to a version of ApiVersions that they lack (KIP-511).
 
-    It is in version 0, and lists only the versions of this API.
+    The response is in version 0, and lists only the versions of this API.
     """
     kind: Any = message(FALLING_BACK)
     versions = {"min_version": offered.lowest, "max_version": offered.highest}
@@ -201,7 +203,8 @@ class _Structure(NamedTuple):
     """The fields of a structure in one version, and their values in case of an error."""
 
     fields: tuple[FieldSpec, ...]
-    # Attributes of error fields; of fields that are empty in case of an error, with that value.
+    # Attributes of error fields, and attributes of fields that have a certain empty value in case
+    # of an error.
     errors: tuple[str, ...]
     data: dict[str, bytes | str | None]
     # Attributes that name a topic, or None.
@@ -217,11 +220,11 @@ class _Layout:
         self.version = version
         spec = kind.entry.spec(version, kind.definition.served.release)
         specs = spec.fields_by_structure()
-        # By structure and attribute, the fields as this version has them on the wire.
+        # By structure and attribute, the fields in this version.
         self._wire: dict[str, Mapping[str, Field]] = {}
         self._see(kind.entry.name, kind.definition.schema(version), specs)
         self.structures = {name: self._structure(name, specs[name]) for name in self._wire}
-        # By structure, the fields with structures that contain an error field.
+        # By structure, the fields whose structures contain an error field.
         self.inner = {
             name: [
                 field
@@ -232,14 +235,14 @@ class _Layout:
         }
 
     def _see(self, name: str, schema: Schema, specs: Mapping[str, tuple[FieldSpec, ...]]) -> None:
-        """Record the fields of a structure, and of those inside it."""
+        """Record the fields of a structure and of the structures inside it."""
         self._wire[name] = schema.by_attribute
         for field in specs[name]:
             if field.type.is_struct and field.type.name not in self._wire:
                 kind = schema.by_attribute[field.attribute].type
                 inner = kind.element if isinstance(kind, ArrayType) else kind
                 inner = inner.schema if isinstance(inner, NullableStruct) else inner
-                assert isinstance(inner, Schema)  # noqa: S101 - the spec says so
+                assert isinstance(inner, Schema)  # noqa: S101 - guaranteed by the spec
                 self._see(field.type.name, inner, specs)
 
     def is_nullable(self, structure: str, field: FieldSpec) -> bool:
@@ -272,7 +275,7 @@ class _Layout:
     def identity(self, field: FieldSpec) -> dict[str, str]:
         """Return the attributes that identify an element of a list, by their keys.
 
-        A primitive element is its own identity.
+        An element of a primitive type identifies itself.
         """
         if not field.type.is_struct:
             return {self.key(field): ""}
@@ -280,12 +283,12 @@ class _Layout:
         return {self.key(one): one.attribute for one in fields if _is_identifying(one)}
 
     def key(self, field: FieldSpec) -> str:
-        """Return the key that fields of a request and a response share for the same identity."""
+        """Return the key that fields of a request and of a response share for the same identity."""
         name = field.entity_type or _NAMES.get((self.api, field.name), field.name)
         return f"{field.type.name} {_PLURAL.sub('', name)}"
 
     def lists(self, structure: str) -> Iterator[_Chain]:
-        """Yield each list in a structure, with the lists around it first: outer before inner."""
+        """Yield each list in a structure after the lists that contain it, outer lists first."""
         waiting: deque[tuple[_Chain, str]] = deque([((), structure)])
         while waiting:
             around, name = waiting.popleft()
@@ -311,13 +314,13 @@ def _is_error(field: FieldSpec) -> bool:
 
 
 def _is_data(field: FieldSpec) -> bool:
-    """Return whether an error leaves a field empty: records, or Kafka's prose."""
+    """Return whether a field is empty after an error: it holds records or Kafka's texts."""
     is_text = str(field.type) == "string" and field.name.endswith("ErrorMessage")
     return is_text or field.type.name == _RECORDS
 
 
 def _is_identifying(field: FieldSpec) -> bool:
-    """Return whether a field may identify a structure: it has no default, so it is always set."""
+    """Return whether a field may identify a structure: it has no default and is always set."""
     kind = field.type
     if kind.is_array or kind.is_struct or _is_error(field) or _is_data(field):
         return False
@@ -325,18 +328,18 @@ def _is_identifying(field: FieldSpec) -> bool:
 
 
 class _Element(NamedTuple):
-    """An element of a request's list: the structure, if it is one, and its identity."""
+    """An element of a list in the request: its structure, if any, and its identity."""
 
     structure: MessageStruct | None
     identity: Mapping[str, Any]
 
 
 class _Plan(NamedTuple):
-    """The content of a structure of the response, at one place."""
+    """The content of a structure in the response, at one place."""
 
-    # By attribute, the values that are the same in each element.
+    # By attribute, the values that are equal in all elements.
     fixed: dict[str, Any]
-    # By attribute, the key of the copied field, and whether null becomes an empty text.
+    # By attribute, the key of the field to copy, and whether null becomes an empty text.
     copied: dict[str, tuple[str, bool]]
     # Lists to fill, with their paths.
     lists: list[tuple[FieldSpec, str]]
@@ -354,21 +357,21 @@ class _Builder:
         self._version = version
         self._code = code
         self._plans: dict[str, _Plan] = {}
-        # By a list's path and the request's structure in which it is searched for.
+        # By the path of a list and the structure of the request in which its source is searched.
         self._mirrored: dict[tuple[str, str], list[_Chain]] = {}
         self._has_error = False
-        # Why lists of the response are empty that may be filled in a broker's.
+        # The reasons why some lists of the response are empty although a broker may fill them.
         self._unknown: list[str] = []
 
     def response(self) -> Message:
-        """Return the response; raise `ArgumentError` if only a broker could make it."""
+        """Return the response; raise `ArgumentError` if only a broker can build it."""
         copied = {
             self._asked.key(field): getattr(self._request, field.attribute)
             for field in self._asked.structures[self._request.entry.name].fields
             if (self._api, field.name) in _COPIED
         }
         response = self._structure(self._kind.entry.name, _Element(self._request, copied), "")
-        assert isinstance(response, Message)  # noqa: S101 - its structure is the message
+        assert isinstance(response, Message)  # noqa: S101 - the structure is the message itself
         if not self._has_error and self._unknown:
             raise ArgumentError(
                 f"{self._api} version {self._version}: only a broker can make the response, "
@@ -431,7 +434,7 @@ class _Builder:
         return [self._structure(field.type.name, one, f"{path}.") for one in elements]
 
     def _sources(self, field: FieldSpec, around: _Element, path: str) -> list[_Chain]:
-        """Return the lists of the request that a list mirrors, each with the lists around it."""
+        """Return the lists of the request from which a list is made, each after its outer lists."""
         if around.structure is None:
             return []
         chains = [*self._asked.lists(type(around.structure).__name__)]
@@ -446,7 +449,7 @@ class _Builder:
         return []
 
     def _elements(self, structure: MessageStruct | None, chain: _Chain) -> Iterator[_Element]:
-        """Yield the elements of a list; the elements around them are part of their identity."""
+        """Yield the elements of a list; their identity includes the elements around them."""
         field, *inner = chain
         values = getattr(structure, field.attribute)
         if values is None or (
@@ -469,7 +472,7 @@ class _Builder:
 def _set_errors(
     layout: _Layout, structure: MessageStruct, code: int, topics: _IsTopic | None
 ) -> int:
-    """Set the error fields of a structure and of those inside it; return how many there are."""
+    """Set the error fields of a structure and of those inside it, and return their number."""
     name = type(structure).__name__
     of_it = layout.structures[name]
     if topics is not None and _is_topic(structure, of_it, topics):

@@ -1,7 +1,7 @@
-"""The meaning of four bytes in the place of a frame's length.
+"""The meaning of four bytes in the place where a frame's length is expected.
 
-A peer that does not use Kafka's protocol also sends bytes, and their reader takes the first four
-for a size. So the same sizes appear in many logs.
+A peer that does not use Kafka's protocol also sends bytes, and the reader interprets the first four
+as a size. Therefore the same sizes appear in many logs.
 
 Sources: RFC 8446 section 5.1 (TLS records), RFC 9113 section 3.4 (HTTP/2), RFC 4253 section 4.2
 (SSH), the PROXY protocol's specification, RFC 1928 (SOCKS), ZooKeeper's four-letter words.
@@ -22,7 +22,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 
 class FirstBytes(NamedTuple):
-    """The meaning of four bytes, and the remedy; ``is_length`` if they can be a length."""
+    """The meaning of four bytes, and the remedy; ``is_length``: they can be a length."""
 
     what: str
     advice: str
@@ -38,7 +38,7 @@ _RECORDS: Final = {
     24: "a TLS heartbeat record",
 }
 _ALERT: Final = 21
-# A TLS record may name an older version, which lets more peers read it.
+# A TLS record may have an older version number, which more peers accept.
 _TLS_MAJOR, _TLS_MINORS = 3, range(5)
 _TLS_ADVICE: Final = (
     "If a broker logs this, a client speaks TLS to a listener without TLS: set the client's "
@@ -73,7 +73,7 @@ _WORDS: Final = (
     "check at ZooKeeper, or remove it."
 )
 
-# By the first four bytes, as text: what begins this way, and the remedy.
+# By the first four bytes, as text: the protocol that begins this way, and the remedy.
 _TEXTS: Final = {
     **{
         word: (f"the beginning of an HTTP request ({name})", _HTTP_REQUEST)
@@ -114,7 +114,8 @@ _TEXTS: Final = {
 _TPKT: Final = b"\x03\x00\x00"
 _SSL2: Final = 0x80
 _MQTT_CONNECT: Final = 0x10
-# librdkafka reports a size without the correlation id, which it counts as part of the header.
+# librdkafka reports a size without the correlation id, because it counts the id as part of the
+# header.
 _LEFT_OUT: Final = 4
 _TEXT: Final = string.ascii_letters + string.digits + string.punctuation + " \r\n"
 _PRINTABLE: Final = frozenset(_TEXT.encode())
@@ -142,12 +143,12 @@ def identify_first_bytes(first: bytes) -> FirstBytes:
 
 
 def find_foreign_protocol(first: bytes) -> FirstBytes | None:
-    """Return the other protocol that four bytes begin; None if they may be a length."""
+    """Return the foreign protocol that begins with four bytes, or None if they may be a length."""
     return _tls(first) or _text(first) or _binary(first)
 
 
 def parse_size(text: str) -> bytes:
-    r"""Return the four bytes in a text: a number from a log, hex, or four characters.
+    r"""Return the four bytes that a text represents: a logged number, hex, or four characters.
 
     Raises `ArgumentError` for any other text.
 
@@ -161,7 +162,7 @@ def parse_size(text: str) -> bytes:
     elif (match := _HEX.fullmatch(text)) is not None:
         return bytes.fromhex(match[1].zfill(2 * PREFIX_LENGTH))
     elif len(text) <= PREFIX_LENGTH and text.isascii() and text:
-        # The space of "GET " is easily lost in a shell's quotes.
+        # The space in "GET " is easily lost in the quotes of a shell.
         return text.ljust(PREFIX_LENGTH).encode()
     raise refuse("size", "a number of 32 bits, 0x and 8 hex digits, or 4 characters", text)
 
@@ -197,7 +198,7 @@ def _binary(first: bytes) -> FirstBytes | None:
 
 
 def _doubtful(first: bytes) -> str | None:
-    """Return another meaning of the length of a frame of 50 MB or more."""
+    """Return another meaning of a frame length of 50 MB or more, if there is one."""
     if first[:3] == _TPKT and first[3]:
         return "the beginning of RDP (TPKT), as port scanners send it"
     if first[:2] == b"\x05\x01" and first[2] == 0:

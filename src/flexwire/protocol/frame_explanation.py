@@ -1,4 +1,4 @@
-"""Explain a frame whose header was read: its header and body, and the meaning of each byte."""
+"""Explain a frame whose header was read: the meaning of each byte in header and body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
     from flexwire.protocol.headers import ResponseFrame
 
-# An api key, a version and a correlation id take this many bytes.
+# An API key, a version and a correlation id together have this size.
 _NUMBERS = 8
 
 
@@ -44,10 +44,10 @@ class WholeFrame(NamedTuple):
 
 
 class FrameSection(NamedTuple):
-    """A header or a body: its name, its bytes, and their meaning.
+    """A header or a body: its name, its bytes, and the meaning of the bytes.
 
-    If credentials were ``withheld``, the bytes differ from those that were sent. A body that does
-    not decode and may hold credentials is not shown at all.
+    If credentials were ``withheld``, the bytes differ from the bytes that were sent. A body that
+    cannot be decoded and may hold credentials is not shown at all.
     """
 
     title: str
@@ -59,11 +59,11 @@ class FrameSection(NamedTuple):
 def explain_frame(
     frame: WholeFrame, *, withheld: bool = False, asked_plainly: bool = False
 ) -> Iterator[FrameSection]:
-    """Yield the header and the body of a frame, whether it decodes or not.
+    """Yield the header and the body of a frame, whether or not the body can be decoded.
 
-    With ``withheld``, credentials are replaced; ``asked_plainly`` is as in `withhold`. A body that
-    may hold credentials and does not decode is not shown. Its header is then shown only up to the
-    numbers at its start, because a damaged length may have put anything into the rest.
+    With ``withheld``, credentials are replaced. See `withhold` for ``asked_plainly``. A body that
+    may hold credentials and cannot be decoded is not shown. In this case only the numbers at the
+    start of the header are shown, because a damaged length may have moved any bytes into the rest.
     """
     header, version = frame.header, frame.header.header_version
     data = frame.payload[: header.body_offset]
@@ -84,7 +84,7 @@ def explain_frame(
 def only_numbers(header: Explanation) -> Explanation:
     """Return the explanation of only the numbers at the start of a header.
 
-    A damaged length may have put a credential into the rest of the header.
+    A damaged length may have moved a credential into the rest of the header.
     """
     annotations = tuple(
         annotation
@@ -98,10 +98,10 @@ def only_numbers(header: Explanation) -> Explanation:
 def withheld_bytes(
     kind: type[Message], data: bytes, version: int, *, asked_plainly: bool = False
 ) -> tuple[bytes, int]:
-    """Return a message's bytes without its credentials, and the number of replaced credentials.
+    """Return a message's bytes without credentials, and the number of replaced credentials.
 
-    ``asked_plainly`` is as in `withhold`. Raises `CodecError` or `UnknownMessageError` if
-    the message does not decode.
+    See `withhold` for ``asked_plainly``. Raises `CodecError` or `UnknownMessageError` if the
+    message cannot be decoded.
     """
     shown = kind.decode(data, version)
     count = withhold(shown, asked_plainly=asked_plainly)
@@ -118,7 +118,7 @@ def holds_credentials(message_name: str, payload: bytes) -> bool:
 
 
 def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
-    """Return why a body that may hold credentials does not decode; None if it decodes."""
+    """Return why a body that may hold credentials cannot be decoded, or None if it can."""
     name = frame.header.message_name
     if not holds_credentials(name, frame.payload):
         return None

@@ -1,9 +1,10 @@
-"""Read the frames that a user has as bytes: one, several in a row, or the first part of one.
+"""Read frames that a user provides as bytes: one, several, or the first part of one.
 
-A frame may begin with its length or not. `00 00 00 2b` may begin a frame of 43 bytes, or a Produce
-request of version 43. So the bytes are read both ways. A reading that decodes to the last byte is
-right. If there is none, a reading that fails only because the bytes end is used. The length tells
-how many bytes are missing, and a field that needs more than these is wrong.
+A frame may or may not begin with its length. `00 00 00 2b` may begin a frame of 43 bytes, or a
+Produce request of version 43. The bytes are therefore read in both ways. A reading that decodes to
+the last byte is accepted. If there is no such reading, one that fails only because the bytes end is
+used. The length shows how many bytes are missing, and a field that needs more bytes than these is
+an error.
 """
 
 from __future__ import annotations
@@ -48,25 +49,24 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 # The sizes of an api key and a version together, and of a correlation id.
 _KEY_AND_VERSION: Final = 4
 _CORRELATION_ID: Final = 4
-# Bytes as few as this may decode completely as a response without being one: in Kafka's own
-# vectors, 24 bytes do.
+# So few bytes may decode completely as a response by chance: in Kafka's own vectors, 24 bytes do.
 _SHORT: Final = 32
-# The first header versions have the fields that all header versions begin with.
+# The first header versions contain only fields with which all header versions begin.
 _FIRST: Final = 0
 _NUMBERS: Final = struct.Struct(">hh")
 
 RequestLookup = Callable[[int], tuple[int, int]]
-"""Returns api key and version of the request with a correlation id; raises `FrameError`."""
+"""Returns API key and version of the request with a correlation id; raises `FrameError`."""
 
 
 class InputFrame(NamedTuple):
     """A frame, or the part of it that is available.
 
-    ``at`` is its start in the given bytes. ``announced`` is the payload's size in the frame's
-    length; None if there is no length. ``whole`` is the frame if it decodes to its last byte.
-    Otherwise ``error`` has the reason, ``is_cut`` is true if the only reason is that bytes are
-    missing, and ``header`` and ``body`` hold the parts that were read. The message is named as soon
-    as the api key and the version are available.
+    ``at`` is the position of the frame in the given bytes. ``announced`` is the size of the payload
+    according to the frame's length, or None if there is no length. ``whole`` is the frame, if it
+    decodes to its last byte. Otherwise ``error`` has the reason, ``is_cut`` is true if the only
+    reason is that bytes are missing, and ``header`` and ``body`` hold the parts that were read. The
+    name of the message is known as soon as the API key and the version are available.
     """
 
     kind: str
@@ -84,18 +84,18 @@ class InputFrame(NamedTuple):
 
     @property
     def is_sound(self) -> bool:
-        """True if the frame is complete, or if its only fault is missing bytes."""
+        """True if the frame is complete, or if its only problem is missing bytes."""
         return self.whole is not None or self.is_cut
 
     @property
     def unread(self) -> int:
-        """The number of bytes of the payload that belong to no field that was read."""
+        """The number of payload bytes that do not belong to a field that was read."""
         read = sum(part.explanation.rest for part in (self.header, self.body) if part is not None)
         return len(self.payload) - read
 
     @property
     def extent(self) -> str:
-        """The part of the frame that is available, in words."""
+        """The available part of the frame, in words."""
         here = len(self.payload)
         if self.announced == here or not (self.is_cut or self.announced):
             return f"a frame of {here} bytes"
@@ -109,10 +109,10 @@ class InputFrame(NamedTuple):
         return name is not None and holds_credentials(name, self.payload)
 
     def parts(self, *, withheld: bool = False) -> Iterator[FrameSection]:
-        """Yield the readable parts of header and body, if the frame is not whole.
+        """Yield the readable parts of the header and the body, if the frame is not complete.
 
-        With ``withheld``, a body that may hold credentials is not shown. Its header is then shown
-        only up to the numbers at its start.
+        With ``withheld``, a body that may hold credentials is not shown. In this case only the
+        numbers at the start of the header are shown.
         """
         if self.header is None:
             title = f"{self.kind}: {self.extent}"
@@ -143,9 +143,9 @@ _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
 def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
-    """Read bytes as requests and return these in order; none for no bytes.
+    """Read bytes as requests and return these in order; the result is empty for no bytes.
 
-    Without ``has_length``, the bytes are one request and begin with its header.
+    Without ``has_length``, the bytes are a single request and begin with its header.
     """
     return _given(data, "request", _request, has_length=has_length)
 
@@ -153,14 +153,14 @@ def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFr
 def read_input_responses(
     data: bytes, asked: RequestLookup, *, has_length: bool = True
 ) -> list[InputFrame]:
-    """Read bytes as responses; ``asked`` returns the request that each of them answers."""
+    """Read bytes as responses; ``asked`` returns the request of each response."""
     return _given(data, "response", lambda frame: _response(frame, asked), has_length=has_length)
 
 
 def match_by_correlation_id(requests: Sequence[InputFrame]) -> RequestLookup:
     """Return a function that finds a request by its correlation id.
 
-    Raises the error of `read_request` for a request whose header cannot be read.
+    The function raises the error of `read_request` for a request whose header cannot be read.
     """
     headers = [read_request(request.payload) for request in requests]
     asked = {request.correlation_id: (request.api_key, request.api_version) for request in headers}
@@ -200,7 +200,7 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Inp
 
 
 def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
-    """Split bytes into frames by their lengths; return the frames up to an unreadable one."""
+    """Split bytes into frames by their lengths; return the frames before an unreadable one."""
     frames: list[InputFrame] = []
     at = 0
     while at < len(data) and (not frames or frames[-1].message_name is not None):
@@ -232,7 +232,7 @@ def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
         is_chance = bare.kind == "response" and size <= _SHORT
         return not (is_chance and framed[0].is_cut)
     if last.is_sound and all(frame.whole is not None for frame in before):
-        # The lengths of frames from 64 KiB on begin with other api keys than 0.
+        # The lengths of frames from 64 KiB on look like API keys other than 0.
         is_doubtful = bare.kind == "request" and any(bare.payload[:2])
         is_known = last.message_name is not None
         return is_doubtful and is_known and bare.is_cut and bare.unread < last.unread
@@ -283,7 +283,7 @@ def _response(frame: InputFrame, asked: RequestLookup) -> InputFrame:
 
 
 def _whole(frame: InputFrame, read: _ReadHeader) -> InputFrame | None:
-    """Return the frame if it is complete and decodes to its last byte."""
+    """Return the frame if it is complete and decodes to its last byte, or else None."""
     payload, announced = frame.payload, frame.announced
     if announced not in {None, len(payload)}:
         return None
@@ -316,7 +316,7 @@ def _opened(frame: InputFrame, header_name: str, header_version: int) -> InputFr
 
 
 def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
-    """Return the frame with the error that stopped the reading of its header or its body."""
+    """Return the frame with the error at which the reading of header or body stopped."""
     error, here = last.explanation.error, len(frame.payload)
     if frame.announced is None:
         reason = (
@@ -331,7 +331,7 @@ def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
         is_whole = frame.announced in {None, here}
         return frame._replace(error=error if is_whole else FrameError(f"{reason}; {error}"))
     if error is not None and here:
-        # The first four bytes of the header decide its version.
+        # The first four bytes of the header determine its version.
         version = "" if frame.message_name is None else f" v{error.version}"
         reason += f"; they end in {error.message}{version} at {error.path}"
     return frame._replace(error=FrameError(reason), is_cut=True)

@@ -1,7 +1,7 @@
-"""Frames on a connection: an int32 length, then as many bytes of payload.
+"""Frames on a connection: an int32 length, followed by that number of payload bytes.
 
-This is for bytes that arrive in order and without gaps, as from a socket. A capture may lack some;
-`flexwire.capture.reassembly.framing` then finds frames again.
+This module is for bytes that arrive in order and without gaps, as from a socket. In a capture some
+bytes may be missing; `flexwire.capture.reassembly.framing` then finds the frames again.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from flexwire.errors import FrameError
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 SENT_FRAME_LIMIT: Final = 104_857_600
-"""The longest payload of a frame that is sent or received here.
+"""The longest payload of a frame that flexwire sends or receives.
 
-A broker accepts this much by default (``socket.request.max.bytes``), and clients request less in
+A broker accepts this size by default (``socket.request.max.bytes``), and clients request less in
 one response (``fetch.max.bytes``).
 """
 DEFAULT_FRAME_LIMIT: Final = SENT_FRAME_LIMIT
-"""The name of `SENT_FRAME_LIMIT` until the next release."""
+"""The old name of `SENT_FRAME_LIMIT`, which works until the next release."""
 
 _LENGTH: Final = struct.Struct(">i")
-# Pieces shorter than this are joined, up to this many bytes together. TLS returns 16 KiB at once,
-# each in a block of memory that was allocated for more.
+# Pieces that are shorter than this are joined, up to this many bytes. TLS returns at most 16 KiB at
+# once, in a block of memory that is larger than the data.
 _SMALL: Final = 64 * 1024
 _ENOUGH: Final = 1024 * 1024
 
 BEGINNING_BYTES: Final = 4096
-"""The kept part of a frame that is not kept whole: its length, header and some of its body."""
+"""The size of the part that is kept of a shortened frame: its length, header and the beginning of
+its body."""
 
 
 def begins_with_length(data: bytes) -> bool:
-    r"""Return whether the first four bytes equal the number of bytes after them, as in one frame.
+    r"""Return whether the first four bytes are the number of bytes after them, as in a frame.
 
     >>> begins_with_length(b"\0\0\0\2hi"), begins_with_length(b"\0\0\0\2hi!")
     (True, False)
@@ -43,7 +44,7 @@ def begins_with_length(data: bytes) -> bool:
 
 
 def to_frame(payload: bytes) -> bytes:
-    r"""Return a frame: the payload after its length.
+    r"""Return a frame: the length and the payload.
 
     >>> to_frame(b"hi")
     b'\x00\x00\x00\x02hi'
@@ -52,16 +53,16 @@ def to_frame(payload: bytes) -> bytes:
 
 
 class FrameGroup(NamedTuple):
-    """Frames that came together: their bytes on the connection, and the payload of each."""
+    """Frames that arrived together: their bytes on the connection, and the payload of each."""
 
     whole: bytes
     payloads: list[bytes]
 
 
 class TruncatedFrame(NamedTuple):
-    """A frame whose first bytes alone were kept, with its length.
+    """A frame of which only the first bytes were kept, with its length.
 
-    ``missing`` bytes followed them.
+    ``missing`` is the number of bytes after them.
     """
 
     data: bytes
@@ -74,10 +75,11 @@ class TruncatedFrame(NamedTuple):
 
 
 class FrameBudget:
-    """The bytes that all connections together hold of incomplete frames.
+    """The number of bytes of incomplete frames that all connections hold together.
 
-    A limit for one connection does not limit a thousand. ``limit`` is not enforced here: a holder
-    of a frame shortens it while the room ``is_full`` (`FrameSplitter.shorten`).
+    A limit for each connection does not limit the sum over a thousand connections. This class does
+    not enforce ``limit``: the holder of a frame must shorten it while the budget ``is_full``
+    (`FrameSplitter.shorten`).
     """
 
     __slots__ = ("held", "limit")
@@ -88,7 +90,7 @@ class FrameBudget:
 
     @property
     def is_full(self) -> bool:
-        """True if more is held than allowed."""
+        """True if more bytes are held than allowed."""
         return self.held > self.limit
 
 
@@ -96,14 +98,15 @@ _NOTHING: Final = FrameGroup(b"", [])
 
 
 class FrameSplitter:
-    r"""Cuts one direction of a connection into the payloads of its frames, as bytes arrive.
+    r"""Divides one direction of a connection into the payloads of its frames, as bytes arrive.
 
-    It holds at most one incomplete frame, of at most ``limit`` bytes of payload. A length that is
-    negative or above the limit is not a frame's: the payloads before it are returned, `error` is
-    set, and every later `feed` raises it. The bytes from that length on stay in `pending`.
+    The splitter holds at most one incomplete frame, of at most ``limit`` bytes of payload. A
+    negative length, or a length above the limit, cannot belong to a frame. In this case the
+    payloads before it are returned, `error` is set, and every later `feed` raises this error. The
+    bytes from that length on stay in `pending`.
 
-    Its held bytes count in the ``room``, if one is given. The caller may keep only the beginning of
-    a frame that `is_too_long`: after `shorten`, bytes go through `skip` until that frame ends.
+    If a ``room`` is given, the held bytes are counted in it. The caller may keep only the beginning
+    of a frame that `is_too_long`: after `shorten`, pass the bytes to `skip` until that frame ends.
 
     >>> splitter = FrameSplitter()
     >>> splitter.feed(b"\0\0\0\2hi\0\0\0\3m")
@@ -120,31 +123,33 @@ class FrameSplitter:
     ) -> None:
         self.limit = limit
         self.most_kept = most_kept
-        """Bytes of one frame that are kept; None for all."""
+        """The largest number of bytes that are kept of one frame; None for all."""
         self._room = FrameBudget(limit + PREFIX_LENGTH) if room is None else room
         self.error: FrameError | None = None
-        # As they came, joined when the frame is whole: a growing buffer would be copied each time.
+        # The pieces as they arrived. They are joined when the frame is complete, because a growing
+        # buffer would be copied each time.
         self._parts: list[bytes | bytearray] = []
         self._length = 0
-        # As long as `pending` is shorter, nothing is known.
+        # While `pending` is shorter than this, the length of the frame is unknown.
         self._wanted = PREFIX_LENGTH
-        # Bytes of the frame that came and are not in the parts.
+        # The number of bytes of the frame that arrived and are not in the parts.
         self._missing = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take in bytes; return the payloads, without length, of the frames now complete.
+        """Process bytes; return the payloads, without lengths, of the frames that are now complete.
 
-        Raises `FrameError` if the very next length cannot be a frame's.
+        Raises `FrameError` if the very first length cannot belong to a frame.
         """
         return self.cut(data).payloads
 
     def cut(self, data: bytes) -> FrameGroup:
-        """Do the same as `feed`, and return the bytes of the frames too.
+        """Do the same as `feed`, but also return the bytes of the frames.
 
-        Frames that came whole are not copied.
+        Frames that arrived in one piece are not copied.
         """
         if self.error is not None:
-            # Not added to the pending bytes: after an error, no frame limits their size.
+            # These bytes are not added to the pending bytes, because after an error no frame limits
+            # their number.
             raise self.error
         if self._parts:
             self._add(data)
@@ -171,10 +176,10 @@ class FrameSplitter:
         return FrameGroup(data if start == len(data) else data[:start], payloads)
 
     def reach(self, data: bytes, most: int) -> int:
-        r"""Return how many of the next bytes complete at most ``most`` frames.
+        r"""Return the number of the next bytes that complete at most ``most`` frames.
 
-        That is all of ``data`` if it completes fewer, or if a length in it is not a frame's.
-        No bytes are accepted.
+        The result is the size of ``data`` if it completes fewer frames, or if a length in it cannot
+        belong to a frame. This method does not process the bytes.
 
         >>> splitter = FrameSplitter()
         >>> splitter.reach(b"\0\0\0\2hi\0\0\0\1m\0\0", most=1)
@@ -196,21 +201,21 @@ class FrameSplitter:
         return start
 
     def _hold(self, data: bytes, start: int) -> None:
-        """Keep the bytes after the frames that were cut from ``data``, which has all so far."""
+        """Keep the bytes that follow the frames cut from ``data``, which has all bytes so far."""
         if start or not self._parts:
             self.clear()
             if start < len(data):
                 self._add(data[start:])
 
     def clear(self) -> None:
-        """Drop the held bytes, and release their room."""
+        """Drop the held bytes, and subtract them from the budget."""
         self._room.held -= self._length
         self._parts.clear()
         self._length = self._missing = 0
 
     @property
     def is_too_long(self) -> bool:
-        """True if more is held than allowed, of this frame or of all together."""
+        """True if more bytes are held than allowed, of this frame or of all frames together."""
         if self._length <= BEGINNING_BYTES or self.error is not None:
             return False
         return self._room.is_full or (self.most_kept is not None and self._length > self.most_kept)
@@ -228,9 +233,9 @@ class FrameSplitter:
         self._missing = length - len(beginning)
 
     def skip(self, data: bytes) -> tuple[TruncatedFrame | None, bytes]:
-        """Take in bytes while the frame `is_shortened`, and keep none of them.
+        """Process bytes while the frame `is_shortened`, without keeping any of them.
 
-        Returns the frame once it has ended, and the bytes after it.
+        Returns the frame, once it has ended, and the bytes after it.
         """
         left = self._wanted - self.pending_length
         if len(data) < left:
@@ -248,23 +253,23 @@ class FrameSplitter:
         if len(data) >= _SMALL:
             self._parts.append(data)
         elif isinstance(last, bytearray) and len(last) < _ENOUGH:
-            # A frame that comes byte by byte should not become as many objects.
+            # A frame that arrives byte by byte must not become as many objects.
             last += data
         else:
             self._parts.append(bytearray(data))
 
     @property
     def pending(self) -> bytes:
-        """The kept bytes of the incomplete frame, its length included."""
+        """The kept bytes of the incomplete frame, including its length."""
         return b"".join(self._parts)
 
     @property
     def pending_length(self) -> int:
-        """How many bytes of the incomplete frame came, kept or not."""
+        """The number of bytes of the incomplete frame that have arrived, whether kept or not."""
         return self._length + self._missing
 
     def rest(self) -> TruncatedFrame | None:
-        """Return the kept part of the incomplete frame; None if none has begun."""
+        """Return the kept part of the incomplete frame, or None if no frame has begun."""
         return TruncatedFrame(self.pending, self._missing) if self._length else None
 
     def peek(self, start: int, stop: int) -> bytes:

@@ -1,18 +1,18 @@
-"""Request and response headers: their versions, their facts, and where the body begins.
+"""Request and response headers: their versions, their fields, and the start of the body.
 
-`flexwire.schema.header_versions` decides which header comes before which version, from the spec or,
-up to Kafka 4.4, from the flexible versions. Ranges are open-ended, so a version above the catalog
-has a header version too. But a request of such a version is read as brokers read unknown versions:
-its header as version 1, with which every later version begins, and its body not at all
-(KAFKA-21160). The text of KIP-482 numbers its headers differently, and knows no exceptions;
-`Numbering` selects it.
+`flexwire.schema.header_versions` decides which header version precedes which message version, by
+the spec or, up to Kafka 4.4, by the flexible versions. The version ranges have no upper end, so a
+version above the catalog also has a header version. However, a request of such a version is read as
+brokers read unknown versions: the header is read as version 1, with which every later version
+begins, and the body is not read (KAFKA-21160). The text of KIP-482 numbers headers differently, and
+has no exceptions; `Numbering` selects this scheme.
 
-A request has everything that is needed to read it, unlike a response
+A request contains everything that is needed to read it, unlike a response
 (`flexwire.protocol.responses`). Its bytes alone do not show whether a frame is a request at all
 (`flexwire.protocol.conversation`).
 
-A response has a correlation id, but neither api key nor version. So it is read with those of its
-request, which `flexwire.protocol.conversation` finds.
+A response has a correlation id, but no API key and no version. A response is therefore read with
+the API key and version of its request, which `flexwire.protocol.conversation` finds.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _KIP_482_RESPONSE_HEADER: Final = """{
 
 
 class Numbering(Enum):
-    """The numbering of header versions: that of released Kafka, or of KIP-482's text.
+    """The numbering of header versions: that of released Kafka, or that of KIP-482's text.
 
-    In the KIP, header version 1 is that of all flexible versions and 0 that of all others, for
-    requests and for responses. The client id of request header 1 is compact.
+    In the KIP, header version 1 belongs to all flexible versions and header version 0 to all
+    others, for requests and responses. The client id of request header 1 is compact.
     """
 
     KAFKA = "kafka"
@@ -70,12 +70,12 @@ class Numbering(Enum):
 def request_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """Return a request header's version: from 2 on it has tagged fields, 0 has no client id.
+    """Return the header version of a request: 0 has no client id, and 2 or later has tags.
 
-    Only a catalog of Kafka 4.5 or later has requests with header 3.
+    Only the catalog of Kafka 4.5 or later has requests with header 3.
 
-    Raises `UnknownMessageError` for an api key that no release has, and in KIP-482's numbering for
-    the header without client id, which the KIP does not number.
+    Raises `UnknownMessageError` for an API key that is in no release, and in KIP-482's numbering
+    for the header without client id, which has no number in the KIP.
 
     >>> request_header_version(18, 3), request_header_version(18, 2), request_header_version(7, 0)
     (2, 1, 0)
@@ -93,9 +93,9 @@ def request_header_version(
 
 
 def header_version_read(api_key: int, version: int) -> int:
-    """Return the version in which a request's header is read: 1 if no release has the request.
+    """Return the version in which a request's header is read; 1 if no release has the request.
 
-    Raises `UnknownMessageError` for an api key that no release has.
+    Raises `UnknownMessageError` for an API key that is in no release.
 
     >>> header_version_read(3, 9), header_version_read(3, 99), request_header_version(3, 99)
     (2, 1, 2)
@@ -105,9 +105,10 @@ def header_version_read(api_key: int, version: int) -> int:
 
 
 def has_newest_header(payload: bytes) -> bool:
-    """Return whether a request begins with the complete header that writers use in its version.
+    """Return whether a request begins with the complete header of its version.
 
-    In a version that no release has, `read_request` reads less. Also False if it is not a request.
+    In a version that is in no release, `read_request` reads less than this header. The result is
+    also False if the bytes are not a request.
     """
     if len(payload) < _HEAD.size:
         return False
@@ -124,9 +125,9 @@ def has_newest_header(payload: bytes) -> bool:
 def response_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """Return the version of the response header: 1 with tagged fields, 0 without.
+    """Return the header version of a response: 1 with tagged fields, 0 without.
 
-    Raises `UnknownMessageError` for an api key that no release has.
+    Raises `UnknownMessageError` for an API key that is in no release.
 
     >>> response_header_version(3, 9), response_header_version(3, 8), response_header_version(18, 3)
     (1, 0, 0)
@@ -139,7 +140,7 @@ def response_header_version(
 
 
 def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
-    """Return the class of the request header with this numbering of versions.
+    """Return the class of the request header for this numbering of versions.
 
     >>> header = request_header(Numbering.KIP_482)
     >>> header(correlation_id=7, client_id="a").encode(1).hex(" ")
@@ -151,7 +152,7 @@ def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
 
 
 def response_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
-    """Return the class of the response header with this numbering of versions."""
+    """Return the class of the response header for this numbering of versions."""
     if numbering is Numbering.KAFKA:
         return message("ResponseHeader")
     return message_of(parse_spec(_KIP_482_RESPONSE_HEADER, "ResponseHeader (KIP-482)", mode="kip"))
@@ -165,7 +166,7 @@ def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
 
 def _header_version(api_key: int, kind: MessageType, version: int) -> int:
     headers = _header_versions(api_key, kind)
-    # No broker has a negative version, so it answers as for any version that it lacks.
+    # No broker supports a negative version, so it answers as for any other version that it lacks.
     return headers.of(version) if version >= 0 else READ_BY_ALL[HEADER_NAMES[kind]]
 
 
@@ -176,14 +177,14 @@ def _header_versions(api_key: int, kind: MessageType) -> HeaderVersions:
 
 
 def _newest_entry(api_key: int, kind: MessageType) -> CatalogEntry:
-    # An error is not cached, so hostile api keys do not fill the caches above.
+    # Errors are not cached, so hostile API keys do not fill the caches above.
     if api_key not in catalog().api_keys():
         raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")
     return catalog().by_api_key(api_key, kind)
 
 
 def first_with_tags(kind: MessageType) -> int:
-    """Return the first version of the header of requests or responses that has room for tags.
+    """Return the first header version of requests or responses that can contain tags.
 
     >>> first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     (2, 1)
@@ -191,21 +192,22 @@ def first_with_tags(kind: MessageType) -> int:
     return catalog().entry(HEADER_NAMES[kind]).flexible_versions.lowest
 
 
-# Every version of the request header begins this way: api key, api version, correlation id.
+# Every version of the request header begins with these fields: API key, API version and correlation
+# id.
 _HEAD: Final = struct.Struct(">hhi")
-# Bytes; most client ids are shorter.
+# This is a number of bytes; most client ids are shorter.
 _SHORT_HEADER: Final = 256
 _KEY_AND_VERSION: Final = struct.Struct(">hh")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFrame:
-    """A request as its header describes it; the body is `payload[body_offset:]`, not yet decoded.
+    """A request as described by its header; the body, `payload[body_offset:]`, is not decoded.
 
-    ``message_name`` is the newest name of a request with this api key and version. The catalog may
-    lack the version. Then the header was read as version 1 (`header_version_read`), and the body,
-    which may begin with the header's tagged fields, cannot be decoded. A conversation sets the
-    connection's ``client_id`` if the header has null.
+    ``message_name`` is the newest name of a request with this API key and version. The version may
+    be missing in the catalog. In this case the header was read as version 1
+    (`header_version_read`), and the body cannot be decoded, because it may begin with the header's
+    tagged fields. A conversation sets the connection's ``client_id`` if the header has null.
     """
 
     api_key: int
@@ -219,11 +221,11 @@ class RequestFrame:
 
     @property
     def api_name(self) -> str:
-        """The request's name without the suffix, as "Produce"."""
+        """The request's name without the suffix, such as "Produce"."""
         return self.message_name.removesuffix("Request")
 
     def without_header(self) -> RequestFrame:
-        """Return the same without values of any length from clients: id and header tags.
+        """Return the same frame without the client id and the header tags, which have any length.
 
         A frame with a short header is returned unchanged.
         """
@@ -235,9 +237,9 @@ class RequestFrame:
 def parse_request(payload: bytes) -> RequestFrame:
     """Read a request's header from the payload of a frame.
 
-    Raises `FrameError` if the payload cannot be a request (too short, an api key that no release
-    has, a negative version) or begins with its own length as a frame does, and `DecodeError` if the
-    header is damaged further on.
+    Raises `FrameError` if the payload cannot be a request: it is too short, its API key is in no
+    release, its version is negative, or it begins with its own length as a frame does. Raises
+    `DecodeError` if later bytes of the header are damaged.
     """
     if begins_with_length(payload) and not is_released(*_KEY_AND_VERSION.unpack_from(payload)):
         raise FrameError(
@@ -250,8 +252,8 @@ def parse_request(payload: bytes) -> RequestFrame:
 def read_request(payload: bytes) -> RequestFrame:
     """Read a request's header from bytes that are known to be the payload of a frame.
 
-    Raises the errors of `parse_request`, but accepts a payload that begins with its own length: so
-    does a Produce request of a version that is not released yet.
+    Raises the errors of `parse_request`, but accepts a payload that begins with its own length,
+    because a Produce request of a version that is not released yet can do so.
     """
     if len(payload) < _HEAD.size:
         raise FrameError(
@@ -275,7 +277,7 @@ def read_request(payload: bytes) -> RequestFrame:
 
 
 def read_released(payload: bytes) -> RequestFrame | None:
-    """Return the request at the start of a frame, None unless it is of a released version."""
+    """Return the request at the start of a frame, or None if it has no released version."""
     try:
         request = read_request(payload)
     except (FrameError, CodecError, UnknownMessageError):
@@ -310,13 +312,13 @@ def known_request(
 @per_catalog
 @lru_cache(maxsize=4096)
 def request_name(api_key: int, version: int) -> str:
-    """Return the newest name of an api key's request that has the version, or the newest of all."""
+    """Return the newest name of an API key's request that has the version, or the newest of all."""
     entries = request_entries(api_key)
     return next((entry.name for entry in entries if version in entry.versions), entries[0].name)
 
 
 def decodes(message_name: str, body: bytes, version: int) -> bool:
-    """Return whether a body is a message of that version, to its last byte."""
+    """Return whether a body is a complete message of that version."""
     try:
         message(message_name).decode(body, version)
     except (CodecError, UnknownMessageError):
@@ -326,16 +328,16 @@ def decodes(message_name: str, body: bytes, version: int) -> bool:
 
 UNSUPPORTED_VERSION: Final = 35
 FALLING_BACK: Final = "ApiVersionsResponse"
-"""The response that a broker sends in version 0 to a request of a version that it lacks."""
+"""The only response that a broker sends in version 0 if it lacks the version of the request."""
 _CORRELATION_ID: Final = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseFrame:
-    """A response as its header and its request describe it; the body is `payload[body_offset:]`.
+    """A response as described by its header and request; the body is `payload[body_offset:]`.
 
-    ``body_version`` is the request's version, or 0 if a broker that lacks the version of an
-    ApiVersions request answers in version 0 (KIP-511).
+    ``body_version`` is the version of the request. For an ApiVersions request it may be 0, because
+    a broker that lacks the version answers in version 0 (KIP-511).
     """
 
     correlation_id: int
@@ -349,8 +351,8 @@ class ResponseFrame:
 def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFrame:
     """Read a response's header from the payload of a frame, given the request that it answers.
 
-    Raises `FrameError` if the payload is too short to be a response, `DecodeError` if the header is
-    damaged further on, `UnknownMessageError` for an api key that no release has.
+    Raises `FrameError` if the payload is too short to be a response, `DecodeError` if later bytes
+    of the header are damaged, and `UnknownMessageError` for an API key that is in no release.
     """
     correlation_id = parse_correlation_id(payload)
     header_version = response_header_version(api_key, api_version)
@@ -384,8 +386,9 @@ def parse_correlation_id(payload: bytes) -> int:
 
 
 def _is_fallback(body: bytes, api_version: int) -> bool:
-    # No v0 body is also a later one: up to v2 the throttle time is missing, and from v3 on the
-    # first byte of the int32 count reads as a null array, which the field does not allow.
+    # A body of version 0 never decodes as a later version: up to version 2 the throttle time would
+    # be missing, and from version 3 on the first byte of the int32 count would be a null array,
+    # which the field does not allow.
     if api_version == 0:
         return False
     kind = message(FALLING_BACK)

@@ -1,4 +1,4 @@
-"""Decodes keys and values of internal topics by topic name: a short form of `internal_topics`."""
+"""Decode keys and values of internal topics by topic name: a short form of `internal_topics`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def decode_key(
 ) -> TypedMessage | None:
     r"""Decode the key of a record of an internal topic; None if the topic's records have no key.
 
-    ``topic`` is its name, such as "__consumer_offsets", or that of its decoder, "consumer-offsets".
-    ``release`` is the one that wrote the record, if that is known. Raises `DecodeError`, and
-    `UnknownMessageError` for a type that no release has.
+    ``topic`` is the topic's name, such as "__consumer_offsets", or the name of its decoder, such as
+    "consumer-offsets". ``release`` is the release that wrote the record, if known. Raises
+    `DecodeError`, and `UnknownMessageError` for a type that is in no release.
 
     >>> key = decode_key("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7")
     >>> key.name, key.message.group, key.message.partition
@@ -35,8 +35,9 @@ def decode_value(
 ) -> TypedMessage | None:
     r"""Decode the value of a record of an internal topic; None for a tombstone.
 
-    ``key`` is the record's, as bytes or as the result of `decode_key`. It decides which message the
-    value is, except in topics whose records have no key. Raises the errors of `decode_key`.
+    ``key`` is the record's key, as bytes or as the result of `decode_key`. The key decides which
+    message the value is, except in topics whose records have no key. Raises the errors of
+    `decode_key`.
 
     >>> decode_value("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7", None) is None
     True

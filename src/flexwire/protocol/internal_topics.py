@@ -1,12 +1,12 @@
 """Kafka's internal topics: the messages in the keys and values of their records.
 
 In the topics of the coordinators, a key begins with the int16 type of the record, and a value with
-the int16 version of its message. The other topics have no keys, and a value there begins with three
-unsigned varints: frame version 1, api key and version.
+the int16 version of its message. The records of the other topics have no keys, and their values
+begin with three unsigned varints: frame version 1, API key and version.
 
-A log does not say which release wrote it. So a type or version has its meaning in the newest
-release that has it. Bytes that do not fit that layout are read with an older release's, if one
-fits. If a caller knows the release, it names it, and no other layout is tried.
+A log does not say which release wrote it. A type or version therefore has the meaning of the newest
+release that has it. Bytes that do not fit this layout are read with the layout of an older release,
+if one fits. If a caller specifies the release, no other layout is tried.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _TOPICS = {
 class TypedMessage(NamedTuple):
     """The key or value of a record of an internal topic.
 
-    ``type`` is the record's type, or the message's api key. ``release`` is None, except for bytes
-    that only the layout of this older release fits.
+    ``type`` is the type of the record, or the API key of the message. ``release`` is None, unless
+    the bytes fit only the layout of this older release.
     """
 
     type: int
@@ -86,7 +86,7 @@ class TypedMessage(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the message with its name and version, and with the messages inside it.
 
-        For a state that Kafka keeps as a number, the name is added, beside ``data``.
+        For a state that Kafka stores as a number, the name of the state is added, next to ``data``.
         """
         data = self.message.to_json(self.version)
         form = {"type": self.type, "message": self.name, "version": self.version, "data": data}
@@ -108,7 +108,7 @@ _SEGMENT_STATES = (
     "DELETE_SEGMENT_STARTED",
     "DELETE_SEGMENT_FINISHED",
 )
-# No spec names these states: they are enumerations of Kafka's Java.
+# These states have no names in the specs: they are enumerations in Kafka's Java code.
 _STATES = {
     "TransactionLogValue": (
         "transactionStatus",
@@ -137,7 +137,7 @@ _STATES = {
 
 
 def state_names(message: str) -> tuple[str, ...]:
-    """Return the names of the numbered states in a message, in that order.
+    """Return the names of the numbered states in a message, in the order of the numbers.
 
     >>> state_names("TransactionLogValue")[1]
     'Ongoing'
@@ -152,10 +152,10 @@ _CONSUMER_PROTOCOL_MESSAGES = GROUP_MESSAGES[_CONSUMER_PROTOCOL]._asdict()
 def decode_key(
     topic: InternalTopic, key: bytes | None, release: str | None = None
 ) -> TypedMessage | None:
-    """Decode the key of a record; None in a topic whose records have no key.
+    """Decode the key of a record; None in a topic whose records have no keys.
 
-    Raises `UnknownMessageError` for a type that no bundled release has, or that the known
-    ``release`` lacks, and `DecodeError`.
+    Raises `DecodeError`, and `UnknownMessageError` for a type that is in no bundled release or not
+    in the known ``release``.
     """
     if not topic.has_keys:
         return None
@@ -178,8 +178,8 @@ def decode_value(
 ) -> TypedMessage | None:
     """Decode the value of a record with the result of `decode_key`; None for a tombstone.
 
-    Raises `UnknownMessageError` for a version that no bundled release has, or that the known
-    ``release`` lacks, and `DecodeError`.
+    Raises `DecodeError`, and `UnknownMessageError` for a version that is in no bundled release or
+    not in the known ``release``.
     """
     if key is None:
         return _decode_framed(topic, value, release)
@@ -214,7 +214,7 @@ def _nowhere(release: str | None) -> str:
 def _decode(
     name: str, version: int, data: bytes, start: int, release: str | None
 ) -> tuple[Message, str | None]:
-    """Decode all after ``start``; return also the older release whose layout it has, if any."""
+    """Decode the bytes after ``start``; return also the older release whose layout fits, if any."""
     try:
         return _decode_whole(message(name, release), version, data, start), None
     except DecodeError:
@@ -243,7 +243,7 @@ def _read_int16(data: bytes, what: str) -> int:
 
 
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
-    """Replace the bytes that a consumer gave to its group by the messages in them.
+    """Replace the bytes that a consumer sent to its group by the messages in them.
 
     A client may send any bytes here, so other bytes stay unchanged.
     """

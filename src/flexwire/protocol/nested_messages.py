@@ -1,11 +1,11 @@
-"""Bytes within a message that are a message themselves, above all the data of group members.
+"""Bytes in a message that are themselves a message, such as the data of group members.
 
-A broker passes on the data of group members, and the protocol type of the group says what it is:
-"consumer" for KafkaConsumer and its imitations, "connect" for Connect's workers. Both begin with an
-int16 version. A member may send any bytes here, so other bytes stay unchanged.
+A broker forwards the data of group members. The protocol type of the group identifies the format:
+"consumer" for KafkaConsumer and similar clients, "connect" for Connect's workers. Both formats
+begin with an int16 version. A member may send any bytes here, so other bytes stay unchanged.
 
 Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
-specs: its layout is that of ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,
+specs: its layout comes from ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,
 KIP-507). DefaultPrincipalData.json is for KIP-590's envelopes.
 """
 
@@ -55,7 +55,7 @@ _CONNECT_ASSIGNMENT: Final = """{
 
 
 class GroupMessages(NamedTuple):
-    """The messages inside group messages: those of the members, and those of the group."""
+    """The messages inside group messages: those of members, and those of the group."""
 
     subscription: str
     assignment: str
@@ -70,7 +70,7 @@ GROUP_MESSAGES: Final = {
 """The messages by the protocol type of a group."""
 
 _SUBSCRIPTION, _ASSIGNMENT = 0, 1
-# Which of the two it is, by message and path without indexes.
+# By message and path without indexes: which of the two kinds a field has.
 _OF_GROUPS: Final = {
     ("JoinGroupRequest", "protocols.metadata"): _SUBSCRIPTION,
     ("JoinGroupResponse", "members.metadata"): _SUBSCRIPTION,
@@ -81,7 +81,7 @@ _OF_GROUPS: Final = {
     ("GroupMetadataValue", "members.subscription"): _SUBSCRIPTION,
     ("GroupMetadataValue", "members.assignment"): _ASSIGNMENT,
 }
-# Fields that always have the same message.
+# Fields that always contain the same message.
 _ALWAYS: Final = {
     ("ConnectWorkerState", "allocation"): "ConnectAssignment",
     ("EnvelopeRequest", "requestPrincipal"): "DefaultPrincipalData",
@@ -113,7 +113,7 @@ def read_versioned(name: str, data: bytes) -> Message:
     """Return the message of this name after its int16 version.
 
     A version above the highest is read as the highest, and bytes after the message are ignored, as
-    in Kafka's own reader. Raises `CodecError` and `UnknownMessageError` for other bytes.
+    in Kafka's reader. Raises `CodecError` and `UnknownMessageError` for other bytes.
     """
     kind = _class(name)
     version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
@@ -122,9 +122,9 @@ def read_versioned(name: str, data: bytes) -> Message:
 
 
 def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, int] | None:
-    """Explain a message after its int16 version; None if the bytes are no such message.
+    """Explain a message after its int16 version; return None for other bytes.
 
-    Offsets count from the first byte of the version, which is returned too.
+    Offsets are counted from the first byte of the version. The version is the second result.
     """
     version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
     if len(data) < VERSION_BYTES or version < 0:
@@ -144,7 +144,7 @@ def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, in
 
 
 def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]:
-    # The group's type comes before its members' data, if the version has it.
+    # The type of the group comes before the data of members, if the version has it.
     protocol_type = None
     for annotation in explanation.annotations:
         if annotation.path.rpartition(".")[2] == _PROTOCOL_TYPE:
@@ -157,7 +157,7 @@ def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]
 
 
 def _candidates(at: tuple[str, str], protocol_type: object) -> list[str]:
-    """Return the messages that the bytes may be, the likelier ones first."""
+    """Return the messages that the bytes may be, the most likely first."""
     if at in _ALWAYS:
         return [_ALWAYS[at]]
     which = _OF_GROUPS[at]

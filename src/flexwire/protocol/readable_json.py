@@ -1,4 +1,4 @@
-"""A message in readable form: JSON with names beside error codes, and with decoded records."""
+"""Readable JSON of a message: names next to error codes, and decoded records."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class JsonStructure(NamedTuple):
     path: str
 
     def at(self, name: str) -> str:
-        """Return the path to a field of it."""
+        """Return the path to a field of the structure."""
         return f"{self.path}.{name}" if self.path else name
 
 
 def walk_structures(
     form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
 ) -> Iterator[JsonStructure]:
-    """Yield every structure, outer before inner; values of another shape are skipped.
+    """Yield every structure, outer before inner; values of another form are skipped.
 
     ``names`` are the field names in other releases (`Served.former_names`). A structure may be
-    altered after it is yielded: the inner ones are searched after that.
+    modified after it is yielded: its inner structures are searched after that.
     """
     if not isinstance(form, dict):
         return
@@ -59,10 +59,11 @@ def walk_structures(
 def to_readable_json(
     message: Message, version: int, *, names: bool = True, records: bool = True
 ) -> dict[str, Any]:
-    """Return the JSON form of a message, with names that the bare form lacks.
+    """Return the JSON form of a message, with names that the plain form lacks.
 
-    With ``names`` Kafka's name of an error code follows it, as ``"_errorName"``. With ``records``
-    the batches of a field are JSON (`records_form`), if they can be read within the size limits.
+    With ``names``, Kafka's name of an error code follows the code, as ``"_errorName"``. With
+    ``records``, the batches in a field are JSON (`records_form`), if they can be read within the
+    size limits.
     """
     return make_readable(
         message.to_json(version), type(message), version, names=names, records=records
@@ -77,9 +78,10 @@ def make_readable(
     names: bool = True,
     records: bool = True,
 ) -> dict[str, Any]:
-    """Add the same to a JSON form as `to_readable_json`, and return it.
+    """Add the same names as `to_readable_json` to a JSON form, and return the form.
 
-    ``form`` is that of a message of this class, or of its first part. It is altered.
+    ``form`` belongs to a message of this class, or to the first part of such a message. The form is
+    modified.
     """
     schema = kind.definition.schema(version)
     fields = record_field_names(kind, version) if records else frozenset()
@@ -99,7 +101,7 @@ def record_field_names(kind: type[Message], version: int) -> frozenset[str]:
 
 
 def error_code_names(schema: Schema) -> list[str]:
-    """Return the JSON names of a structure's own fields that are error codes."""
+    """Return the JSON names of a structure's own fields that hold error codes."""
     return [
         field.json_name
         for field in schema.fields
@@ -108,7 +110,7 @@ def error_code_names(schema: Schema) -> list[str]:
 
 
 def describe_error_code(code: int) -> str:
-    """Return Kafka's name of an error code, or words if it has none.
+    """Return Kafka's name of an error code, or a description if the code has no name.
 
     >>> describe_error_code(3), describe_error_code(9999)
     ('UNKNOWN_TOPIC_OR_PARTITION', 'of no release')
@@ -117,7 +119,7 @@ def describe_error_code(code: int) -> str:
 
 
 def error_name_key(name: str) -> str:
-    """Return the key for the name of the error code in field ``name``.
+    """Return the key for the name of the error code in the field ``name``.
 
     >>> error_name_key("errorCode")
     '_errorName'

@@ -1,10 +1,9 @@
 """The messages in the records of internal topics, control records included.
 
-If no release is given, the newest one that has a type, a version or a layout is used.
+If no release is given, the newest release with the type, version or layout is used.
 
 The key of a control record is an int16 version and an int16 type. The value of an ABORT or COMMIT
-is an int16 version and the marker. Other values are messages that begin with a version of their
-own.
+is an int16 version and the marker. Other values are messages that begin with their own version.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _KEY, _VALUE = "Key", "Value"
 @per_catalog
 @cache
 def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str, int]]:
-    """Return by record type: the message of the key, and its version.
+    """Return the message of the key and its version, by record type.
 
     >>> record_keys("share-coordinator")
     {0: ('ShareSnapshotKey', 0), 1: ('ShareUpdateKey', 0)}
@@ -45,7 +44,7 @@ def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str,
 @per_catalog
 @cache
 def record_values(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """Return by record type: the messages of the value, the newest release's first."""
+    """Return the messages of the value by record type, that of the newest release first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for record_type, key, _ in _keys_in(module, candidate):
@@ -56,7 +55,7 @@ def record_values(module: str, release: str | None = None) -> dict[int, tuple[st
 @per_catalog
 @cache
 def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """Return by api key: the messages of values with a frame, the newest release's first."""
+    """Return the messages of framed values by API key, that of the newest release first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for entry in _entries(module, MessageType.METADATA):
@@ -66,7 +65,7 @@ def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[
 
 
 def record_name(key: str) -> str:
-    """Return the name of a record from its key's message: the part that key and value share.
+    """Return a record's name from its key's message: the common part of key and value names.
 
     >>> record_name("OffsetCommitKey")
     'OffsetCommit'
@@ -74,11 +73,11 @@ def record_name(key: str) -> str:
     return key.removesuffix(_KEY)
 
 
-# The cache is limited, because a version comes from the bytes.
+# The cache is limited, because versions come from the bytes.
 @per_catalog
 @lru_cache(maxsize=4096)
 def with_version(names: tuple[str, ...], version: int, release: str | None = None) -> str:
-    """Return the first of these messages that has the version, or the first."""
+    """Return the first of these messages that has the version, or else the first message."""
     for name in names:
         entry = catalog().entry(name)
         if release is None and version in entry.versions:
@@ -101,8 +100,8 @@ def other_layouts(name: str, version: int) -> Iterator[str]:
 def _keys_in(module: str, release: str) -> list[tuple[int, str, int]]:
     """Return every record type of a release, with the message and version of its key.
 
-    Up to Kafka 4.0 the version of a key is its type, so no two keys have the same version. From 4.1
-    on the type is the key's api key, and all keys are of version 0.
+    Up to Kafka 4.0, the version of a key is its type, so no two keys have the same version. From
+    4.1 on, the type is the API key of the key's message, and all keys have version 0.
     """
     keys = [
         (entry, version)
@@ -138,7 +137,7 @@ def _entries(module: str, kind: MessageType) -> Iterator[CatalogEntry]:
 _INT16_SIZE = 2
 _CONTROL_KEY, _KEY_VERSION = "ControlRecordTypeSchema", 0
 _MARKER, _MARKER_VERSION = "EndTxnMarker", 0
-# The types are an enumeration of Kafka's Java; no spec has them.
+# The types are an enumeration in Kafka's Java code; they are in no spec.
 CONTROL_TYPES: Mapping[int, tuple[str, str]] = {
     0: ("ABORT", _MARKER),
     1: ("COMMIT", _MARKER),
@@ -152,7 +151,7 @@ CONTROL_TYPES: Mapping[int, tuple[str, str]] = {
 
 
 class ControlRecord(NamedTuple):
-    """The content of a control record; without name and message if the type is unknown."""
+    """The content of a control record; name and message are None if the type is unknown."""
 
     type: int
     name: str | None
@@ -160,7 +159,7 @@ class ControlRecord(NamedTuple):
     message: Message | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the type by number and name, and the message."""
+        """Return the type as a number and a name, and the message."""
         form: dict[str, Any] = {"type": self.type, "name": self.name}
         if self.message is not None:
             form |= {"message": type(self.message).entry.name, "version": self.version}
@@ -173,9 +172,9 @@ def decode_control_record(
 ) -> ControlRecord:
     """Decode the key and value of a control record, with the layout of ``release`` or the newest.
 
-    As in Kafka, a key or marker of an unknown newer version is read as the known one, and an
+    As in Kafka, a key or marker of an unknown newer version is read as the known version, and an
     unknown type is no error. Raises `DecodeError`, and `UnknownMessageError` for a version of
-    another value that no bundled release has, or that ``release`` lacks.
+    another value that is in no bundled release or not in ``release``.
 
     >>> decode_control_record(bytes.fromhex("00000001"), bytes.fromhex("000000000007")).to_json()
     {'type': 1, 'name': 'COMMIT', 'message': 'EndTxnMarker', 'version': 0, \
@@ -194,7 +193,7 @@ def decode_control_record(
 
 
 def _read_versioned(name: str, newest: int, data: bytes | None) -> Any:
-    """Read a message that follows its writer's version."""
+    """Read a message that follows its version."""
     version = _version(name, data)
     decoded, end = message(name).decode_prefix(data or b"", newest, _INT16_SIZE)
     if data is not None and end != len(data) and version <= newest:

@@ -1,8 +1,9 @@
-"""Records as JSON: the form in which people write and read the bytes of a field.
+"""Records as JSON: the form in which people read and write the bytes of a records field.
 
-A batch is ``{"records": […]}`` with the facts in its header by the names of `RecordBatch`, in
+A batch is ``{"records": […]}``, with the facts in its header under the names of `RecordBatch`, in
 JSON's spelling. A record has ``key``, ``value``, ``headers`` and ``timestamp``. Bytes are text, or
-``{"base64": …}`` and ``{"hex": …}`` if they are not text. The JSON form can be sent again.
+``{"base64": …}`` and ``{"hex": …}`` if they are not text. The JSON form can be sent again as a
+request.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _RECORDS: Final = "records"
 _HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECORDS}
 _RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
 MOST_SHOWN: Final = 128 * 1024 * 1024
-"""The limit of record bytes in a message's JSON; a record or record header counts as 256 more."""
-# The shown facts of a batch, with the value of each that is left out.
+"""The limit for record bytes in the JSON of a message; each record or record header counts as 256
+bytes more."""
+# The facts of a batch that are shown, with the values that are left out.
 _SHOWN: Final[dict[str, Any]] = {
     "base_offset": None,
     "last_offset": None,
@@ -43,7 +45,7 @@ _SHOWN: Final[dict[str, Any]] = {
 
 
 def encode_records(form: Any, path: str) -> bytes:
-    """Return the bytes of records in JSON: a list of records, one batch, or a list of batches.
+    """Return the bytes for records in JSON: a list of records, one batch, or a list of batches.
 
     Raises `JsonFormError` with the path of the part that does not fit.
     """
@@ -57,22 +59,22 @@ def encode_records(form: Any, path: str) -> bytes:
 
 
 class RecordBudget:
-    """The remaining room: records decompress, and take many times their bytes as JSON."""
+    """The remaining size for decompressed records, which take many times more memory as JSON."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
         self._left = left
 
     def has_for(self, records: list[Record]) -> bool:
-        """Take the room for records; return whether there was enough."""
+        """Subtract the size of records; return whether enough was left."""
         self._left -= count_bytes(records)
         return self._left >= 0
 
 
 def decode_records(data: bytes, room: RecordBudget | None = None) -> list[dict[str, Any]] | None:
-    """Return the batches in a field's bytes as JSON; None if not all bytes are batches.
+    """Return the batches in a field's bytes as JSON, or None if not all bytes are batches.
 
-    A batch that a fetch cut off is left out, as consumers do, unless it is the only one: otherwise
-    the bytes would seem empty. Also None if there is no room.
+    A batch that was cut off by a fetch is left out, as consumers do, unless it is the only batch:
+    otherwise the bytes would seem empty. The result is also None if the size limit is exceeded.
     """
     room = RecordBudget() if room is None else room
     batches = []

@@ -1,7 +1,7 @@
-"""Synthetic frames for tests and fuzzers: a length, a header and a body, valid or damaged.
+"""Synthetic frames for tests and fuzzers: length, header and body, valid or damaged.
 
-The messages are those of `flexwire.codec.samples`. So the body of a valid frame is the message that
-the same seed gives without a frame.
+The messages come from `flexwire.codec.samples`. The body of a valid frame is therefore the message
+that the same seed produces without a frame.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SampleFrame(NamedTuple):
-    """A frame and what it was made from: a header of ``header_version``, and a body."""
+    """A frame and its parts: a header of ``header_version``, and a body."""
 
     data: bytes
     header: Message
@@ -36,10 +36,12 @@ class SampleFrame(NamedTuple):
 
 
 def random_frame(message_class: type[Message], version: int, seed: int) -> SampleFrame:
-    """Return a frame of a request or response with random values. The same seed, the same frame.
+    """Return a frame of a request or response with random values.
 
-    The header of a request names the request. Raises `ArgumentError` for any other message, and
-    `UnknownMessageError` for a version that no release has.
+    The same seed always results in the same frame.
+
+    The header of a request contains the API key of that request. Raises `ArgumentError` for any
+    other message, and `UnknownMessageError` for a version that is in no release.
     """
     body = random_message(message_class, version, seed, batches=True, nan=True)
     header, header_version = _header(message_class, version, seed)
@@ -48,15 +50,15 @@ def random_frame(message_class: type[Message], version: int, seed: int) -> Sampl
 
 
 def hostile_frame(message_class: type[Message], version: int, seed: int) -> HostileBytes:
-    """Return a frame with one damage: of its body, its length or its header.
+    """Return a frame with one damage, in its body, its length or its header.
 
-    The same seed gives the same frame. ``error`` is the error of a strict reader that expects this
-    message and gets only these bytes. Raises the errors of `random_frame`.
+    The same seed always results in the same frame. ``error`` is the error of a strict reader that
+    expects this message and receives only these bytes. Raises the errors of `random_frame`.
 
     >>> hostile_frame(message("HeartbeatRequest"), 4, 2).damage
     "the frame's length is -1, in place of 179"
     """
-    source = random.Random(seed)  # noqa: S311 - no secret
+    source = random.Random(seed)  # noqa: S311 - these numbers need not be secret
     seed_of_frame = source.getrandbits(32)
     header, header_version = _header(message_class, version, seed_of_frame)
     if source.random() < _BODIES:
@@ -79,7 +81,7 @@ _BODIES: Final = 0.5
 
 
 def _header(message_class: type[Message], version: int, seed: int) -> tuple[Message, int]:
-    """Return the header before a version of a message, and the header's version."""
+    """Return the header for a version of a message, and the version of this header."""
     spec = message_class.definition.served.entry.spec(version)
     if not spec.type.is_api or spec.api_key is None:
         raise refuse("message", "a request or response with an api key", spec.name)
@@ -91,7 +93,7 @@ def _header(message_class: type[Message], version: int, seed: int) -> tuple[Mess
 
 
 def _read(message_class: type[Message], version: int, data: bytes) -> None:
-    """Read a frame of a message. Raises `FrameError` or `DecodeError`."""
+    """Read the frame of a message. Raises `FrameError` or `DecodeError`."""
     splitter = FrameSplitter()
     payloads = splitter.feed(data)
     if not payloads:
@@ -131,14 +133,14 @@ def _other_header(sample: SampleFrame, version: int, source: random.Random) -> _
     """Return a frame with a header of another version."""
     versions = {*type(sample.header).entry.versions} - {sample.header_version}
     other = source.choice(sorted(versions))
-    # A version without tagged fields has no room for them.
+    # A version without tagged fields cannot contain them.
     sample.header.unknown_tagged_fields = {}
     payload = sample.header.encode(other) + sample.body.encode(version)
     return to_frame(payload), f"the header has version {other}"
 
 
 def _other_number(sample: SampleFrame, version: int, source: random.Random) -> _Damaged:
-    """Return a frame whose request header names a version or an api key that no release has."""
+    """Return a frame whose request header has a version or an API key that is in no release."""
     header: Any = sample.header
     if type(header).entry.name != HEADER_NAMES[MessageType.REQUEST]:
         return _lie(sample, version, source)

@@ -1,9 +1,9 @@
 """Authentication on a connection: when it may be running, and SASL tokens as bare frames.
 
-Tokens hold credentials and may look like anything. So nothing here tries to recognize one, except
-for the first of GSSAPI. Where a token may come, every frame that is not a request is a token. Bytes
-that cannot be decoded are guarded as a credential until the connection has shown that it is not
-authenticating.
+Tokens hold credentials and may consist of any bytes. This module therefore recognizes no token by
+its bytes, except for the first token of GSSAPI. Where a token is possible, every frame that is not
+a request is a token. Bytes that cannot be decoded are treated as a credential until the connection
+has shown that it is not authenticating.
 """
 
 from __future__ import annotations
@@ -15,42 +15,45 @@ from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
 from flexwire.protocol.headers import RequestFrame, decodes, read_released, read_request
 
-# The requests that may come before authentication, also in versions of no release (KIP-511).
+# The requests that may come before authentication, even in versions that are in no release
+# (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
 HANDSHAKES: Final = "SaslHandshakeRequest"
-# The mechanism that is bound to a host's name.
+# The mechanism that depends on the name of a host.
 TICKETS: Final = b"GSSAPI"
 AUTHENTICATES: Final = "SaslAuthenticateRequest"
-# The beginning of Kerberos's first token (RFC 2743, section 3.1, and RFC 4121, section 4.1). Read
-# as a request, its api key is 0x60 and one more byte, far above any in a release.
+# The beginning of Kerberos's first token (RFC 2743, section 3.1, and RFC 4121, section 4.1). If
+# these bytes were a request, the API key would be 0x60 and one more byte, far above the API keys of
+# all releases.
 _TICKET = re.compile(
     rb"\x60(?:[\x00-\x7f]|\x81.|\x82..)\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02", re.DOTALL
 )
 
 
 class Authentication:
-    """Whether bytes of one connection may be those of credentials, by its requests so far.
+    """Whether bytes on one connection may be credentials, according to its requests so far.
 
-    A broker that requires authentication accepts nothing else before it. So a first request other
-    than ApiVersions that decodes by its spec rules it out. But a client may authenticate again at
-    any time (KIP-368): after a request that could not be decoded, or may have carried credentials
-    (`hides_credentials`), authentication may be running for the rest of the connection.
+    A broker that requires authentication accepts no other request before it. If the first request
+    is not ApiVersions and decodes by its spec, the connection therefore does not require
+    authentication. A client may authenticate again at any time, though (KIP-368). After a request
+    that could not be decoded, or may have carried credentials (`hides_credentials`), authentication
+    may be running for the rest of the connection.
     """
 
     def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
-        # A request has ruled it out, but authentication may still be running.
+        # A request has ruled authentication out, but it may still be running later.
         self.is_open = is_open
         self.is_guarded = is_guarded
 
     @property
     def is_ruled_out(self) -> bool:
-        """True if unknown bytes on the connection are certainly no credentials."""
+        """True if unknown bytes on the connection are certainly not credentials."""
         return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
-        """Take in a request in the order of the stream; None if it could not be decoded.
+        """Process a request in the order of the stream; None means that it could not be decoded.
 
-        Unless it ``is_whole``, the payload is the known part of its start.
+        Unless ``is_whole`` is true, the payload is only the known beginning of the request.
         """
         if self.is_guarded:
             return
@@ -66,14 +69,14 @@ class Authentication:
 
 
 def is_believable(request: RequestFrame) -> bool:
-    """Return whether a header is a request's, and not other bytes that look like one by chance."""
+    """Return whether a header belongs to a request, and does not look like one by chance."""
     return request.message_name == NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
 def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
-    """Return whether a client begins GSSAPI.
+    """Return whether a client begins a GSSAPI authentication.
 
-    The ticket names the host that the client connects to.
+    The ticket contains the name of the host to which the client connects.
 
     The request is None if the frame is a token.
     """
@@ -83,7 +86,7 @@ def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
 
 
 def is_ticket(payload: bytes) -> bool:
-    """Return whether a frame is GSSAPI's first token, which needs no handshake before it.
+    """Return whether a frame is the first token of GSSAPI, which needs no handshake before it.
 
     Clients of Kafka 0.9 send no handshake, and brokers before 4.0 treat other bytes as GSSAPI.
     """
@@ -91,13 +94,13 @@ def is_ticket(payload: bytes) -> bool:
 
 
 class SaslExchange:
-    """Tells the SASL tokens of one connection's client from its requests.
+    """Distinguishes the SASL tokens of a connection's client from its requests.
 
-    After SaslHandshake v0 the next frames hold the mechanism's own tokens, with no header (KIP-43).
-    From v1 on they are inside SaslAuthenticate (KIP-152). Nothing on the wire says when the tokens
-    end: they end with the first frame that is a request of a released version. GSSAPI's tokens may
-    come with no handshake at all (`is_ticket`). Tokens hold credentials, so only the bytes that are
-    needed for that decision are read.
+    After SaslHandshake v0, the next frames contain the tokens of the mechanism, without a header
+    (KIP-43). From SaslHandshake v1 on, tokens are inside SaslAuthenticate (KIP-152). No byte marks
+    the end of the tokens: they end with the first frame that is a request of a released version.
+    Tokens of GSSAPI may come without a handshake (`is_ticket`). Tokens hold credentials, so this
+    class reads only the bytes that it needs for the decision.
     """
 
     def __init__(self, *, is_exchanging: bool = False) -> None:
@@ -106,10 +109,10 @@ class SaslExchange:
     def parse(self, payload: bytes) -> RequestFrame | None:
         """Return the request in a frame of the client, or None if the frame is a token.
 
-        Raises the errors of `read_request`, outside the exchange of tokens.
+        Raises the errors of `read_request` if no tokens are being exchanged.
         """
-        # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with
-        # 0x60 or 0x05: no such token reads as an api key with a released version and a whole
+        # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", and GSSAPI with
+        # 0x60 or 0x05. None of these can be an API key with a released version and a complete
         # header.
         if is_ticket(payload) or (self.is_exchanging and read_released(payload) is None):
             self.is_exchanging = True
@@ -120,7 +123,7 @@ class SaslExchange:
 
 
 def begins_raw_tokens(request: RequestFrame) -> bool:
-    """Return whether the next frames of its connection are a mechanism's own tokens (KIP-43)."""
+    """Return whether the next frames of the connection are bare tokens of a mechanism (KIP-43)."""
     return request.message_name == HANDSHAKES and request.api_version == 0
 
 
@@ -130,5 +133,5 @@ def is_sasl(request: RequestFrame) -> bool:
 
 
 def is_before_login(request: RequestFrame) -> bool:
-    """Return whether a broker that requires a login answers the request without one."""
+    """Return whether a broker that requires a login answers the request before the login."""
     return request.message_name == NEGOTIATES or is_sasl(request)

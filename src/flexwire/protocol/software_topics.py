@@ -1,7 +1,7 @@
-"""Internal topics of other software, recognized by their names: `software_of`.
+"""Internal topics of other software, recognized by their names with `software_of`.
 
 Such a topic is read when its software starts, by consumers that assign partitions to themselves and
-commit nothing. So the offsets of groups do not show whether the topic is needed.
+do not commit offsets. The offsets of groups therefore do not show whether the topic is needed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 
 class SoftwareTopics(NamedTuple):
-    """A pattern of whole names, and the software whose default topic names match it.
+    """A pattern for complete names, and the software whose default topic names match.
 
-    The pattern means the same in Python and in Java.
+    The pattern has the same meaning in Python and in Java.
     """
 
     software: str
@@ -21,17 +21,18 @@ class SoftwareTopics(NamedTuple):
 
 
 SOFTWARE_TOPICS: Final = (
-    # connect-distributed.properties of Kafka; distributions put a name before or after it.
+    # The names come from Kafka's connect-distributed.properties; distributions add a prefix or a
+    # suffix.
     SoftwareTopics(
         "Kafka Connect", r"(.*[-_.])?connect([-_.].*)?[-_.](offsets?|configs?|status(es)?)"
     ),
-    # KIP-382: the topics of MirrorMaker 2 and its connectors.
+    # The topics of MirrorMaker 2 and its connectors (KIP-382).
     SoftwareTopics("MirrorMaker", r"(mm2-.*|.*\.checkpoints)\.internal|mm2-offset-syncs\..*"),
     SoftwareTopics("MirrorMaker", r"(.*\.)?heartbeats"),
     SoftwareTopics("Schema Registry", r"_schemas|_schema_encoders|_.*[-_]schemas"),
     SoftwareTopics("Apicurio Registry", r"kafkasql-(journal|snapshots)"),
     SoftwareTopics("ksqlDB", r"_confluent-ksql-.*|.*ksql_processing_log"),
-    # The application id comes first; foreign-key joins of tables have the last two.
+    # The application id comes first. Foreign-key joins of tables have the last two names.
     SoftwareTopics("Kafka Streams", r".*-(changelog|repartition)(-.*)?"),
     SoftwareTopics("Kafka Streams", r".*-subscription-(registration|response)-topic"),
     SoftwareTopics(
@@ -40,14 +41,14 @@ SOFTWARE_TOPICS: Final = (
     SoftwareTopics("Strimzi", r"__strimzi.*|strimzi\.cruisecontrol\..*"),
     SoftwareTopics("Cruise Control", r"__CruiseControl.*|__KafkaCruiseControl.*"),
     SoftwareTopics("Confluent", r"_confluent.*"),
-    # Kafka's own topics, and those that other software marks as internal in the same way.
+    # Kafka's own topics, and topics that other software marks as internal in the same way.
     SoftwareTopics("internal by its name", r"__.*"),
 )
-"""The first pattern that matches a name decides whose topic it is."""
+"""The first pattern that matches a name decides which software owns the topic."""
 
 
 def software_of(topic: str) -> str | None:
-    """Return the software that owns a topic, by its name; None if the name does not show it.
+    """Return the software that owns a topic, or None if the topic's name does not show it.
 
     >>> software_of("connect-offsets"), software_of("app-store-changelog"), software_of("orders")
     ('Kafka Connect', 'Kafka Streams', None)

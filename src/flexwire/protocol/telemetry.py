@@ -1,7 +1,7 @@
-"""The metrics that clients push to brokers (KIP-714): bytes of OTLP, compressed, as rows.
+"""The metrics that clients send to brokers (KIP-714): compressed OTLP bytes, read as rows.
 
-OpenTelemetry's own generated classes read them (``pip install 'flexwire[telemetry]'``): this format
-belongs to others, and has its libraries. Decompression is limited.
+The classes that OpenTelemetry generates read the metrics (``pip install 'flexwire[telemetry]'``),
+because the format belongs to OpenTelemetry. Decompression is limited.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST_INFLATED: Final = 4 * 1024 * 1024
-"""Metrics that inflate beyond this are refused; a broker accepts 1 MiB compressed, by default."""
+"""Metrics that exceed this size after decompression are refused. By default, a broker accepts 1 MiB
+of compressed metrics."""
 MOST_POINTS: Final = 100_000
-"""A push with more values is refused: each may take two bytes on the wire, and takes a kB here."""
+"""A push with more values is refused, because each value may have only two bytes on the wire but
+needs 1 kB of memory here."""
 
 PUSHES: Final = "PushTelemetryRequest"
 _PLACE: Final = "metrics"
 _LIBRARY: Final = "opentelemetry.proto.metrics.v1.metrics_pb2"
-# The formats of magic 2: lz4 and snappy as current clients write them.
+# The compression formats of magic 2, in which lz4 and snappy are as current clients write them.
 _MAGIC: Final = 2
-# By the metric's number: the values since the last push, or since the beginning.
+# By the number in the metric: the values since the last push, or since the beginning.
 _TEMPORALITIES: Final = (None, "delta", "cumulative")
 
 
@@ -38,9 +40,10 @@ class ClientMetric:
     """A data point of a metric.
 
     ``kind`` is "gauge", "sum", "histogram", "exponential_histogram" or "summary". ``temporality``
-    is the start of a sum or histogram: "delta" since the last push, "cumulative" since
-    ``start_us``. A gauge and a sum have a ``value``, the others a ``count`` and a ``sum``. Times
-    are microseconds since the epoch, 0 if none is given.
+    describes the period of a sum or histogram: "delta" is the time since the last push,
+    "cumulative" is the time since ``start_us``. A gauge and a sum have a ``value``. The other kinds
+    have a ``count`` and a ``sum``. Times are microseconds since the epoch, or 0 if the metric has
+    none.
     """
 
     name: str
@@ -61,9 +64,9 @@ def read_client_metrics(
 ) -> list[ClientMetric]:
     """Read the metrics of a PushTelemetry request, by its compression type.
 
-    Raises `DecodeError` for bytes that are not metrics, or inflate beyond ``limit`` bytes, and
-    `CodecError` if OpenTelemetry's classes are not installed. Metrics of an unknown kind are
-    skipped.
+    Raises `DecodeError` for bytes that are not metrics or exceed ``limit`` bytes after
+    decompression, and `CodecError` if OpenTelemetry's classes are not installed. Metrics of an
+    unknown kind are skipped.
     """
     raw = to_bytes(metrics, "metrics")
     number = to_int(compression_type, "compression_type")
@@ -79,11 +82,11 @@ def read_client_metrics(
     data_read = library.MetricsData()
     try:
         data_read.ParseFromString(data)
-    except Exception as error:  # noqa: BLE001 - the kind of error depends on protobuf's back end
+    except Exception as error:  # noqa: BLE001 - the kind of error depends on the back end of protobuf
         raise _refused(f"not metrics of OpenTelemetry: {error}") from None
     held, count = [], 0
     for metric in _metrics(data_read):
-        # A metric without a value takes as much memory as one with a value.
+        # A metric without a value needs as much memory as one with a value.
         count += max(1, len(metric[2].data_points))
         if count > MOST_POINTS:
             raise _refused(f"more than {MOST_POINTS} values in one push are not read")
@@ -107,7 +110,7 @@ def _refused(reason: str) -> DecodeError:
 
 
 def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yield each metric, its kind, and its data of this kind."""
+    """Yield each metric, the name of its kind, and its data of this kind."""
     for resource in data.resource_metrics:
         for scope in resource.scope_metrics:
             for metric in scope.metrics:
@@ -118,7 +121,7 @@ def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
 
 def _of_metric(metric: Any, kind: str, data: Any) -> Iterator[ClientMetric]:
     number = getattr(data, "aggregation_temporality", 0)
-    # OpenTelemetry's classes keep a number that they do not know yet.
+    # If OpenTelemetry's classes do not know a number yet, they return the number itself.
     temporality = _TEMPORALITIES[number] if 0 <= number < len(_TEMPORALITIES) else str(number)
     is_monotonic = bool(getattr(data, "is_monotonic", False))
     for point in data.data_points:

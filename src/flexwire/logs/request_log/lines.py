@@ -251,7 +251,7 @@ class _GzipReader:
                 return data
 
     def _next(self) -> bytes:
-        """Return what follows a complete gzip member: another one, also after zero padding."""
+        """Return the bytes after a complete gzip member: another one, if there is one."""
         rest = self._inflating.unused_data or self._raw.read(_PACKED)
         while rest and not rest.strip(b"\0"):
             rest = self._raw.read(_PACKED)

@@ -1,9 +1,10 @@
-"""The audit of clients against a Kafka release: evidence in, verdicts out, without Spark.
+"""The audit of clients against a Kafka release: makes verdicts from evidence, without Spark.
 
-A broker's release refuses a request version or reads it. Whether a client breaks is another
-question. A client that negotiates sends the lower of both maxima, so an old version may be the
-broker's limit and not the client's. So a verdict needs evidence besides the version (`Use`): what
-the broker offered, whether the client asked, and how the connection ended.
+A broker of a release refuses a request version or reads it. Whether a client stops working is
+another question. A client that negotiates sends the lower of the two maximum versions, so an old
+version may be due to the broker and not to the client. A verdict therefore needs more evidence than
+the version (`Use`): the broker's offered versions, whether the client asked for them, and how the
+connection ended.
 """
 
 from __future__ import annotations

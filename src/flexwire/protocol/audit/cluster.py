@@ -1,9 +1,10 @@
-"""The cluster's own gates: the conditions for upgrading the brokers of a cluster to 4.x.
+"""The gates of a cluster: the conditions for upgrading its brokers to 4.x.
 
-Clients are judged one by one (`flexwire.protocol.audit.verdicts`). This module judges the cluster
-as a whole. The evidence comes from captures or from the log of the cluster's metadata, and has the
-same verdicts. Each gate gives a finding for each release, including "nothing seen against it" and
-"cannot say", so that an unchecked gate is not mistaken for an open one.
+`flexwire.protocol.audit.verdicts` judges each client separately. This module judges the cluster as
+a whole. The evidence comes from captures or from the log of the cluster's metadata, and the
+verdicts are the same as for clients. Each gate has a finding for each release, including "nothing
+seen against it" and "cannot say", so that a gate that was not checked is not mistaken for an open
+one.
 """
 
 from __future__ import annotations
@@ -40,26 +41,27 @@ METADATA_VERSION: Final = "metadata.version"
 # The listener of a broker in ZooKeeper mode, in the "listeners" of request specs.
 _ZOOKEEPER_LISTENER: Final = "zkBroker"
 _FIRST: Final = "4.0.0"
-"""The first release without ZooKeeper, and with gates."""
+"""The first release without ZooKeeper, and the first with gates."""
 _LEAST_LEVEL: Final = 7
-"""metadata.version 3.3-IV3, the lowest that 4.x reads (KAFKA-18601)."""
+"""The metadata.version of 3.3-IV3, which is the lowest that 4.x reads (KAFKA-18601)."""
 _UNBLOCKED: Final = "4.2.1"
-"""From this release on, reading the log drops a topic's removed configuration (KAFKA-19851).
+"""From this release on, a removed configuration of a topic is dropped when the log is read
+(KAFKA-19851).
 
-Measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic; 4.2.1, 4.3.0, 4.3.1 and 4.4.0
-do not.
+This was measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic; 4.2.1, 4.3.0, 4.3.1 and
+4.4.0 do not.
 """
 
 
 class _Feature(NamedTuple):
-    """A feature whose APIs answer UNSUPPORTED_VERSION (35) until it is finalized."""
+    """A feature; its APIs answer UNSUPPORTED_VERSION (35) until it is finalized."""
 
     name: str
     since: str
     api_keys: tuple[int, ...]
 
 
-# From KIP-848, KIP-932 and KIP-1071; only the APIs that clients use.
+# The features come from KIP-848, KIP-932 and KIP-1071. Only the APIs that clients use are listed.
 _FEATURES: Final = (
     _Feature("group.version", "4.0.0", (68, 69)),
     _Feature("share.version", "4.1.0", (76, 77, 78, 79)),
@@ -69,7 +71,7 @@ _FEATURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NameSample:
-    """The first names in alphabetical order, and the number of all."""
+    """The first names in alphabetical order, and the total number of names."""
 
     names: tuple[str, ...] = ()
     count: int = 0
@@ -79,12 +81,13 @@ class NameSample:
 class ClusterSeen:
     """The evidence about a cluster.
 
-    ``features`` are the finalized levels by the broker that reported them; a broker that reported
-    none is missing. ``configured`` are the topics or brokers by configuration, for configurations
-    that some release lacks. ``described`` counts the topics and brokers whose configurations were
-    seen. ``offered`` are the API keys in ApiVersions responses, ``uses`` the requests by API key.
-    ``old_batches`` are the batches of magic 0 and 1 by topic, None if no log was read. ``is_whole``
-    means that the log of the cluster's metadata was read: then a missing configuration is not set.
+    ``features`` are the finalized levels, by the broker that reported them. A broker that reported
+    none is missing. ``configured`` are topics or brokers, by configuration. Only configurations
+    that some release lacks are included. ``described`` counts the topics and brokers whose
+    configurations were seen. ``offered`` are the API keys in ApiVersions responses, and ``uses``
+    are the requests by API key. ``old_batches`` are the batches of magic 0 and 1 by topic, or None
+    if no log was read. ``is_whole`` means that the log of the cluster's metadata was read. If a
+    configuration is then missing, it is not set.
     """
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -104,7 +107,7 @@ class ClusterSeen:
 @per_catalog
 @cache
 def zookeeper_apis() -> tuple[int, ...]:
-    """Return the APIs that only brokers in ZooKeeper mode accept, by the listeners of their specs.
+    """Return the APIs that only brokers in ZooKeeper mode accept, by the listeners in the specs.
 
     >>> [api_name(key) for key in zookeeper_apis()]
     ['LeaderAndIsr', 'StopReplica', 'UpdateMetadata']
@@ -118,9 +121,9 @@ def _is_zookeepers(api_key: int) -> bool:
 
 
 def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
-    """Return the findings of every gate about a cluster on a release, the gravest first.
+    """Return each gate's finding about a cluster on a release, the most serious first.
 
-    Empty for a release before 4.0, which has no gates.
+    The result is empty for a release before 4.0, which has no gates.
     """
     if not is_since(release, _FIRST):
         return []

@@ -1,12 +1,12 @@
-"""Decides whether a group can move from the classic to the consumer protocol (KIP-848, KIP-1274).
+"""Whether a group can move from the classic to the consumer protocol (KIP-848, KIP-1274).
 
 From Kafka 5.0 on, Java's KafkaConsumer uses the consumer protocol by default, and no other client
 does. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the
-group with its classic members, unless something prevents it.
+group and its classic members, unless there is an obstacle.
 
-`consumer_protocol.json` has the known facts about libraries, about refusals of brokers, and about
-what traffic does not show, with sources and the day on which they were checked. `make trial` runs
-real groups, and compares these verdicts with the reaction of a broker
+`consumer_protocol.json` has the known facts about libraries, refusals of brokers, and conditions
+that traffic does not show. It also has the sources, and the day on which they were checked. `make
+trial` runs real groups and compares these verdicts with the reaction of a broker
 (`tests/kafka/trial/groups.jsonl`).
 """
 
@@ -34,7 +34,7 @@ GroupVerdict = Literal[
     "blocked", "cannot say", "moves after a setting", "moves as it is", "uses it already"
 ]
 GROUP_VERDICTS: Final[tuple[GroupVerdict, ...]] = get_args(GroupVerdict)
-"""Every verdict, the gravest first."""
+"""Every verdict, the most serious first."""
 
 
 class GroupJudgement(NamedTuple):
@@ -48,12 +48,12 @@ class GroupJudgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RefusedSettings:
-    """The settings with which a library does not take the consumer protocol.
+    """The settings that prevent a library from using the consumer protocol.
 
-    ``assignors`` and ``timeout`` are the names of the settings that JoinGroup shows. Members offer
-    one of ``lists`` without the first setting, or a list that begins with one of ``first``.
-    ``timeouts_ms`` are the default session timeouts of its releases. ``effect`` is what happens if
-    a setting is set.
+    ``assignors`` and ``timeout`` are the names of the settings that JoinGroup shows. A member is
+    affected if it offers one of ``lists`` (without the first setting), or a list that begins with
+    one of ``first``. ``timeouts_ms`` are the default session timeouts of its releases. ``effect``
+    is the consequence of such a setting.
     """
 
     assignors: str
@@ -66,7 +66,7 @@ class RefusedSettings:
     sources: tuple[str, ...]
 
     def names(self, member: GroupMember) -> Iterator[str]:
-        """Yield the names of the settings that a member has, as far as JoinGroup shows them."""
+        """Yield the names of a member's settings, as far as JoinGroup shows them."""
         offered = member.assignors
         if offered and offered not in self.lists and offered[0] not in self.first:
             yield self.assignors
@@ -79,9 +79,9 @@ class RefusedSettings:
 class ProtocolSupport:
     """The support of a library for the consumer protocol.
 
-    ``appears_in`` is the first release that has it, and ``works_from`` the first whose authors call
-    it ready. ``setting`` turns it on. ``is_default_from`` is the release in which it is the
-    default, None if none is planned.
+    ``appears_in`` is the first release with the protocol, and ``works_from`` is the first release
+    whose authors call it ready. ``setting`` turns it on. ``is_default_from`` is the release in
+    which it is the default, or None if no such release is planned.
     """
 
     library: str
@@ -123,13 +123,13 @@ REFUSALS: Final = {
     )
     for row in _FACTS["refusals"]
 }
-"""The verdict about a group if a broker responded so to a member of the consumer protocol."""
+"""By the broker's response to a member of the consumer protocol: the verdict about the group."""
 
 
 class UnseenCondition(NamedTuple):
-    """A reason for which a group does not move, and that traffic does not show.
+    """A reason why a group does not move; traffic does not show this reason.
 
-    ``error`` is the code with which a broker then refuses a member, None if the client does not
+    ``error`` is the code with which a broker then refuses a member, or None if the client does not
     start.
     """
 
@@ -143,14 +143,14 @@ UNSEEN: Final = tuple(
     UnseenCondition(**{**row, "error": None if row["error"] is None else _CODES[row["error"]]})
     for row in _FACTS["unseen"]
 )
-"""Every such reason that is known."""
+"""All such reasons that are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """The facts about members that traffic shows: their library, and what JoinGroup has.
+    """The facts about members in the traffic: their library, and the content of JoinGroup.
 
-    ``software`` and ``version`` are the library's name and version in ApiVersions, None if they are
+    ``software`` and ``version`` are the library's name and version in ApiVersions, or None if
     unknown. ``assignors`` are empty, and ``session_timeout_ms`` is None, if no JoinGroup was seen.
     """
 
@@ -162,11 +162,11 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupTraits:
-    """The facts about a group that traffic or a coordinator's log shows.
+    """The facts about a group in traffic or in a coordinator's log.
 
-    Equal ``members`` are listed once. ``has_user_data`` says whether an assignment had user data,
-    None if no assignment could be read. ``is_unreadable`` says that an assignment of consumers
-    could not be read. ``uses_it`` says whether a member used the consumer protocol, and
+    Equal ``members`` are listed once. ``has_user_data`` says whether an assignment had user data;
+    it is None if no assignment could be read. ``is_unreadable`` is true if an assignment of
+    consumers could not be read. ``uses_it`` says whether a member used the consumer protocol, and
     ``refusals`` are the error codes with which a broker refused members that asked for it.
     """
 
@@ -179,7 +179,7 @@ class GroupTraits:
 
 
 def judge_group(traits: GroupTraits) -> GroupJudgement:
-    """Return the verdict about a group: the gravest one that its facts give.
+    """Return the verdict about a group: the most serious one that follows from its facts.
 
     >>> java = GroupMember("apache-kafka-java", "4.1.0", ("range", "sticky"), 45_000)
     >>> judge_group(GroupTraits("consumer", (java,))).verdict
@@ -206,7 +206,7 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
 
 
 def _by_assignments(traits: GroupTraits) -> GroupJudgement:
-    """Return the verdict about a group whose assignments a broker does not convert."""
+    """Return the verdict about a group whose assignments cannot be converted by a broker."""
     stop = "and stop all members once, because an empty group always converts"
     if not traits.has_user_data:
         return GroupJudgement(
@@ -251,7 +251,7 @@ def _by_library(member: GroupMember) -> GroupJudgement:
 
 
 def _with_settings(member: GroupMember, support: ProtocolSupport) -> GroupJudgement:
-    """Return the verdict about a library that has the protocol."""
+    """Return the verdict about a library that supports the protocol."""
     settings = [*support.refused.names(member)]
     if settings:
         names = " and ".join(settings)

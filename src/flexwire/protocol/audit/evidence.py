@@ -1,7 +1,7 @@
-"""The evidence of an audit about a client: its requests, and the release of its broker.
+"""The evidence about a client in an audit: its requests, and the release of its broker.
 
-Other modules gather the evidence, and `flexwire.protocol.audit.verdicts` judges it. This module
-defines the types that the two share.
+Other modules collect the evidence, and `flexwire.protocol.audit.verdicts` judges it. This module
+defines the types that these modules share.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
-"""Where a client sent ApiVersions.
+"""The connection on which a client sent ApiVersions, if any.
 
-"here": on this connection. "elsewhere": on another one. "never": nowhere, although the capture has
-this connection from its start. "unseen": perhaps before the capture began.
+"here": on this connection. "elsewhere": on another one. "never": on no connection, although the
+capture has this connection from its start. "unseen": perhaps before the capture began.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One client's requests of one API at one version, on connections with the same evidence.
+    """The requests of one client, API and version, on connections with the same evidence.
 
-    ``offered`` is the range of the API in the ApiVersions responses of the captured broker: None if
-    no response was seen, `Versions.NONE` if it does not name the API. ``closed`` means that the
-    broker closed these connections without a response to this version.
+    ``offered`` is the range of the API in the ApiVersions responses of the captured broker. It is
+    None if no response was seen, and `Versions.NONE` if the response lacks the API. ``closed``
+    means that the broker closed these connections without a response to this version.
     """
 
     api_key: int
@@ -62,12 +62,12 @@ class ConfigurationUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """Everything that was seen of one client, with the evidence.
+    """All observations about one client, with the evidence.
 
-    ``connections`` are those that count for it: each connection counts for one client.
-    ``configured`` are configurations that it set and that some release lacks. ``mechanisms`` are
-    those of its SASL handshakes. ``whole`` means that the capture has all of its connections from
-    their start, and so all of its handshakes.
+    ``connections`` are the client's connections; each connection belongs to one client only.
+    ``configured`` are those configurations set by the client that some release lacks.
+    ``mechanisms`` are the mechanisms of its SASL handshakes. ``whole`` is true if the capture has
+    all of its connections from the start, and therefore all of its handshakes.
     """
 
     role: Role
@@ -92,11 +92,12 @@ class Conduct:
 class ClientFinding:
     """A verdict about one client on one release, with its evidence.
 
-    ``evidence`` names the rule behind the verdict. ``reason`` is a sentence with its figures. A
-    finding about a version has ``api_key`` and ``version``, and counts all of the client's requests
-    at that version. A finding about the software, or about the client as a whole, has neither.
-    ``last_accepting`` is the last release that reads the version, ``first_refusing`` the first one
-    after it; either is None if the catalog has no such release.
+    ``evidence`` names the rule behind the verdict. ``reason`` is a sentence that explains the
+    verdict with numbers. A finding about a version has ``api_key`` and ``version``, and its counts
+    include all of the client's requests at that version. A finding about the software, or about the
+    client as a whole, has neither. ``last_accepting`` is the last release that reads the version,
+    and ``first_refusing`` is the first release after that. Either is None if the catalog has no
+    such release.
     """
 
     release: str
@@ -115,10 +116,10 @@ class ClientFinding:
     source: str = ""
 
 
-# Advertised from 0 even if fewer versions are read, for clients that take its absence for a very
-# old broker (KAFKA-18659).
+# These APIs are advertised from version 0 even if fewer versions are read, because some clients
+# take a missing 0 for a very old broker (KAFKA-18659).
 _PRODUCE = 0
-# Used if the brokers' release is unknown: an upgrade seldom skips more.
+# These are used if the release of the brokers is unknown. An upgrade rarely skips more releases.
 _MAJORS = 2
 _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 
@@ -126,7 +127,7 @@ _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 @per_catalog
 @cache
 def read_versions(api_key: int, release: str) -> Versions:
-    """Return the request versions that a broker of exactly that release reads, possibly none.
+    """Return the request versions that a broker of exactly this release reads, possibly none.
 
     A broker may advertise more versions than it reads: 4.x advertises Produce from 0, and reads it
     from 3.
@@ -143,7 +144,7 @@ def read_versions(api_key: int, release: str) -> Versions:
 @per_catalog
 @cache
 def stable_versions(api_key: int, release: str) -> Versions:
-    """Return the versions that a broker offers unless it is configured to offer unstable ones."""
+    """Return the versions that a broker offers with its default configuration."""
     versions = read_versions(api_key, release)
     if not versions:
         return versions
@@ -156,7 +157,7 @@ def stable_versions(api_key: int, release: str) -> Versions:
 
 
 def offered_versions(api_key: int, release: str) -> Versions:
-    """Return the range that a broker of the release advertises; none without the API.
+    """Return the range that a broker of the release advertises; empty if it lacks the API.
 
     >>> offered_versions(0, "4.0.2"), stable_versions(0, "4.0.2")
     (Versions('0-12'), Versions('3-12'))
@@ -166,7 +167,7 @@ def offered_versions(api_key: int, release: str) -> Versions:
 
 
 def newest_version(api_key: int, release: str) -> int | None:
-    """Return the newest stable version of an API in a release; None without the API."""
+    """Return the newest stable version of an API in a release, or None if it lacks the API."""
     versions = stable_versions(api_key, release)
     return versions.highest if versions else None
 
@@ -203,9 +204,10 @@ def find_release_reading_again(api_key: int, version: int, release: str) -> str 
 def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
     """Return the releases whose brokers answer ApiVersions with these ranges, oldest first.
 
-    The range of each API must equal the release's own, with its unstable version or without. An API
-    may be missing, because listeners and ZooKeeper mode leave some out. Api keys of no release are
-    a vendor's own. No release fits brokers that are not Apache Kafka's.
+    The range of each API must equal the range in the release, with or without its unstable version.
+    An API may be missing, because some listeners and the ZooKeeper mode omit APIs. API keys that
+    are in no release belong to a vendor. The result is empty for brokers that are not Apache
+    Kafka's.
     """
     released = {key: versions for key, versions in offered.items() if request_entries(key)}
     if not released:
@@ -227,12 +229,13 @@ def _advertised(api_key: int, release: str) -> set[Versions]:
 
 
 def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the releases to judge by if none is named: one for every major from the brokers' on.
+    """Return the releases that are audited by default: one for each major version.
 
-    ``brokers`` are the releases that the captured brokers may have; the oldest counts. If that is
-    unknown, the catalog's newest two majors are used. The newest release of a major stands for it,
-    because an upgrade leads there. Each finding says where the refusal began. Previews of releases
-    are left out.
+    ``brokers`` are the possible releases of the captured brokers. The result begins with the oldest
+    of them. If the releases are unknown, the two newest major versions of the catalog are used.
+    Each major version is represented by its newest release, because that is the target of an
+    upgrade. Each finding names the release in which the refusal began. Previews of releases are
+    left out.
     """
     releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
@@ -243,7 +246,7 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the named releases of the catalog, each once.
+    """Return the named releases of the catalog, without repetitions.
 
     Raises `UnknownMessageError` for a release that the catalog lacks, and `ArgumentError` for a
     preview of a release.
@@ -253,14 +256,15 @@ def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
 
 def _major(release: str) -> int:
     number = _NUMBER.match(release)
-    # A release with another kind of name is in a custom catalog, and counts as the newest.
+    # A release with another kind of name comes from a custom catalog, and counts as the newest.
     return int(number[0]) if number else _UNNUMBERED
 
 
-# The listeners of clients, in the "listeners" of request specs. A request that only brokers in
-# ZooKeeper mode accept ("zkBroker"), in the newest release that has it, is not a client's.
+# The listeners of clients, in the "listeners" of request specs. If only brokers in ZooKeeper mode
+# ("zkBroker") accept a request in its newest release, it is not a client's request.
 _CLIENTS_LISTENER = "broker"
-# Requests on no client listener belong to brokers and controllers, but no spec says to which.
+# Requests that are on no client listener belong to brokers and controllers; the specs do not say to
+# which.
 _CONTROLLERS = {
     4: "LeaderAndIsr: the controller tells brokers whom they lead and follow (ZooKeeper mode)",
     5: "StopReplica: the controller stops replicas (ZooKeeper mode)",
@@ -280,17 +284,17 @@ _BROKERS = {
     86: "DeleteShareGroupState: a group coordinator sends it to a share coordinator (KIP-932)",
     87: "ReadShareGroupStateSummary: a group coordinator sends it to a share coordinator (KIP-932)",
 }
-# Requests that clients send in lower versions, and only brokers from these versions on.
+# Clients send these requests in lower versions. From these versions on, only brokers send them.
 _BROKERS_FROM = {
     24: (
         4,
         "AddPartitionsToTxn: a partition's leader sends it to a transaction coordinator (KIP-890)",
     ),
 }
-# Tools abort transactions with it too (KIP-664), after other requests. A transaction coordinator
-# sends nothing else.
+# Tools also use this request to abort transactions (KIP-664), after other requests. A transaction
+# coordinator sends only this request.
 _WRITE_TXN_MARKERS = 27
-# The requests with which any connection may begin, a client's or a broker's.
+# The requests with which any connection may begin, from a client or a broker.
 OPENING_APIS = frozenset({17, 18, 36})
 """SaslHandshake, ApiVersions and SaslAuthenticate."""
 
@@ -301,11 +305,11 @@ def role_of(
     is_replica: bool = False,
     highest: Mapping[int, int] = MappingProxyType({}),
 ) -> Role:
-    """Return the role of a sender, by all the APIs used under one client id and address.
+    """Return the role of a sender, by all APIs used under one client id and address.
 
-    ``is_replica`` means that a Fetch among them names a replica that fetches (its id is not
-    negative), which consumers never do. ``highest`` is the highest version that was sent of each
-    API, if it is known: some requests belong to brokers from a version on.
+    ``is_replica`` is true if a Fetch request has the id of a replica (not negative), which
+    consumers never send. ``highest`` is the highest version of each API that was sent, if known,
+    because only brokers send some requests from a certain version on.
 
     >>> role_of({18, 4}), role_of({18, 63}), role_of({18, 1}, is_replica=True), role_of({18, 1})
     ('controller', 'broker', 'broker', 'client')
@@ -341,9 +345,9 @@ def _has_clients_listener(entry: CatalogEntry) -> bool:
 
 
 def listeners_of(entry: CatalogEntry) -> tuple[str, ...]:
-    """Return the listeners of a request in the newest release that reads it; empty if none does.
+    """Return the listeners of a request in the newest release that reads it, possibly none.
 
-    4.x keeps specs of removed requests. A preview counts only if no final release reads it.
+    4.x still has the specs of removed requests. A preview counts only if no final release reads it.
     """
     reading = [release for release, versions in entry.releases.items() if versions]
     if not reading:

@@ -1,7 +1,7 @@
-"""Whether a client and a release share a version of an API, and what follows if they do not.
+"""Whether a client and a release have a common version of an API, and the consequences if not.
 
-A client that negotiates sends the lower of both maxima. That helps only if both support a common
-version: a release may lack an API altogether, or may have dropped all versions that the client
+A client that negotiates sends the lower of the two maximum versions. This requires a common
+version: a release may lack an API completely, or may have removed all versions that the client
 knows.
 """
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from flexwire.parties import AuditVerdict, Party
     from flexwire.protocol.audit.evidence import Use
 
-# Brokers offer early access versions only with this setting.
+# Brokers offer versions in early access only with this setting.
 _UNSTABLE = "unstable.api.versions.enable"
 
 
 class UseVerdict(NamedTuple):
-    """A verdict about a missing version: the verdict, the rule's name, and a sentence."""
+    """A verdict about a missing version: the verdict, the name of the rule, and a sentence."""
 
     verdict: AuditVerdict
     evidence: str
@@ -32,15 +32,16 @@ class UseVerdict(NamedTuple):
 
 
 def negotiates(party: Party, use: Use) -> bool:
-    """Return whether the client asks for the broker's versions, and uses the response."""
+    """Return whether the client asks for the broker's versions and uses the response."""
     return use.asked in {"here", "elsewhere"} and not heeds_offers_from(party)
 
 
 def common_versions(party: Party, use: Use, release: str) -> Versions:
-    """Return the versions that the client may use and that the release offers.
+    """Return the versions that the client may use and the release offers.
 
-    The client may use every version that some release has together with the one that was seen. If
-    its software is known to use just one version, the result is that version.
+    It is assumed that the client may use every version that occurs in some release together with
+    the version that was seen. If its software is known to use only one version, the result is this
+    version.
     """
     missing_api = find_missing_api(use.api_key, party)
     if missing_api is not None and missing_api.speaks:
@@ -50,13 +51,14 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
     return spoken & stable_versions(use.api_key, release)
 
 
-# Clients may send any api key and version.
+# The cache is limited, because clients may send any API key and version.
 @per_catalog
 @lru_cache(maxsize=4096)
 def versions_spoken_with(api_key: int, version: int) -> Versions:
-    """Return every version that some release reads together with this one.
+    """Return every version that some release reads together with this version.
 
-    A version that is newer than the catalog is assumed to come with those of the newest release.
+    A version that is newer than the catalog is assumed to occur together with those of the newest
+    release.
 
     >>> versions_spoken_with(76, 0), versions_spoken_with(76, 1), versions_spoken_with(68, 0)
     (Versions('0'), Versions('1'), Versions('0-1'))
@@ -86,9 +88,10 @@ def first_release_reading(use: Use) -> str | None:
 
 
 def find_documented_fallback(party: Party, use: Use, release: str) -> str:
-    """Return the documented behaviour of a client without an API; empty if there is none.
+    """Return the documented behavior of a client without an API, or an empty text.
 
-    It applies only to a client that asks for the broker's versions, and has none in common.
+    The behavior applies only to a client that asks for the broker's versions and finds no common
+    one.
     """
     missing_api = find_missing_api(use.api_key, party)
     if missing_api is None or missing_api.outcome != "goes on" or not negotiates(party, use):
@@ -97,7 +100,7 @@ def find_documented_fallback(party: Party, use: Use, release: str) -> str:
 
 
 def judge_without_common_version(party: Party, use: Use, release: str) -> UseVerdict | None:
-    """Return the verdict on a missing common version; None if the client continues."""
+    """Return the verdict on a missing common version, or None if the client still works."""
     if find_documented_fallback(party, use, release):
         return None
     lacks, evidence = _what_lacks(use, release)

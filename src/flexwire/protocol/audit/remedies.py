@@ -1,4 +1,4 @@
-"""Remedies for findings: which setting to change, which release to upgrade to."""
+"""Remedies for findings, such as a setting to change or a release to upgrade to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CAPTURE = "capture it from the start of a connection, where it asks for ApiVers
 def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tuple[str, str]:
     """Return the remedy for one version of a client, and its source.
 
-    Without ``is_certain`` the first step is to find out whether the client breaks.
+    Without ``is_certain``, the first step is to find out whether the client stops working.
     """
     if not common_versions(party, use, release):
         return _about_missing(party, use, release)
@@ -97,7 +97,7 @@ def _unpinning(party: Party, release: str) -> list[str]:
     pins = pinning_settings(party)
     if library is not None or party.software_name is not None:
         return [f"{pin.remedy} ({pin.client})" for pin in pins]
-    # The report's list has all settings of each client.
+    # The list in the report has all settings of each client.
     settings = ", ".join(f"{pin.setting.partition(',')[0]} of {_short(pin.client)}" for pin in pins)
     return [f"remove the setting that pins the version, if one does ({settings})"]
 
@@ -130,7 +130,7 @@ def _short(library: str) -> str:
 
 
 def name_of(api_key: int) -> str:
-    """Return the name of an API, or its key if the catalog has none."""
+    """Return the name of an API, or its key if the API is not in the catalog."""
     try:
         return api_name(api_key)
     except UnknownMessageError:

@@ -1,6 +1,7 @@
-"""The known facts about client software: known breakage, documented behaviour, and remedies.
+"""The known facts about client software: incompatibilities, documented behavior, and remedies.
 
-`software.json` has the facts. Each has its sources, and the date on which they were checked.
+The facts are in `software.json`. Each fact has its sources, and the date on which these were
+checked.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _FACTS: dict[str, Any] = json.loads(
     (resources.files(__package__) / "software.json").read_text(encoding="utf-8")
 )
 CHECKED: str = _FACTS["checked"]
-# Bindings name themselves and their base: "confluent-kafka-python", "2.16.1-rdkafka-2.16.0".
+# Bindings report their own version and that of their base: "confluent-kafka-python",
+# "2.16.1-rdkafka-2.16.0".
 _INSIDE = re.compile(r"rdkafka[-/ ]v?(\d[\d.]*)")
 _RDKAFKA = "librdkafka"
 _NUMBERS = re.compile(r"\d+")
@@ -31,9 +33,9 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A setting that keeps a client from asking for the broker's versions, or from using them.
+    """A setting that prevents a client from requesting the broker's versions, or from using them.
 
-    ``software`` is the client's name in ApiVersions, if it sends that request at all.
+    ``software`` is the client's name in ApiVersions, if the client sends this request at all.
     """
 
     client: str
@@ -51,10 +53,11 @@ PINS = tuple(Pin(**{**pin, "sources": tuple(pin["sources"])}) for pin in _FACTS[
 class Library:
     """A client library, or software built on one, and the first release that works on Kafka 4.
 
-    ``works_from`` is None if no first working release is known: then ``remedy`` says what to do.
-    ``client_id`` is a pattern of its default client ids. ``software`` is its name in ApiVersions.
-    Either is None if it is unknown. Releases before ``negotiates_from`` send ApiVersions, but then
-    use their configured versions whatever the response says.
+    ``works_from`` is None if no first working release is known. ``remedy`` then contains the
+    advice. ``client_id`` is a pattern that matches its default client ids. ``software`` is its name
+    in ApiVersions. ``client_id`` and ``software`` are None if unknown. Releases before
+    ``negotiates_from`` send ApiVersions, but then use their configured versions whatever the
+    response contains.
     """
 
     library: str
@@ -80,11 +83,11 @@ LIBRARIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class MissingApi:
-    """The behaviour of a client if the broker lacks an API, or has no common version of it.
+    """The behavior of a client if the broker lacks an API, or has no common version of the API.
 
-    "goes on" is a documented fallback; "fails" means that it is known to have none. ``software``
-    are names in ApiVersions; empty means every client. With ``speaks`` the software uses no other
-    version than the one that was seen.
+    "goes on" means a documented fallback; "fails" means that the client is known to have none.
+    ``software`` are names in ApiVersions; if the list is empty, the behavior applies to every
+    client. If ``speaks`` is set, the software uses only the version that was seen.
     """
 
     api_keys: tuple[int, ...]
@@ -112,7 +115,7 @@ ABSENT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class SoftwareFact:
-    """A fact about a client on a release; without ``certain`` only if it uses a mechanism."""
+    """A fact about a client on a release; if not ``certain``, only for users of a mechanism."""
 
     verdict: AuditVerdict
     id: str
@@ -123,7 +126,7 @@ class SoftwareFact:
 
 
 def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
-    """Return the listed facts about a client's software on a release, never about brokers."""
+    """Return the listed facts about a client's software on a release; brokers have none."""
     return [
         SoftwareFact(
             row["verdict"],
@@ -146,7 +149,7 @@ def cite_sources(sources: tuple[str, ...], checked: str) -> str:
 
 
 def pinning_settings(party: Party) -> list[Pin]:
-    """Return the settings that may pin this client: its library's, or all if that is unknown.
+    """Return the settings that may affect this client: its library's, or all if it is unknown.
 
     >>> from flexwire.protocol.audit import Party
     >>> [pin.setting for pin in pinning_settings(Party("a", None, None, "sarama", "1.40.0"))]
@@ -159,7 +162,7 @@ def pinning_settings(party: Party) -> list[Pin]:
 
 
 def find_library(party: Party) -> Library | None:
-    """Return the library of a client, by its default client id or otherwise by its software.
+    """Return the library of a client, by its default client id or else by its software.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_library(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
@@ -182,7 +185,7 @@ def is_new_enough(party: Party, library: Library) -> bool:
     name, version = find_software(party)
     if library.works_from is None or name is None or not version:
         return False
-    # Telegraf's version is not Sarama's, but ApiVersions has Sarama's.
+    # Telegraf's version is not Sarama's version, but ApiVersions has the version of Sarama.
     is_own = (
         next(known_library for known_library in LIBRARIES if known_library.software == name)
         is library
@@ -191,7 +194,7 @@ def is_new_enough(party: Party, library: Library) -> bool:
 
 
 def heeds_offers_from(party: Party) -> str:
-    """Return the first release that uses the brokers' offer, if this client is older; else "".
+    """Return the first release that uses the brokers' offer, if this client is older, or "".
 
     >>> from flexwire.protocol.audit import Party
     >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.45.2"))
@@ -208,7 +211,7 @@ def heeds_offers_from(party: Party) -> str:
 
 
 def libraries_are_about(release: str) -> bool:
-    """Return whether the first releases that work are known to work on this release."""
+    """Return whether the first working releases of libraries are also valid for this release."""
     releases, rows = catalog().final_releases, _FACTS["libraries"]
     bounds = [rows["from"], rows["to"], release]
     if not {*bounds} <= {*releases}:
@@ -218,7 +221,7 @@ def libraries_are_about(release: str) -> bool:
 
 
 def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
-    """Return the known behaviour of this client without an API; None if nothing is known."""
+    """Return the known behavior of this client without an API, or None if nothing is known."""
     name, _ = find_software(party)
     of_api = [row for row in ABSENT if api_key in row.api_keys]
     return next((row for row in of_api if not row.software or name in row.software), None)
@@ -245,7 +248,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
     >>> version_numbers("v2.11.0-RC1")
     (2, 11, 0)
     """
-    # "2.11.0-RC1" counts as 2.11.0, because the release fixes what a candidate breaks.
+    # "2.11.0-RC1" counts as 2.11.0, because the final release fixes the problems of the candidate.
     return tuple(map(int, _NUMBERS.findall(version.partition("-")[0])))
 
 
@@ -257,13 +260,13 @@ def _is_of(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
 
 
 def _looks_like(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    """Return whether a client without a name has such a client id and uses only old versions."""
+    """Return whether a client without a name has a matching client id and only old versions."""
     limits = {int(key): highest for key, highest in row["speaks_at_most"].items()}
     limited = [use for use in conduct.uses if use.api_key in limits]
     return (
         re.fullmatch(row["client_id"], party.client_id or "") is not None
         and all(use.version <= limits[use.api_key] for use in limited)
-        # This is the client's own limit, not the broker's.
+        # This is a limit of the client, not of the broker.
         and any(use.offered and use.offered.highest > limits[use.api_key] for use in limited)
     )
 
@@ -273,14 +276,15 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
     if refused and refused["version"] in read_versions(refused["api_key"], release):
         return False
     if refused:
-        # The release must have had it once. A release that never had it is a different case.
+        # The release must have had the version once. If it never had the version, another rule
+        # applies.
         older = catalog().final_releases[: catalog().final_releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
     return version_numbers(release) >= version_numbers(row["from_release"])
 
 
 def _uses_mechanism(row: dict[str, Any], conduct: Conduct) -> bool | None:
-    """Return whether the client uses the mechanism; None if no capture shows it."""
+    """Return whether the client uses the mechanism, or None if no capture shows it."""
     mechanism = row.get("mechanism")
     if mechanism is None or mechanism in conduct.mechanisms:
         return True

@@ -1,11 +1,12 @@
-"""The verdicts: what a release means for one client, from the evidence about it.
+"""The verdicts: the effects of a release on one client, from the evidence about the client.
 
-Each use of a version is judged by itself, and the client as a whole by the known facts about its
-software. A refusal alone is never a verdict. The offer that the client got, and whether it asked,
-show whether it depends on the version. If neither was seen, the verdict is "cannot say".
+Each use of a version is judged separately, and the client as a whole is judged by the known facts
+about its software. A refusal alone is never a verdict. Two observations show whether the client
+depends on the version: the offered versions that it received, and whether it asked for them. If
+both are missing, the verdict is "cannot say".
 
-Requests that set configurations are judged by the names in them, because the versions of
-CreateTopics, AlterConfigs and IncrementalAlterConfigs say nothing about that.
+Requests that set configurations are judged by the names of the configurations, because the versions
+of CreateTopics, AlterConfigs and IncrementalAlterConfigs are not relevant for them.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def judge_configured(
 ) -> Iterator[ConfigurationVerdict]:
     """Return the verdicts on configurations that a release lacks, in the order of their names.
 
-    For a topic the release answers INVALID_CONFIG (40) to the whole request. For a broker it
-    accepts any name, so the configuration silently does nothing.
+    For a topic, the release answers the complete request with INVALID_CONFIG (40). For a broker,
+    the release accepts any name, so the configuration has no effect and no error is reported.
     """
     for use in sorted(configured):
         since = find_removal(use.kind, use.name, release)
@@ -90,8 +91,8 @@ def judge_configured(
 
 
 # A broker that lacks a version of ApiVersions answers with version 0, and the client asks again
-# (KIP-511). So no version of ApiVersions can break. Units for how long a client was seen, the
-# longest first. A time below the last hardly counts.
+# (KIP-511). Therefore no version of ApiVersions can fail. The units for the period in which a
+# client was seen, the longest first. A shorter time than the last unit is not relevant.
 _UNITS_US = (
     ("day", 86_400_000_000),
     ("hour", 3_600_000_000),
@@ -104,11 +105,11 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
 ) -> list[ClientFinding]:
-    """Return all verdicts of a release about a client, the gravest first; never empty.
+    """Return a release's verdicts about a client, the most serious first; at least one.
 
-    ``brokers`` are the releases that the captured brokers may have, empty if unknown.
-    Raises `UnknownMessageError` for a release that the catalog does not have, and `ArgumentError`
-    for a preview.
+    ``brokers`` are the possible releases of the captured brokers; empty if unknown. Raises
+    `UnknownMessageError` for a release that the catalog does not have, and `ArgumentError` for a
+    preview.
     """
     release = catalog().final_release(release)
     if conduct.role != "client":
@@ -139,7 +140,7 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
 
 
 def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
-    """Return the client's documented behaviour without the APIs that the release lacks."""
+    """Return the client's documented behavior without the APIs that the release lacks."""
     instead: defaultdict[str, list[str]] = defaultdict(list)
     for use in sorted(conduct.uses, key=lambda use: use.api_key):
         name = name_of(use.api_key)
@@ -150,14 +151,14 @@ def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
 
 
 def _lasting(microseconds: int) -> str:
-    """Return a duration to three digits, in a unit that is easy to read.
+    """Return a duration with three digits, in a unit that is easy to read.
 
     >>> _lasting(1_905), _lasting(1_000_000), _lasting(90 * 60_000_000)
     ('less than a second', '1 second', '1.5 hours')
     """
     for unit, length in _UNITS_US:
         many = microseconds / length
-        # If three digits would round up to the next unit, that unit is used.
+        # If three digits would be rounded up to the next unit, the next unit is used.
         if many >= _ROUNDED_UP:
             number = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
             return f"{number} {unit}{'' if number == '1' else 's'}"
@@ -202,7 +203,7 @@ def _about_versions(
 def classify(
     party: Party, use: Use, release: str, brokers: Sequence[str] = ()
 ) -> UseVerdict | None:
-    """Return the verdict on one use of a client on a release; None if nothing is against it."""
+    """Return the verdict on one use of a client on a release, or None if there is no objection."""
     is_asking = use.api_key == api_key_of(NEGOTIATES)
     if is_asking or use.version in stable_versions(use.api_key, release):
         return None
@@ -224,7 +225,7 @@ def classify(
 
 
 def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
-    """Return whether the captured broker refuses the version; a close can have other reasons."""
+    """Return whether the captured broker refuses the version; a close may have other reasons."""
     if use.offered is None or use.version not in use.offered:
         return True
     # A broker does not read every version that it advertises (KAFKA-18659).
@@ -263,7 +264,7 @@ def _too_old(use: Use) -> UseVerdict:
 
 def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     if negotiates(party, use):
-        # It sends the lower of both maxima, and there is a common version.
+        # The client sends the lower of the two maximum versions, and there is a common version.
         return None
     newer = f"the version is newer than Kafka {release}"
     first = heeds_offers_from(party)
@@ -282,7 +283,8 @@ def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]
     for judged in judge_configured(conduct.configured, release):
         verdict = UseVerdict(judged.verdict, judged.evidence, judged.reason)
         finding = _whole(conduct, release, verdict, remedy=judged.remedy, source=judged.source)
-        # Only by the API: it is not recorded which of its requests set the configuration.
+        # This is decided only by the API, because it is not recorded which request set the
+        # configuration.
         own = [use for use in conduct.uses if use.api_key == judged.configured.api_key]
         findings.append(
             replace(

@@ -63,7 +63,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "FIELD_REMOVED": (
         (ID, ""),
         (7, 5),
-        "Groups.Id (int32) is gone, in versions 1-3",
+        "Groups.Id (int32) was removed, in versions 1-3",
         [(VALID, NEXT), (ID, ID.replace("1+", "1-3"))],
     ),
     "FIELD_ADDED": (
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "FIELD_ORDER_CHANGED": (
         (f"{ERROR_CODE}\n    {TEXT}", f"{TEXT}\n    {ERROR_CODE}"),
         (5, 5),
-        "Text stands where ErrorCode stood, in versions 0-3",
+        "Text is now at the place of ErrorCode, in versions 0-3",
         [(VALID, NEXT)],
     ),
     "FIELD_TYPE_CHANGED": (
@@ -90,7 +90,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "FIELD_NULLABILITY_CHANGED": (
         ('"[]Group", "versions": "1+"', '"[]Group", "versions": "1+", "nullableVersions": "2+"'),
         (7, 5),
-        "Groups can be null and could not, in versions 2-3",
+        "Groups could not be null and now can, in versions 2-3",
         [
             (VALID, NEXT),
             (
@@ -105,7 +105,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
             '"Text", "type": "string", "versions": "0+", "flexibleVersions": "none"',
         ),
         (6, 5),
-        "Text is not compact and was, in versions 2-3",
+        "Text was compact and now is not, in versions 2-3",
         [
             (VALID, NEXT),
             (
@@ -117,7 +117,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "FIELD_TAGGING_CHANGED": (
         (ID, ID.replace('"1+"', '"1+", "taggedVersions": "3+", "tag": 2')),
         (ID_LINE, 7),
-        "Groups.Id is tagged and was mandatory, in version 3",
+        "Groups.Id was mandatory and is now tagged, in version 3",
         [(VALID, NEXT), (ID, ID.replace('"1+"', '"1+", "taggedVersions": "4+", "tag": 2'))],
     ),
     "TAG_REUSED": (
@@ -139,25 +139,25 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "TAG_CHANGED": (
         (LEADER, LEADER.replace('"tag": 0', '"tag": 2')),
         (9, 7),
-        "Groups.Leader had tag 0 and has now tag 2",
+        "Groups.Leader had tag 0 and now has tag 2",
         [(LEADER, LEADER.replace('"tag": 0', '"tag":  0'))],
     ),
     "TAGGED_FIELD_REMOVED": (
         (RACK, ""),
         (7, 5),
-        "Groups.Rack (tag 1) is gone, in versions 1-3; keep it",
+        "Groups.Rack (tag 1) was removed, in versions 1-3; keep it",
         [(RACK, RACK.replace('"tag": 1', '"tag": 1, "about": "Not used any more."'))],
     ),
     "TAGGED_DEFAULT_CHANGED": (
         (LEADER, LEADER + ', "default": "-1"'),
         (9, 7),
-        "Groups.Leader was 0 where it is left out and is now -1, in versions 2-3",
+        "a missing Groups.Leader was 0 and is now -1, in versions 2-3",
         [(LEADER, LEADER + ', "default": "0"')],
     ),
     "DEFAULT_CHANGED": (
         (ID, ID.replace('"1+"', '"1+", "default": "-1"')),
         (ID_LINE, 7),
-        "Groups.Id had the default 0 and has now -1, in versions 1-3",
+        "Groups.Id had the default 0 and now has -1, in versions 1-3",
         [(ID, ID.replace('"1+"', '"1+", "default": "0x0"'))],
     ),
     "IGNORABLE_REMOVED": (
@@ -175,7 +175,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "VERSION_FLEXIBILITY_CHANGED": (
         ('"flexibleVersions": "2+"', '"flexibleVersions": "1+"'),
         (1, 1),
-        "PingResponse is flexible and was not, in version 1",
+        "PingResponse was not flexible and now is, in version 1",
         [(VALID, NEXT)],
     ),
     "VERSION_REMOVED": (
@@ -193,7 +193,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "API_KEY_CHANGED": (
         ("500", "501"),
         (1, 1),
-        "PingResponse had api key 500 and has now 501",
+        "PingResponse had api key 500 and now has 501",
         [("500", "500")],
     ),
     "MESSAGE_TYPE_CHANGED": (
@@ -217,7 +217,7 @@ OF_VERSIONS = {
     ),
     "VERSION_UNSTABLE_AGAIN": (
         ("false", "true"),
-        "version 4 of PingRequest was stable and is unstable",
+        "version 4 of PingRequest was stable and is now unstable",
         ('false,\n  "validVersions": "2-4"', 'true,\n  "validVersions": "2-5"'),
     ),
 }
@@ -242,13 +242,13 @@ OF_HEADERS: dict[str, tuple[str, list[tuple[str, str]], str, list[tuple[str, str
     "HEADER_VERSION_CHANGED": (
         SAID,
         [('{"0-3": "2", "4+": "3"}', '{"0-2": "2", "3+": "3"}')],
-        "PingRequest 3 had request header 2 and has 3 now",
+        "PingRequest 3 had request header 2 and now has 3",
         [('"2-4"', '"2-5"')],
     ),
     "HEADER_VERSION_REMOVED": (
         HEADER,
         [('"1-2"', '"2"')],
-        "version 1 of RequestHeader, which every broker reads, is gone",
+        "version 1 of RequestHeader, which every broker reads, was removed",
         [TO_3],
     ),
     "HEADER_BEGINNING_CHANGED": (
@@ -280,7 +280,7 @@ def test_headers_are_compared_as_numbers_whether_the_spec_names_them_or_not() ->
     assert found(REQUEST, said) == []
     assert found(said, REQUEST) == []
     [told] = found(REQUEST, SAID)
-    assert told.text.startswith("PingRequest 4 had request header 2 and has 3 now")
+    assert told.text.startswith("PingRequest 4 had request header 2 and now has 3")
 
 
 def test_a_version_that_becomes_flexible_is_told_once() -> None:
@@ -325,7 +325,7 @@ def test_a_message_that_is_gone_is_told_and_one_that_never_was_is_not() -> None:
     [told] = find_changes(old, None, breaking_rules().values())
     assert (told.rule.id, told.text) == (
         "MESSAGE_REMOVED",
-        "PingResponse is gone; keep it with no valid versions at least",
+        "PingResponse was removed; keep its spec, with no valid versions",
     )
     none = edition(OLD.replace(VALID, '"validVersions": "none"'))
     assert find_changes(none, None, breaking_rules().values()) == []

@@ -78,7 +78,7 @@ def test_messages_that_are_gone_are_told_by_their_old_name(run: Callable[..., Re
     Path("new/PingRequest.json").write_text(OLD.replace("500", "501").replace("Ping", "Pong"))
     done = run("new", "--against", "old", "--format", "json")
     [told] = json.loads(done.output)
-    assert (told["rule"], told["message"][:19]) == ("MESSAGE_REMOVED", "PingRequest is gone")
+    assert (told["rule"], told["message"][:23]) == ("MESSAGE_REMOVED", "PingRequest was removed")
 
 
 @pytest.mark.parametrize("form", ["json", "github-actions", "junit", "sarif"])

@@ -70,7 +70,7 @@ def test_versions_are_told_in_full_however_many_there_are() -> None:
     [(rule, text)] = found(old, gone)
     assert (rule, text.split("; ")[0]) == (
         "FIELD_REMOVED",
-        "A (int8) is gone, in versions 10-32766",
+        "A (int8) was removed, in versions 10-32766",
     )
 
 

@@ -79,7 +79,7 @@ def test_a_key_s_version_is_now_its_api_key(number: int) -> None:
     assert told(data(str(number)), new) == []
     assert told(new, data(str(number))) == []
     [other] = told(data(str(number)), KEY | {"apiKey": number - 1 if number else 1})[:1]
-    assert other.startswith(f"API_KEY_CHANGED FooKey was of record type {number}, its version,")
+    assert other.startswith(f"API_KEY_CHANGED FooKey had record type {number}, its version,")
 
 
 def test_keys_are_compared_as_the_record_that_they_are() -> None:
@@ -90,7 +90,7 @@ def test_keys_are_compared_as_the_record_that_they_are() -> None:
         "VERSION_REMOVED version 1 is no longer valid in FooKey"
     ]
     [gone] = told(old, KEY | {"apiKey": 1})
-    assert gone.startswith("FIELD_REMOVED At (int64) is gone, in version 0")
+    assert gone.startswith("FIELD_REMOVED At (int64) was removed, in version 0")
 
 
 def test_values_keep_their_versions() -> None:

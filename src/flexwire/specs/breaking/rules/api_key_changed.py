@@ -28,15 +28,15 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is None or not new.valid_versions or old.api_key == new.api_key:
         return
     if not became_a_record(old, new):
-        yield FIRST, f"{old.name} had api key {old.api_key} and has now {new.api_key}"
+        yield FIRST, f"{old.name} had api key {old.api_key} and now has {new.api_key}"
     elif same := continued(old, new):
         before, after = same
         if old.valid_versions and before not in old.valid_versions:
-            text = f"{old.name} was of record type {old.valid_versions}, its version, and is now"
-            yield FIRST, f"{text} of {before}, its api key; give it its old number"
+            text = f"{old.name} had record type {old.valid_versions}, its version, and now has"
+            yield FIRST, f"{text} {before}, its api key; restore the old number"
         elif after not in new.valid_versions:
-            text = f"{old.name} was of record type {after}, its api key, and is now of"
-            yield FIRST, f"{text} {new.valid_versions}, its version; give it that version"
+            text = f"{old.name} had record type {after}, its api key, and now has"
+            yield FIRST, f"{text} {new.valid_versions}, its version; restore that version"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

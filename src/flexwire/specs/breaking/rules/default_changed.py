@@ -31,7 +31,7 @@ def _find(pair: StructurePair) -> Differences:
             continue
         if has_other_default(field_pair.old, field_pair.new):
             text = f"{pair.path_of(field_pair.new)} had the default {default_text(field_pair.old)}"
-            yield field_pair.new.spec.position, f"{text} and has now {default_text(field_pair.new)}"
+            yield field_pair.new.spec.position, f"{text} and now has {default_text(field_pair.new)}"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.JSON, structure=_find)

@@ -38,8 +38,8 @@ def _find(pair: StructurePair) -> Differences:
             and old.kind == new.kind
             and _is_compact(old) != _is_compact(new)
         ):
-            now = "compact and was not" if any(_is_compact(new)) else "not compact and was"
-            text = f"{pair.path_of(new)} is {now}"
+            was = "not compact and now is" if any(_is_compact(new)) else "compact and now is not"
+            text = f"{pair.path_of(new)} was {was}"
             yield new.spec.position, f"{text}; leave its flexibleVersions as they were"
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def _find(pair: StructurePair) -> Differences:
     for old, new in pair.both():
         if old.field.nullable != new.field.nullable:
-            now = "can be null and could not" if new.field.nullable else "cannot be null and could"
-            text = f"{pair.path_of(new)} {now}"
+            can = "not be null and now can" if new.field.nullable else "be null and now cannot"
+            text = f"{pair.path_of(new)} could {can}"
             yield new.spec.position, f"{text}; change nullableVersions for a new version only"
 
 

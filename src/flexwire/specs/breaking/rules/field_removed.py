@@ -1,4 +1,4 @@
-"""A field is gone from an existing version.
+"""A field was removed from an existing version.
 
 A reader with the new spec reads the bytes of this field as the next one. Old bytes, and peers that
 were not upgraded, still have the field.
@@ -32,7 +32,7 @@ def _find(pair: StructurePair) -> Differences:
             and not (field_pair.new and field_pair.new.is_there)
         ):
             position = field_pair.new.spec.position if field_pair.new else pair.position
-            text = f"{pair.path_of(field_pair.old)} ({field_pair.old.spec.type}) is gone"
+            text = f"{pair.path_of(field_pair.old)} ({field_pair.old.spec.type}) was removed"
             yield position, f"{text}; end its versions before the next new version instead"
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def _find(pair: StructurePair) -> Differences:
     for old, new in pair.both():
         if old.is_tagged != new.is_tagged:
-            now = "tagged and was mandatory" if new.is_tagged else "mandatory and was tagged"
-            text = f"{pair.path_of(new)} is {now}"
-            yield new.spec.position, f"{text}; migrate it with a new version"
+            was = "mandatory and is now tagged" if new.is_tagged else "tagged and is now mandatory"
+            text = f"{pair.path_of(new)} was {was}"
+            yield new.spec.position, f"{text}; change it in a new version instead"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

@@ -40,8 +40,8 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
         yield (
             FIRST,
             (
-                f"{old.name} {Versions.of(versions)} had {old.type.value} header {header} and has "
-                f"{other} now; give header {other} to a new version"
+                f"{old.name} {Versions.of(versions)} had {old.type.value} header {header} and "
+                f"now has {other}; give header {other} to a new version"
             ),
         )
 

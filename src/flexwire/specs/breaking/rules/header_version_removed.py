@@ -29,7 +29,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if old.type is not MessageType.HEADER or kept is None or kept not in old.valid_versions:
         return
     if new is None or kept not in new.valid_versions:
-        yield FIRST, f"version {kept} of {old.name}, which every broker reads, is gone; keep it"
+        yield FIRST, f"version {kept} of {old.name}, which every broker reads, was removed; keep it"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

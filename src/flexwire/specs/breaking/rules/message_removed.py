@@ -1,4 +1,4 @@
-"""A message is gone.
+"""A message was removed.
 
 Nobody reads the message from a peer that still sends it, and data that was written with it can no
 longer be read.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is None and old.valid_versions:
-        yield FIRST, f"{old.name} is gone; keep it with no valid versions at least"
+        yield FIRST, f"{old.name} was removed; keep its spec, with no valid versions"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

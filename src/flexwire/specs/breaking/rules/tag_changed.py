@@ -26,8 +26,8 @@ def _find(pair: StructurePair) -> Differences:
         if field_pair.old and field_pair.new:
             old, new = field_pair.old.spec.tag, field_pair.new.spec.tag
             if None not in {old, new} and old != new:
-                text = f"{pair.path_of(field_pair.new)} had tag {old} and has now tag {new}"
-                yield field_pair.new.spec.position, f"{text}; give it back its tag"
+                text = f"{pair.path_of(field_pair.new)} had tag {old} and now has tag {new}"
+                yield field_pair.new.spec.position, f"{text}; restore the old tag"
 
 
 RULE = BreakingRule(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _find(pair: StructurePair) -> Differences:
     for old, new in pair.both():
         if old.is_tagged and new.is_tagged and has_other_default(old, new):
-            text = f"{pair.path_of(new)} was {default_text(old)} where it is left out"
+            text = f"a missing {pair.path_of(new)} was {default_text(old)}"
             yield new.spec.position, f"{text} and is now {default_text(new)}; leave the default"
 
 

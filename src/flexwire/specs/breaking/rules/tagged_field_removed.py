@@ -1,4 +1,4 @@
-"""A tagged field is gone from an existing version, or from the spec.
+"""A tagged field was removed from an existing version, or from the spec.
 
 Peers may still send the field. It is then an unknown tagged field, and its meaning is lost. The
 spec also loses the only note that the tag is used.
@@ -36,7 +36,7 @@ def _find(pair: StructurePair) -> Differences:
         )
         if gone and (field_pair.new is None or field_pair.old.is_tagged):
             position = field_pair.new.spec.position if field_pair.new else pair.position
-            text = f"{pair.path_of(field_pair.old)} (tag {field_pair.old.spec.tag}) is gone"
+            text = f"{pair.path_of(field_pair.old)} (tag {field_pair.old.spec.tag}) was removed"
             yield position, f"{text}; keep it, because its tag cannot be used again"
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def _find(pair: StructurePair) -> Differences:
     if not pair.path and not pair.same_flexibility:
-        now = "flexible and was not" if pair.new.flexible else "not flexible and was"
-        yield pair.position, f"{pair.name} is {now}; let flexible versions begin with a new one"
+        was = "not flexible and now is" if pair.new.flexible else "flexible and now is not"
+        yield pair.position, f"{pair.name} was {was}; let flexible versions begin with a new one"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

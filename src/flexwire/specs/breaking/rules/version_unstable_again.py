@@ -29,7 +29,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     highest = new.valid_versions.highest
     was = old.latest_version_unstable and old.valid_versions.highest == highest
     if highest in old.valid_versions and not was:
-        reason = f"version {highest} of {new.name} was stable and is unstable"
+        reason = f"version {highest} of {new.name} was stable and is now unstable"
         yield FIRST, f"{reason}; call a new version unstable"
 
 

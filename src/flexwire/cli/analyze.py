@@ -131,9 +131,9 @@ def _properties(
     "releases",
     multiple=True,
     metavar="RELEASE",
-    help='The Kafka release to audit for; "4.0" means the newest 4.0. Can be given several '
-    "times. By default the newest release of each major version, from that of the captured "
-    "brokers on.",
+    help='The Kafka release to audit for; "4.0" means the newest 4.0. Can be given several times. '
+    "By default, the newest release of each major version, beginning with the version of the "
+    "captured brokers.",
 )
 @click.option(
     "--captured-release",
@@ -169,16 +169,16 @@ def _properties(
     "--record-bytes",
     is_flag=True,
     help=(
-        "Also write the bytes of records into the message tables. By default only the table "
-        "records has them."
+        "Also write the bytes of records into the message tables. By default, only the table "
+        "records has these bytes."
     ),
 )
 @click.option(
     "--answers",
     metavar="NAMES",
     help='Which questions of operators to answer: "all", "none", or names with commas between '
-    "them; docs/answers.md lists them. By default: the answers about logs, if the input has "
-    "logs.",
+    "them; docs/answers.md lists them. The default is the answers about logs, if the input "
+    "has logs.",
 )
 @labels_option
 @timezone_option
@@ -189,7 +189,7 @@ def _properties(
     callback=_moment,
     help=(
         "For logs of internal topics: show groups, transactions and the cluster as they were at "
-        "this moment. By default they are shown as they were at the end of the logs. MOMENT is a "
+        "this moment. By default, they are shown as they were at the end of the logs. MOMENT is a "
         "time (2026-11-22T10:00Z), or TOPIC-PARTITION=OFFSET of an internal topic, which can be "
         "given several times."
     ),
@@ -207,9 +207,9 @@ def _properties(
     "--max-ratio",
     type=click.IntRange(min=1),
     help=(
-        "To how many bytes record batches may inflate for each captured byte; by default 1024. "
-        "If all batches together exceed this ratio, each single batch that exceeds it is left "
-        "out and counted."
+        "The largest number of inflated bytes of record batches for each captured byte; by default "
+        "1024. If all batches together exceed this ratio, flexwire leaves out and counts each "
+        "batch that exceeds it."
     ),
 )
 @click.option(
@@ -219,8 +219,8 @@ def _properties(
     callback=lambda _context, _option, value: None if value is None else value << 20,
     help=(
         "How many MiB of captures one task decodes (range_bytes). By default flexwire asks Spark "
-        "how many tasks can run at once, and chooses at most 512 MiB on a cluster. Set it if the "
-        "number of executors changes during the run."
+        "how many tasks can run at once, and chooses at most 512 MiB on a cluster. Set this option "
+        "if the number of executors changes during the run."
     ),
 )
 @click.option(
@@ -228,7 +228,7 @@ def _properties(
     is_flag=True,
     help=(
         "Leave out files that cannot be opened or are not captures. The report lists them. By "
-        "default such a file makes the analysis fail."
+        "default, such a file makes the analysis fail."
     ),
 )
 @takes_standard_input(paths=input_name, keys=plain_name, labels=plain_name)
@@ -258,12 +258,12 @@ def analyze(
     On a cluster, all machines must have flexwire, and must see the captures and OUT under the same
     paths. docs/cluster.md describes how to do this.
 
-    With --port or --broker, a connection is Kafka if one of its ends is such a broker. Otherwise it
-    is Kafka if some of its bytes can be read as Kafka's protocol. All others are only listed.
+    With --port or --broker, a connection is Kafka if one of its ends is named there. Otherwise it
+    is Kafka if some of its bytes can be read as Kafka's protocol. Others are only listed.
 
-    A finished analysis replaces an earlier output in OUT as a whole; one that fails or is stopped
-    leaves it unchanged. tables/_SUCCESS exists once the tables are complete. On this machine only
-    you can read the output. In an object store OUT/current.json names the current output.
+    A finished analysis replaces an earlier output in OUT as a whole. If an analysis fails, the
+    earlier output does not change. tables/_SUCCESS exists once the tables are complete. On this
+    machine only you can read the output. In an object store, OUT/current.json names the output.
 
     With --append the Delta or Iceberg tables in OUT grow. Each analysis adds its rows once.
     OUT/ledger lists all analyses. The report in OUT/runs covers only this analysis's input.
@@ -430,7 +430,7 @@ def _request_log_summary(logs: RequestLogFacts) -> str:
     from flexwire.facts.units import plural
 
     counts = [
-        (logs.forwarded, "forwarded to the controller, and not counted"),
+        (logs.forwarded, "forwarded to the controller, and therefore not counted"),
         (logs.refused, "refused, according to the brokers' own logs"),
         (logs.cut, "cut off after the header"),
         (logs.text, "in an old text form that may not show what was requested"),
@@ -438,7 +438,7 @@ def _request_log_summary(logs: RequestLogFacts) -> str:
     ]
     counts_text = "".join(f"; {count:,} {description}" for count, description in counts if count)
     only = (
-        "; all of them have a deprecated version, because the log level was INFO"
+        "; all of these requests have a deprecated version, because the log level was INFO"
     ) * logs.only_deprecated
     if logs.is_empty:
         only += (

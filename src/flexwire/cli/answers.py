@@ -60,13 +60,16 @@ if TYPE_CHECKING:
     ),
 )
 @click.option(
-    "--until", metavar="TIME", help="Only traffic captured before this time; see --since."
+    "--until",
+    metavar="TIME",
+    help="Only traffic captured before this time, which has the form of --since.",
 )
 @click.option(
     "--no-sums",
     is_flag=True,
-    help="Compute from all rows. Otherwise, of tables that grow, the sums of each day are kept in "
-    "OUT/sums and used the next time, if the day's files are still the same.",
+    help="Compute the answers from all rows. Without this option, flexwire keeps the sums of each "
+    "day of tables that grow in OUT/sums. It uses them the next time if the files of the day "
+    "have not changed.",
 )
 @labels_option
 @master_option
@@ -90,10 +93,10 @@ def answers(
 ) -> None:
     """Answer questions about the traffic in OUT, which is the output of an analysis.
 
-    docs/answers.md lists the NAMES; the default is all of them. An answer that the analysis stored
-    is printed as it was stored. All other answers are computed from the tables on Spark and written
-    nowhere; with --labels, --since or --until and for tables that grow this holds for every answer.
-    Only the sums of days are kept, for tables that grow.
+    docs/answers.md lists the NAMES; the default is all of them. If the analysis stored an answer,
+    the command prints the stored answer. It computes all other answers on Spark from the tables,
+    and does not store them. With --labels, --since or --until, and for tables that grow, it
+    computes every answer. For tables that grow, it keeps the sums of each day.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.answers.asking.time_span import TimeSpan

@@ -154,9 +154,9 @@ class _CallOptions:
 @click.option(
     "--requests",
     metavar="FILE",
-    help="Send the requests in this file, one on each line; - reads standard input. The "
-    'command prints one line for each. A line is {"message": …, "body": …}. It may also have '
-    "version, to and headerTags.",
+    help="Send the requests in this file, one on each line; - reads standard input. The command "
+    'prints one line for each request. A line is {"message": …, "body": …}. A line may also '
+    "have version, to and headerTags.",
 )
 @click.option("--apis", is_flag=True, help="List the broker's APIs with their versions.")
 @click.option(
@@ -212,9 +212,9 @@ def call(
     """Send a request to a broker and print its answer as JSON.
 
     ADDRESS is HOST:PORT of a broker, or several with commas between them. MESSAGE is the name of a
-    request, such as Metadata. JSON is its body: the JSON text, the path of a file, or - for
-    standard input. Fields that you leave out get their defaults. Records are base64, or JSON: a
-    list of {"key": …, "value": …, "headers": …}.
+    request, such as Metadata. JSON is the body of the request: the JSON text, the path of a file,
+    or - for standard input. Fields that you leave out get their defaults. Records are base64, or
+    JSON: a list of {"key": …, "value": …, "headers": …}.
 
     \b
     flexwire call localhost:9092 Metadata '{"topics": null}' --version 12

@@ -42,16 +42,16 @@ def capture_open(
     """Decrypt the TLS connections in captures.
 
     PATHS are captures (pcap or pcapng, also gzipped), directories of captures, patterns, or - for
-    standard input. If the key logs have the secrets of a TLS connection, the command writes its
+    standard input. If the key logs have the secrets of a TLS connection, the command writes the
     data as if the client had not used TLS, with the same addresses and times. All other packets are
     written unchanged.
 
-    The capture must have each connection from its handshake on. flexwire opens TLS 1.2 and 1.3
-    with AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt,
-    with the reason.
+    The capture must have each connection from its handshake on. flexwire opens TLS 1.2 and 1.3 with
+    AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt, and
+    prints the reasons.
 
-    The written captures are not encrypted, so only you get the right to read them.
-    docs/tls-captures.md describes how to log secrets.
+    The written captures are not encrypted, so only you may read the files. docs/tls-captures.md
+    describes how to log secrets.
     """
     from flexwire.capture.tls.captures import open_sources, read_key_logs
     from flexwire.storage.file_search import list_captures

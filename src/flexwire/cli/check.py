@@ -30,9 +30,9 @@ _OPTIONS = (
         "mode",
         type=click.Choice(["strict", "legacy", "kip", "draft"]),
         help=(
-            "Which specs are valid: those that Kafka's generator reads (strict), also those of "
-            "old releases (legacy), those of KIP-482 (kip), or those of its first draft (draft). "
-            "By default the mode in the configuration, or strict if there is none."
+            "Which specs are valid: those that Kafka's generator reads (strict), also those of old "
+            "releases (legacy), those of KIP-482 (kip), or those of its first draft (draft). The "
+            "default is the mode in the configuration, or strict if the configuration has no mode."
         ),
     ),
     click.option(
@@ -61,7 +61,7 @@ _OPTIONS = (
     click.option(
         "--config",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="The configuration; by default the nearest flexwire.toml or pyproject.toml.",
+        help="The configuration file; by default, the nearest flexwire.toml or pyproject.toml.",
     ),
     click.option(
         "--explain",

@@ -54,30 +54,30 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--apis",
     metavar="NAME,…",
-    help="Ask only these APIs: names or api keys, with commas between them.",
+    help="Test only these APIs: names or api keys, with commas between them.",
 )
 @click.option(
     "--hostile",
     is_flag=True,
     help=(
-        "Also send damaged requests, each on its own connection. Apache Kafka logs an error with "
-        "a stack trace for each of them."
+        "Also send damaged requests, each on its own connection. Apache Kafka logs an error with a "
+        "stack trace for each damaged request."
     ),
 )
 @click.option(
     "--write",
     is_flag=True,
-    help="Also send requests that change something: only a topic, groups and a transactional id of "
-    "their own, which have new names. The topic and the groups are removed afterwards, also if the "
-    "run is interrupted. A cluster that never had a group or a transaction creates its internal "
-    "topics.",
+    help="Also send requests that change something. These requests name only a topic, groups and "
+    "a transactional id with new names, which the run creates itself. The topic and the "
+    "groups are removed afterwards, also if the run is interrupted. If the cluster never had "
+    "a group or a transaction, it creates its internal topics.",
 )
 @click.option(
     "--disposable",
     is_flag=True,
     help="Also send requests that concern the whole cluster: quotas, credentials, ACLs, features, "
-    "reassignments, voters. What they change is NOT removed. Only for a cluster that nobody needs "
-    "afterwards. Implies --write.",
+    "reassignments, voters. The command does NOT undo these changes. Use this option only on "
+    "a cluster that nobody needs afterwards. Implies --write.",
 )
 @click.option(
     "--dry-run",
@@ -93,7 +93,7 @@ class ConformanceFormat(StrEnum):
     type=click.Choice(ConformanceFormat, case_sensitive=False),
     default=ConformanceFormat.TEXT,
     show_default="text",
-    help="What to print. JUnit has a test for each case.",
+    help="What to print. JUnit has one test for each case.",
 )
 @click.option(
     "--html",
@@ -115,7 +115,8 @@ class ConformanceFormat(StrEnum):
     metavar="HOST:PORT",
     help=(
         "Also send the same requests to a second broker, for example one of Apache Kafka. The "
-        "result shows its response beside each deviation, and where the two brokers differ."
+        "result shows the second broker's response next to each deviation, and where the two "
+        "brokers differ."
     ),
 )
 @click.option(
@@ -160,11 +161,11 @@ def conform(
 ) -> None:
     """Test whether a broker answers as Apache Kafka does.
 
-    ADDRESS is HOST:PORT of one broker. The command sends each API in each version that the broker
-    offers. It sends a plain request, one with unknown tagged fields, one without a client id, and
-    one each with empty and with long lists. It also sends the versions just below and above those
-    that the broker offers. Without --write it sends only requests that change nothing, about names
-    that do not exist; --dry-run lists them.
+    ADDRESS is HOST:PORT of one broker. The command tests each API in each version that the broker
+    offers. For each version, it sends a plain request, a request with unknown tagged fields, a
+    request without a client id, a request with empty lists and a request with long lists. It also
+    sends the versions just below and just above the offered ones. Without --write, it sends only
+    requests that change nothing, about names that do not exist. --dry-run lists these requests.
 
     It checks the bytes of each response: the correlation id, the header version, the fields, the
     end, and the names that the request asked about. An error code is not a deviation. If the

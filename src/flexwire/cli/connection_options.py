@@ -63,13 +63,15 @@ _OPTIONS = (
         type=_FILE,
         help="Use mutual TLS: send the broker this certificate chain, in PEM.",
     ),
-    click.option("--key", type=_FILE, help="The chain's key, if it is in a file of its own."),
+    click.option(
+        "--key", type=_FILE, help="The key of the certificate chain, if the key is in another file."
+    ),
     click.option(
         "--sasl",
         type=click.Choice(MECHANISMS, case_sensitive=False),
         help="Log in as --user with this SASL mechanism.",
     ),
-    click.option("--user", metavar="NAME", help="The name to log in with."),
+    click.option("--user", metavar="NAME", help="The user name for the login."),
     click.option(
         "--password-file",
         metavar="FILE",

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--lines",
     is_flag=True,
-    help="Each line of DATA (a file, or - for standard input) is one message or frame, in hex "
-    "or base64. The command prints one line for each.",
+    help="Each line of DATA (a file, or - for standard input) is one message or frame, in hex or "
+    "base64. The command prints one line for each message or frame.",
 )
 @release_option
 @specs_options

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def demo(*, out: Path, memory: str, output: Format) -> None:
     """Capture and analyze the traffic of a small cluster on this machine.
 
-    Real clients talk to three simulated brokers through the tap. Small programs that act as old
-    clients talk to an old broker. Then flexwire analyzes the captures, with an audit for Kafka
-    4.0.0 and the newest 4.0. OUT gets capture/, tables/, facts.json, audit.csv, audit.json and
-    report.html.
+    Real clients send requests to three simulated brokers through the tap. Small programs act as old
+    clients, and send requests to an old broker. Then flexwire analyzes the captures, with an audit
+    for Kafka 4.0.0 and the newest 4.0. OUT gets capture/, tables/, facts.json, audit.csv,
+    audit.json and report.html.
     """
     from flexwire.cli.analyze import print_audit
     from flexwire.extras import needed_by

@@ -73,7 +73,7 @@ def encode(
 
     JSON is the JSON text, the path of a file, or - for standard input, which is the default. JSON
     must have every field that is not tagged, as Kafka's own tools require. With --defaults, missing
-    fields get their defaults, and '{}' encodes a message of defaults only.
+    fields get their defaults, and '{}' encodes a message in which every field has its default.
     """
     message_class = find_message(message, release, specs, specs_mode)
     number = version_of(message_class, version)

@@ -90,8 +90,8 @@ def explain(
     codes. It also explains records, unless they are compressed.
 
     DATA is hex, a hex dump, base64, the path of a file, or - for standard input. If the bytes have
-    an error, the command explains everything before it. It prints the error on standard error, and
-    the exit code is 1.
+    an error, the command explains all bytes before the error. It then prints the error on standard
+    error and exits with 1.
 
     \b
     flexwire explain MetadataRequest 00010000 --version 12

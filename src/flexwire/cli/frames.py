@@ -117,8 +117,9 @@ _OPTIONS = (
         is_flag=True,
         help=(
             "DATA is a frame: header and body, with or without the length before them. Without "
-            "--api and --request it is a request; with one of them it is a response. DATA may "
-            "hold several frames in a row, and the last one may be cut off."
+            "--api and --request, the frame is a request. With one of these options, it is a "
+            "response. DATA may have several frames, one after the other, and the last frame may "
+            "be cut off."
         ),
     ),
     click.option(

@@ -60,8 +60,8 @@ _NAME_LETTERS: Final = 16
     "--frame",
     is_flag=True,
     help=(
-        "Generate whole frames of a request or response: length, header and body. With "
-        "--hostile, half of them have the damage in the length or the header."
+        "Generate whole frames of a request or response: length, header and body. With --hostile, "
+        "half of the frames have the damage in the length or the header."
     ),
 )
 @click.option(
@@ -100,9 +100,10 @@ def generate(
     """Generate random messages of one version, valid or nearly valid.
 
     A valid message has random values in every field, and unknown tagged fields. A line of JSON has
-    the message, the version, the bytes as hex, and the JSON form as body; with --frame also the
-    header. With --hostile, the line has a description of the damage in place of body and header,
-    and the error of flexwire's strict decoder. The error is null if the decoder accepts the bytes.
+    the message, the version, the bytes as hex, and the JSON form as body. With --frame, it also has
+    the header. With --hostile, the line has a description of the damage instead of body and header.
+    It also has the error of flexwire's strict decoder. The error is null if the decoder accepts the
+    bytes.
     """
     from flexwire.atomic_files import write_together
     from flexwire.facts.units import plural

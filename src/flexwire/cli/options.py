@@ -226,7 +226,7 @@ memory_option = click.option(
 worker_memory_option = click.option(
     "--worker-memory",
     type=_MemorySize(1024),
-    help="How much address space each Python worker may have (there is one for each processor). "
+    help="How much address space each Python worker may have (one worker runs on each processor). "
     "By default there is no limit.",
 )
 batch_mib_option = click.option(
@@ -236,14 +236,14 @@ batch_mib_option = click.option(
     callback=lambda _context, _option, value: None if value is None else value << 20,
     help=(
         "Decompress a record batch to at most this many MiB (max_inflated), by default 128. "
-        "Larger batches are not read; flexwire counts them."
+        "flexwire does not read larger batches, but counts them."
     ),
 )
 master_option = click.option(
     "--master",
     metavar="URL",
     help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for "
-    "Spark Connect. By default it is the master that spark-submit sets, or else this machine "
+    "Spark Connect. The default is the master that spark-submit sets, or else this machine "
     "with all its processors.",
 )
 
@@ -251,8 +251,8 @@ labels_option = click.option(
     "--labels",
     metavar="FILE",
     help=(
-        "A CSV with the header client_id,team. The audit then names the team of each client. So "
-        "does every answer that has one row for each client."
+        "A CSV with the header client_id,team. The audit then names the team of each client. Every "
+        "answer with one row for each client also names the team."
     ),
 )
 

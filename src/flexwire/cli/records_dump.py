@@ -56,8 +56,8 @@ _PARTS = {
     "times",
     type=TimeRange(),
     help=(
-        "Only records from the first time to the second, both included. One of the two may be "
-        "left out. ISO 8601 (UTC if it names no zone) or milliseconds."
+        "Only records from the first time to the second, both included. You may leave out one of "
+        "the two times. A time is ISO 8601 (UTC if it names no zone) or milliseconds."
     ),
 )
 @click.option(
@@ -68,8 +68,8 @@ _PARTS = {
 @click.option(
     "--decode",
     type=click.Choice(DECODER_NAMES),
-    help="Decode records as those of this internal topic; by default the topic that the "
-    "directory names. Implies --deep.",
+    help="Decode records as records of this internal topic; by default, the topic that the "
+    "directory is named after. Implies --deep.",
 )
 @click.option(
     "--release",
@@ -112,8 +112,8 @@ _PARTS = {
     type=click.Choice(["kip82", *DIALECT_NAMES]),
     help=(
         "Read logs in KIP-82's own format, in which magic 2 is a message with typed headers. "
-        "kip-82 has the types of the document, kip-82-earlier those of the revision before it. "
-        "kip82 is another name of kip-82. Implies --deep."
+        "kip-82 has the types of the current KIP-82, and kip-82-earlier those of its previous "
+        "revision. kip82 is another name of kip-82. Implies --deep."
     ),
 )
 @click.option(
@@ -126,12 +126,12 @@ _PARTS = {
     "--show-credentials",
     is_flag=True,
     help=(
-        "Show the salts and keys of SCRAM and the secret configurations in the cluster's "
-        "metadata. They are withheld by default."
+        "Show the salts and keys of SCRAM and the secret configurations in the cluster's metadata. "
+        "By default, they are withheld."
     ),
 )
 @batch_mib_option
-@click.option("--findings", is_flag=True, help="Show only what is wrong, in logs and indexes.")
+@click.option("--findings", is_flag=True, help="Show only damage in logs and indexes.")
 @format_option
 @takes_standard_input(files=segment_name)
 def records_dump(
@@ -160,9 +160,9 @@ def records_dump(
     KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or directories of these; - is a log.
 
     The command shows the header of each batch and checks its crc. With --deep it also shows every
-    record, cut to one line on a terminal. It compares a log with its indexes. It reports damage,
-    continues after it, and exits with 100. In the cluster's metadata it withholds and counts
-    credentials, and records that do not decode.
+    record, cut to one line on a terminal. The command compares a log with its indexes. If a file is
+    damaged, the command reports the damage, continues after it, and exits with 100. In the
+    cluster's metadata, it withholds and counts credentials, and records that do not decode.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog

@@ -36,7 +36,8 @@ _WIDTH = 100
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write an HTML page. It also has the bytes of each message and test vectors.",
+    help="Also write an HTML page. The HTML page also has the bytes of each message and test "
+    "vectors.",
 )
 @read_mode_option
 @click.option(
@@ -61,7 +62,7 @@ def schema_bench(
 
     The page lists what the change breaks for OLD and for each release, new findings of lint, and
     the changes in each version. It also lists header versions, the bytes of each changed message
-    before and after, and test vectors.
+    before and after the change, and test vectors.
 
     OLD and NEW are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for

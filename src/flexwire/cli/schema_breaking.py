@@ -45,9 +45,10 @@ def schema_breaking(
 
     NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
-    standard input. NEW may also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE,
-    JSON and SUPPORT. If a request in OLD has latestVersionUnstable, its highest version may change.
-    The command only counts such changes. Exits with 100 if something breaks.
+    standard input. NEW may also be OLDREV..NEWREV:PATH, which names both sides. The categories are
+    WIRE, JSON and SUPPORT. If a request in OLD has latestVersionUnstable, its highest version may
+    change. The command counts these changes but does not report them. Exits with 100 if something
+    breaks.
     """
     from flexwire.schema.editions import read_editions
     from flexwire.specs.breaking.report import compare

@@ -35,7 +35,7 @@ _BUNDLED = "the bundled specs"
     "--specs",
     multiple=True,
     metavar="NEW",
-    help="The specs to measure, in the notation of 'schema breaking'; by default the same as "
+    help="The specs to measure, in the notation of 'schema breaking'; by default, the specs of "
     "--against.",
 )
 @click.option(
@@ -49,9 +49,9 @@ _BUNDLED = "the bundled specs"
     is_flag=True,
     help="Compare OLD with a copy of OLD whose errors are tagged fields (KIP-636).",
 )
-@click.option("--encoding", type=click.Choice(ENCODINGS), help="The encoding of the new side.")
+@click.option("--encoding", type=click.Choice(ENCODINGS), help="The encoding after the change.")
 @click.option(
-    "--against-encoding", type=click.Choice(ENCODINGS), help="The encoding of the old side."
+    "--against-encoding", type=click.Choice(ENCODINGS), help="The encoding before the change."
 )
 @click.option(
     "--at",
@@ -99,14 +99,14 @@ def schema_cost(
 ) -> None:
     """Measure how many bytes a change of specs would save.
 
-    The command encodes every message in the captures twice, before and after the change. It
+    The command encodes every message in the captures twice, before and after the change. It then
     compares the sizes by message, version and field, and lists headers separately. Each run
     measures one change: other specs (--specs), errors as tagged fields (--error-tags), or another
     encoding (--encoding, --against-encoding).
 
-    CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input.
-    The command counts messages that it cannot compare, by reason. Exits with 1 if no message was
-    compared.
+    CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input. The
+    command counts the messages that it cannot compare, for each reason. Exits with 1 if no message
+    was compared.
     """
     from flexwire.specs.cost import formats
     from flexwire.specs.cost.meter import CostMeter, VersionChoice

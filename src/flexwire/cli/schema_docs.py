@@ -67,7 +67,7 @@ one message without an API. For each message it has:
     type=click.Choice(["html", "markdown"]),
     default="html",
     show_default=True,
-    help="A web site that needs no network, or the reference of the bundled messages as Markdown.",
+    help="A web site that works offline, or the reference of the bundled messages as Markdown.",
 )
 @read_mode_option
 @click.option(
@@ -84,13 +84,13 @@ def schema_docs(
 
     The guide describes every API and message, version by version. It has the fields in wire order,
     the header versions, the releases that support a version, and the changes between any two
-    versions. It also has a search. Open index.html in a browser; the pages need no network.
+    versions. The guide also has a search. Open index.html in a browser. The pages work offline.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
     path in a git revision, release:NAME, a release of the bundled catalog, or - for standard input.
     Without PATH, the guide covers all bundled messages. The command removes pages of an earlier run
     whose message no longer exists. It never replaces a file that it did not write. If specs are
-    invalid, the command reports all their errors, as lint does, and exits with 1.
+    invalid, the command reports all errors, as lint does, and exits with 1.
     """
     from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog

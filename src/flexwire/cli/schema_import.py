@@ -54,10 +54,10 @@ def schema_import(
 ) -> None:
     """Add Kafka releases to a catalog of message specs.
 
-    A catalog holds the fields and versions of specs without their comments. Every released version
-    keeps its layout. The command adds the releases to the catalog in --out, or to a copy of the
-    current catalog if --out has none yet. To use the result, give a command --catalog DIR, or set
-    FLEXWIRE_CATALOG=DIR for all of flexwire.
+    A catalog contains the fields and versions of specs, but not their comments. Every released
+    version keeps its layout. The command adds the releases to the catalog in --out, or to a copy of
+    the current catalog if --out has none yet. To use the result, give a command --catalog DIR, or
+    set FLEXWIRE_CATALOG=DIR for all of flexwire.
 
     SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),
     a directory of jars such as libs/ of a distribution, a source tree, REV: of git in a source

@@ -59,7 +59,7 @@ def schema_resolve(
 
     Each line has a field's type in that version, whether the type is compact and nullable, whether
     the field is inline or has a tag, and its default. Every flexible structure ends with its tagged
-    fields. The first line names the version of the header before a request or response.
+    fields. For a request or response, the first line names the version of its header.
     """
     message_class = find_message(message, release, specs, specs_mode)
     form = resolved_form(message_class, version_of(message_class, version), encoding, whole=whole)

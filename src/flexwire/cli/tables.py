@@ -34,8 +34,8 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
     they have two. The rows do not change. vacuum removes the old files later. Iceberg tables are
     compacted by an engine such as Spark; the command prints how.
 
-    Each line says which files are joined next. If the command is killed, no row is lost or
-    repeated; run it again.
+    Each line of the output names the files that are joined next. If the command is killed, no row
+    is lost or repeated; run it again.
     """
     from flexwire.spark.delta.staging import upkeep_lock
     from flexwire.storage.output_directory import OutputDirectory
@@ -65,11 +65,12 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     """Remove old days from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. Tables without days (packets, audit and
-    the tables of logs) do not change. The row of a connection that still had traffic in the kept
-    days also stays, so that the kept rows find their connection. Captures that were added before
-    still count as known, so no later analysis adds them again. Reports stay.
+    the tables of logs) do not change. If a connection had traffic in the kept days, its row in
+    connections stays too. Captures that were added earlier still count as known, so no later
+    analysis adds them again. Reports stay.
 
-    The command first prints everything that it removes. vacuum deletes the files, days later.
+    The command first prints everything that it removes. Days later, 'flexwire tables vacuum'
+    deletes the files.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -98,8 +99,8 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 
     OUT is an output of analyze --tables delta or iceberg. ANALYSIS is the name of the last analysis
     in OUT, which is also the directory of its report in OUT/runs. The command refuses any other
-    analysis. The next analysis continues from the analysis before it, and can add the same captures
-    and logs again.
+    analysis. The next analysis continues from the analysis before the removed one, and can add the
+    same captures and logs again.
 
     The command first prints everything that it removes. The next analysis deletes the files and the
     report.
@@ -135,11 +136,11 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
-    OUT is an output of analyze --tables delta or iceberg. These are files that were joined, files
-    that retain or a new analysis has removed, and leftovers of killed processes. They include sums
-    of days that other sums have replaced, or that are not in the tables. The command first prints
-    everything that it removes. Earlier versions of the tables cannot be read afterwards: Iceberg's
-    snapshots of that age expire.
+    OUT is an output of analyze --tables delta or iceberg. Such files were joined, were removed by
+    retain or by a new analysis, or are leftovers of killed processes. The command also deletes the
+    sums of days that newer sums have replaced, or that are not in the tables. The command first
+    prints everything that it removes. Earlier versions of the tables cannot be read afterwards:
+    Iceberg's snapshots of that age expire.
     """
     from flexwire.spark.delta.grown import old_sums
     from flexwire.spark.delta.staging import upkeep_lock

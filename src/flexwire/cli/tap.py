@@ -102,7 +102,8 @@ _FIELD_OPTIONS = {
     ),
     "only": filter_options(
         "Capture",
-        " Can be given several times. The capture and every report of it name the filter.",
+        " Can be given several times. The capture, and every report about the capture, name the "
+        "filter.",
     ),
     "ports": (
         click.option(
@@ -166,7 +167,7 @@ _FIELD_OPTIONS = {
         ),
         click.option(
             "--upstream-name",
-            help="The name in the certificate of --upstream, if it differs from the address.",
+            help="The name in the certificate of --upstream, if the name differs from the address.",
         ),
         click.option(
             "--any-upstream-name",
@@ -177,14 +178,14 @@ _FIELD_OPTIONS = {
         click.option(
             "--as-one-principal",
             is_flag=True,
-            help="Confirm that brokers may see one principal for all clients. Needed if clients "
-            "or the tap have certificates.",
+            help="Confirm that brokers may see one principal for all clients. This option is "
+            "needed if clients or the tap have certificates.",
         ),
         click.option(
             "--with-credentials/--without-credentials",
             default=None,
             help="Write passwords and tokens to the capture, or asterisks in their place.  "
-            "[default: without, where there is TLS]",
+            "[default: without, if TLS is used]",
         ),
     ),
     "rehearsal": (
@@ -192,9 +193,9 @@ _FIELD_OPTIONS = {
             "--pretend",
             metavar="RELEASE",
             help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients the "
-            "versions of this release that the brokers also have. With --only-client-id it "
-            "does so only for these clients. docs/rehearse.md describes how clients may "
-            "react.",
+            "versions of this release that the brokers also have. With --only-client-id, it "
+            "does this only for the named clients. docs/rehearse.md describes how clients "
+            "may react.",
         ),
         click.option(
             "--share",
@@ -510,23 +511,23 @@ def tap(
 ) -> None:
     """Capture the traffic between clients and a cluster.
 
-    The tap is a proxy. It writes the traffic as pcapng, which flexwire and Wireshark open. Stop the
-    tap with Ctrl-C.
+    The tap is a proxy. It writes pcapng files, which flexwire and Wireshark open. Ctrl-C stops it.
 
     The tap rewrites the addresses that brokers advertise, so clients reach every broker through the
     tap. Everything else passes unchanged, unless --header-tag adds tags to request headers: the
     capture then has the request as the client sent it, and the tags in comments.
 
-    With --pretend, the tap rehearses an upgrade. It refuses clients that need versions or APIs that
-    the release dropped, as brokers of that release would. The cluster itself does not change. With
+    With --pretend, the tap rehearses an upgrade. Like brokers of that release, it refuses clients
+    that need versions or APIs that the release dropped. The cluster itself does not change. With
     --fault, the tap breaks requests on purpose, to show how an application reacts.
 
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is not
-    encrypted. SASL passes unchanged. docs/tap.md describes both, and how to run it as a service.
+    encrypted. SASL passes unchanged. docs/tap.md describes TLS, SASL, and the tap as a service.
 
-    Only you can read the files. Several taps may share a directory: each new file takes the next
-    free name. If the capture lacks frames that passed, the tap says how many and exits with 1.
-    With --format json it prints a line when it starts to listen, and all counts at its end.
+    Only you can read the capture files. Several taps may write to one directory, because each new
+    file gets the next free name. If the capture lacks frames that passed the tap, the tap prints
+    their number and exits with 1. With --format json, the tap prints a line when it starts to
+    listen, and all counts when it ends.
     """
     import asyncio
 

@@ -55,8 +55,8 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     default=20,
     show_default=True,
     help=(
-        "How often the codec is started, at most. flexwire starts it again after a crash or a "
-        "timeout."
+        "The largest number of times that the codec is started. flexwire starts it again after a "
+        "crash or a timeout."
     ),
 )
 @click.option("--every-version", is_flag=True, help="Print a row for each version of a message.")
@@ -76,12 +76,12 @@ def vectors_check(
     """Test a codec in any language with vectors of Apache Kafka.
 
     For each case the codec reads a line of JSON from its standard input, and writes a line to its
-    standard output. That line has the message that it read as json, the bytes that it wrote as hex,
-    or says that it refuses the bytes. docs/vectors.md describes the lines. PACKAGE is a directory
-    of vectors. The default is the installed package flexwire-vectors.
+    standard output. That line has the message that the codec read (json), or the bytes that it
+    wrote (hex), or says that the codec refuses the bytes. docs/vectors.md describes the lines.
+    PACKAGE is a directory of vectors. The default is the installed package flexwire-vectors.
 
     A codec must read every valid message and refuse what Apache Kafka refuses. If Apache Kafka
-    accepts bytes that it would not write, a codec may accept or refuse them, and a difference is
+    accepts bytes that it would not write, a codec may accept or refuse them. A difference is then
     only a remark. Exits with 100 if the codec deviates, or if some cases could not run.
     """
     import shlex

@@ -50,7 +50,8 @@ _COLUMNS: Final = (
     is_flag=True,
     help=(
         "Print one table and end. This is the default if standard output is not a terminal, and "
-        "with --format json. For a tap's socket, the table shows the traffic of one --interval."
+        "with --format json. For a tap's socket, the table then shows the traffic of one "
+        "--interval."
     ),
 )
 @click.option(
@@ -74,8 +75,8 @@ _COLUMNS: Final = (
     metavar="TEXT",
     multiple=True,
     help=(
-        "Only connections whose client id, principal, instance id, address and port, software, "
-        "topic or API is this text. A * stands for any text. Can be given several times; a "
+        "Only connections that have this text as client id, principal, instance id, address and "
+        "port, software, topic or API. A * stands for any text. Can be given several times; a "
         "connection must match all of them."
     ),
 )
@@ -95,7 +96,8 @@ _COLUMNS: Final = (
     default=1000,
     show_default=True,
     metavar="CLIENTS",
-    help="The maximum number of clients that get their own series; all others share one.",
+    help="The maximum number of clients that get their own series; all other clients share one "
+    "series.",
 )
 @format_option
 @takes_standard_input(paths=input_name)
@@ -118,8 +120,8 @@ def who(
     PATHS are captures (pcap or pcapng) or request logs of brokers; both may be gzipped. They can
     also be directories of these files, patterns, or - for standard input. They can also be the
     sockets of running taps (flexwire tap --live), which send the traffic from now on. On a terminal
-    the table is drawn again as files grow and as new ones appear, until Ctrl-C. A closed connection
-    is shown once. docs/who.md describes the columns.
+    the table is drawn again as files grow and as new ones appear, until Ctrl-C. After a connection
+    is closed, the table shows it once more. docs/who.md describes the columns.
 
     JSON has one line for each connection.
     """

@@ -26,14 +26,14 @@ import click
 @click.command()
 @click.argument("root", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def mcp(*, root: Path) -> None:
-    """Serve the commands that only read to a program, by the Model Context Protocol.
+    """Let an AI assistant use the commands that only read, by the Model Context Protocol.
 
-    The program starts this command and speaks to it through standard input and output. It can list
-    captures and analyses below ROOT, list the frames of a capture, explain and decode bytes and
-    frames, show messages, and read the audit and the answers that an analysis stored. docs/mcp.md
-    describes the tools.
+    The assistant's program starts this command and talks to it through standard input and output.
+    The assistant can list captures and analyses below ROOT, list the frames of a capture, explain
+    and decode bytes and frames, show messages, and read the audit and the answers that an analysis
+    stored. docs/mcp.md describes the tools.
 
-    The server only reads, and it reads only files below ROOT. Credentials are withheld. It ends
+    The command only reads, and it reads only files below ROOT. Credentials are withheld. It ends
     when its standard input ends.
     """
     from flexwire.cli.mcp.root import ServedRoot

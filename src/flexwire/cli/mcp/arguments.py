@@ -47,14 +47,17 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
     message: Annotated[
         _Name | None,
         Meta(
-            description="The name of the message, as FetchRequest, if the bytes are a message "
-            "without its header. Without it they are one or several whole frames."
+            description="The name of the message, such as FetchRequest, if the bytes are a message "
+            "without its header. Without a name, the bytes are one or several whole "
+            "frames."
         ),
     ] = None
     version: _Version = None
     api: Annotated[
         _Name | None,
-        Meta(description="If the frame is a response: its API, as Metadata. It needs version."),
+        Meta(
+            description="If the frame is a response: its API, such as Metadata. It needs version."
+        ),
     ] = None
     request: Annotated[
         _Text | None,
@@ -65,12 +68,12 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
 class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Arguments with a message and its version."""
 
-    message: Annotated[_Name, Meta(description="The name of the message, as FetchRequest.")]
+    message: Annotated[_Name, Meta(description="The name of the message, such as FetchRequest.")]
     version: Annotated[
         int | Literal["latest"] | None, Meta(description="By default the newest stable version.")
     ] = None
     release: Annotated[
-        _Name | None, Meta(description="The Kafka release whose layout to use, as 4.0.")
+        _Name | None, Meta(description="The Kafka release whose layout to use, such as 4.0.")
     ] = None
 
 
@@ -94,7 +97,9 @@ class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unkn
 
     name: Annotated[
         _Name | None,
-        Meta(description="The answer whose rows to return. Without it all answers are listed."),
+        Meta(
+            description="The answer whose rows to return. Without a name, all answers are listed."
+        ),
     ] = None
 
 
@@ -104,10 +109,13 @@ class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
     file: Annotated[_Name, Meta(description="A capture below the root.")]
     connection: Annotated[
         _Name | None,
-        Meta(description="Only frames of this connection, as a frame of another answer names it."),
+        Meta(
+            description="Only frames of this connection. Give the connection as the tool frames "
+            "prints it."
+        ),
     ] = None
     apis: Annotated[
-        _Names, Meta(description="Only requests of these APIs, as Fetch, and their responses.")
+        _Names, Meta(description="Only requests of these APIs, such as Fetch, and their responses.")
     ] = ()
     client_ids: Annotated[
         _Names,

@@ -290,7 +290,7 @@ TOOLS: Final = (
         "frames",
         "List frames of a capture",
         "List the frames of a capture: packet, time, connection, message, version, correlation id "
-        "and client id of each. explain and decode take the number of the packet.",
+        "and client id of each. The tools explain and decode take the number of a packet.",
         FramesArguments,
         frames,
     ),
@@ -313,8 +313,9 @@ TOOLS: Final = (
     Tool(
         "answers",
         "Read answers",
-        "Read the answers that an analysis stored about traffic and logs. Without a name it lists "
-        "them; with one it returns rows, the most important first.",
+        "Read the answers that an analysis stored about traffic and logs. Without a name, the "
+        "tool lists the answers. With a name, it returns the rows of this answer, the most "
+        "important first.",
         AnswersArguments,
         answers,
     ),

@@ -45,11 +45,11 @@ def _filtered(command: Callable[..., None]) -> Callable[..., None]:
 def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     """Show a CAPTURE in the terminal: connections, frames, and fields with their bytes.
 
-    Enter on a connection shows its frames, and the fields of a frame appear as it is chosen. Tab
-    goes to the next pane, a shows all connections again, n and p show the next and the previous
-    2,000 frames, f changes the filter, and q ends. Credentials are withheld.
+    Press Enter on a connection to see its frames. Choose a frame to see its fields. Tab goes to the
+    next pane, a shows all connections again, n and p show the next and the previous 2,000 frames, f
+    changes the filter, and q ends. Credentials are withheld.
 
-    The command keeps 20,000 frames. The last line counts the others; --skip shows them.
+    The command keeps 20,000 frames. The last line counts the other frames, and --skip shows them.
     """
     from flexwire.cli.options import InputError
     from flexwire.extras import require

@@ -48,7 +48,7 @@ def test_without_requests_nothing_can_be_said() -> None:
     facts = dataclasses.replace(EMPTY, audit=Audit(("4.4.0",)))
     ((_, ((verdict, sentence),)),) = audit.sentences(facts)
     assert verdict == "cannot say"
-    assert sentence == "No request was decoded, so nothing can be said."
+    assert sentence == "No request was decoded, so there is no verdict."
 
 
 def test_why_these_releases_is_told() -> None:

@@ -35,12 +35,12 @@ def test_the_command_says_numbers_as_they_are_said() -> None:
 def test_the_report_says_how_tables_grew() -> None:
     told = words(GROWN)
     for one in (
-        "3 partitions have nothing that is not in the tables already.",
+        "3 partitions have no new batches.",
         "61 B after the last whole batches were left for the next analysis",
-        "2 partitions begin after the offset to be read next",
-        "1 partition ends before the offset to be read next, so nothing of it was read",
+        "2 partitions begin after the next offset to read",
+        "1 partition ends before the next offset to read, so nothing of it was read",
         "b-0",
     ):
         assert one in told
-    for one in ("in the tables already", "were left for the next", "to be read next"):
+    for one in ("no new batches", "were left for the next", "next offset to read"):
         assert one not in words(ONE)

@@ -229,12 +229,13 @@ def test_captures_of_a_part_are_said_before_everything_else() -> None:
 def test_what_could_not_be_read_stands_before_everything_else() -> None:
     page = render(SAMPLE)
     words = Page(page).words()
-    assert "4 files could not be read. Nothing in this report is about them." in words
+    assert "4 files could not be read. This report does not cover these files." in words
     assert "and 3 more files." in words
     assert page.index("could not be read") < page.index('class="figures"')
     one = dataclasses.replace(SAMPLE, unreadable_files=1)
     assert (
-        "1 file could not be read. Nothing in this report is about it." in Page(render(one)).words()
+        "1 file could not be read. This report does not cover this file."
+        in Page(render(one)).words()
     )
     none = dataclasses.replace(SAMPLE, unreadable=(), unreadable_files=0)
     assert "could not be read" not in Page(render(none)).words()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NOTE = (
     "1 capture holds 12.5 % of all connections, and of their frames only those of topics orders: "
-    "counts, bytes, the audit and all answers are about these alone."
+    "counts, bytes, the audit and all answers cover only these."
 )
 
 ONLY = CaptureFilter(topics=("orders",))

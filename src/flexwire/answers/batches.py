@@ -35,23 +35,25 @@ _SUMS: Final = pa.schema(
 )
 
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "if the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
-    Column("source", pa.string(), 'the message that carried the batches: "produce", "fetch" or '
-           '"share_fetch"', heading="By", is_about=True),
-    Column("topic", pa.string(), "the topic", "if only its id is known",
+    Column("source", pa.string(),
+           'the message that carried the batches, "produce", "fetch" or "share_fetch"',
+           heading="By", is_about=True),
+    Column("topic", pa.string(), "the topic", "if only the id of the topic is known",
            heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "the topic's id, if its name is unknown",
-           "if the name is known"),
+    Column("topic_id", pa.string(), "the id of the topic, if its name is unknown",
+           "if the name of the topic is known"),
     Column("compression", pa.string(), '"none", "gzip", "snappy", "lz4" or "zstd"',
            heading="Codec", is_about=True),
     Column("batches", pa.int64(), "how many batches", heading="Batches"),
-    Column("batch_share", pa.float64(), "their share of this client's batches of the topic",
+    Column("batch_share", pa.float64(),
+           "the share of these batches in all batches of this client and topic",
            heading="Of these"),
-    Column("records", pa.int64(), "the records in them"),
+    Column("records", pa.int64(), "the number of records in the batches"),
     Column("mean_records", pa.float64(), "the mean number of records in a batch",
            heading="Records in one"),
-    Column("bytes", pa.int64(), "the bytes of the batches, as on the wire",
+    Column("bytes", pa.int64(), "the number of bytes of the batches, as sent",
            heading="Bytes"),
     Column("mean_batch_bytes", pa.float64(), "the mean size of a batch", heading="Mean"),
     Column("p50_batch_bytes", pa.int64(), "the median size: half of the batches are no larger",
@@ -116,16 +118,16 @@ ANSWER: Final = Answer(
     name="batches",
     place=50,
     question="Which codec does each client use, and how large are its batches?",
-    meaning="Record batches by client, topic and codec, as on the wire. Produced batches show the "
-    "producer's settings, and fetched ones the broker's log.",
+    meaning="Record batches by client, topic and codec, as sent. Produced batches show the "
+    "settings of the producer, and fetched batches show the log of the broker.",
     advice="Start with clients that produce many small batches: raise linger.ms and batch.size. "
-    "If the codec is none, set compression.type. The answer savings measures what that would save "
-    "on disk.",
+    "If the codec is none, set compression.type. The answer savings measures how much disk "
+    "space this would save.",
     row="a client id, direction, topic and codec",
     columns=COLUMNS,
     order=("-bytes", *_BY),
     ask=batches,
-    elsewhere="the answer storage has them by topic",
+    elsewhere="the answer storage shows record batches by topic",
     picture=AnswerPicture("Bytes of record batches", "bytes"),
     sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

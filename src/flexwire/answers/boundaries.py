@@ -24,19 +24,22 @@ _BEFORE: Final = "before"
 COLUMNS: Final = (
     Column(ANALYSIS, pa.string(), "the analysis in which the connections continue",
            heading="Analysis", is_about=True),
-    Column(_BEFORE, pa.string(), "the analysis before it, which has their beginning",
+    Column(_BEFORE, pa.string(), "the previous analysis, in which these connections began",
            heading="Before"),
     Column("connections", pa.int64(),
-           "how many connections continue; answers count each of them once for each analysis",
+           "the number of connections that continue; answers count such a connection once in each "
+           "analysis",
            heading="Connections"),
-    Column("unanswered_requests", pa.int64(), "requests on them that have no response in the "
-           "analysis before", heading="Requests without response"),
-    Column("unpaired_responses", pa.int64(), "responses on them that have no request in this "
-           "analysis: they have no API, client id or latency", heading="Responses without request"),
+    Column("unanswered_requests", pa.int64(),
+           "requests on these connections that have no response in the previous analysis",
+           heading="Requests without response"),
+    Column("unpaired_responses", pa.int64(),
+           "responses on these connections that have no request in this analysis, and so no API, "
+           "client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
-           "bytes of frames that were cut in the middle, so that this analysis cannot read them",
+           "bytes of frames that were cut in the middle, which this analysis cannot read",
            heading="Cut frames"),
-    Column("time", MOMENT, "when the first of them continues", heading="When"),
+    Column("time", MOMENT, "when the first of these connections continues", heading="When"),
 )  # fmt: skip
 
 
@@ -118,9 +121,9 @@ def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
     connections, unanswered, unpaired, early = rows[0]
     go = "goes" if connections == 1 else "go"
     note = (
-        f"{plural(connections, 'connection')} {go} on from one analysis to the next. Cut there: "
-        f"{plural(unanswered, 'request')} without response, {plural(unpaired, 'response')} without "
-        f"request, {human_bytes(early)} of frames. The answer {ANSWER.name} has them by analysis."
+        f"{plural(connections, 'connection')} {go} on from one analysis to the next. The cut "
+        f"separated {plural(unanswered, 'request')} and {plural(unpaired, 'response')}, and "
+        f"{human_bytes(early)} of frames. The answer {ANSWER.name} lists them by analysis."
     )
     return (note,)
 
@@ -130,14 +133,14 @@ ANSWER: Final = Answer(
     place=170,
     question="Which connections were cut between two analyses?",
     meaning=(
-        "Connections that continue from one analysis to the next, and the requests, responses "
-        "and frames that the cut separated. Only tables that grow have such rows."
+        "Connections that continue from one analysis to the next, and the requests, responses and "
+        "frames that the cut separated. Only tables that grow have rows here."
     ),
     advice=(
-        "Each run of `analyze --append` prints why it could not continue. Give all runs the same "
-        "brokers, and captures in the order of time."
+        "Each run of `analyze --append` prints why it could not continue. Name the same brokers in "
+        "all runs, and give the captures in order of time."
     ),
-    row="an analysis and the one before",
+    row="two consecutive analyses",
     columns=COLUMNS,
     order=("time", ANALYSIS, _BEFORE),
     ask=boundaries,

@@ -31,33 +31,39 @@ _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in f
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
 _ROW: Final = ("message", "type", *_ABOUT)
-_NOT_READ: Final = "for bytes that cannot be read"
+_NOT_READ: Final = "if the bytes cannot be read"
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
-    Column("source", pa.string(), 'the message that carried them: "fetch", "share_fetch" or '
-           '"produce"', heading="Carried by"),
+    Column("source", pa.string(),
+           'the message that carried the records: "fetch", "share_fetch" or "produce"',
+           heading="Carried by"),
     Column("message", pa.string(), "the record: OffsetCommit, GroupMetadata, TopicRecord …",
            f"{_NOT_READ}, and for batches that were withheld or cut off",
            heading="Record", is_about=True),
-    Column("type", pa.int32(), "its type, or the api key of its message", (
+    Column("type", pa.int32(), "the record type, or the api key of the record's message", (
         "if ``message`` is null, unless the bytes show the type"
     )),
     Column("versions", pa.list_(pa.int32()), "the versions of the records' values",
            heading="Versions"),
-    Column("group", pa.string(), "the group that it is about", "for records of no group",
+    Column("group", pa.string(), "the group that the record is about",
+           "if the record is about no group",
            heading="Group", is_about=True),
-    Column("transactional_id", pa.string(), "the transactional id that it is about",
-           "for records of no transaction", heading="Transactional id", is_about=True),
-    Column("partitions", pa.int64(), "how many partitions of the topic it was seen in",
+    Column("transactional_id", pa.string(), "the transactional id that the record is about",
+           "if the record is about no transaction", heading="Transactional id", is_about=True),
+    Column("partitions", pa.int64(),
+           "the number of partitions of the topic in which such records were seen",
            heading="Partitions"),
     Column("records", pa.int64(),
-           "how many records; for batches that were not read, how many batches", heading="Records"),
-    Column("tombstones", pa.int64(), "how many of them are tombstones", heading="Tombstones"),
-    Column("bytes", pa.int64(), "the bytes of their keys and values", heading="Bytes"),
-    Column("first_time", _TIME, "the first of their timestamps", "if none has one",
+           "the number of records, or the number of batches if they were not read",
+           heading="Records"),
+    Column("tombstones", pa.int64(), "how many of the records are tombstones",
+           heading="Tombstones"),
+    Column("bytes", pa.int64(), "the bytes of the records' keys and values", heading="Bytes"),
+    Column("first_time", _TIME, "the earliest timestamp of the records",
+           "if no record has a timestamp",
            heading="First"),
     Column("last_time", _TIME, "the last", "if ``first_time`` is null", heading="Last"),
-    Column("error", pa.string(), "why they cannot be read, for one of them",
+    Column("error", pa.string(), "why one of the records cannot be read",
            "if they do", heading="Why not read"),
 )  # fmt: skip
 
@@ -148,15 +154,15 @@ def _typed(rows: DataFrame, topic: InternalTopic) -> DataFrame:
 ANSWER = Answer(
     name="captured_internal_records",
     place=160,
-    question="Which records of internal topics were captured?",
+    question="Which records of internal topics does the capture contain?",
     meaning=(
-        "The records that coordinators wrote during the capture, by kind of record and by group "
-        "or transaction. They do not show the whole state of the coordinators."
+        "The records that coordinators wrote during the capture, by kind of record and by group or "
+        "transaction. These records do not show the whole state of the coordinators."
     ),
-    advice="A group with far more commits than others commits too often: check "
-    "auto.commit.interval.ms, and whether it commits after each record. Many records about the "
-    "members of one group mean that the group rebalances often.",
-    row="a kind of record, and what it is about",
+    advice="If a group has far more commits than others, it commits too often. Check "
+    "auto.commit.interval.ms, and whether the group commits after each record. Many "
+    "records about the members of one group mean that the group rebalances often.",
+    row="a kind of record, and the group or transaction that it is about",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),
     shown=(

@@ -29,40 +29,41 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables, Ask
     from flexwire.answers.asking.labels import Labels
 
-_NOT_SAID: Final = "if a request log lacks the size of some of them"
+_NOT_SAID: Final = "if a request log lacks the size of some messages"
 COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
-        "team", pa.string(), "the client's team, by the labels",
-        "without labels, and if this client has no label",
+        "team", pa.string(), "the team of the client, from the file of labels",
+        "if there is no file of labels, or it does not list this client",
     heading="Team",
 ),
-    Column("client_id", pa.string(), "the client id", "if the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column(
         "principal", pa.string(), "the client's principal, from a request log",
-        "if it is unknown: in captures",
+        "if the principal is unknown, as in captures",
     heading="Principal",
 ),
     Column(
         "topic", pa.string(), "the topic of the record batches",
-        "for bytes outside record batches, and if only the topic's id is known",
+        "for bytes outside record batches, or if only the id of the topic is known",
     heading="Topic", is_about=True,
 ),
     Column(
-        "topic_id", pa.string(), "the topic's id, if its name is unknown",
-        "if the name is known, and if no topic is",
+        "topic_id", pa.string(), "the id of the topic, if its name is unknown",
+        "if the name of the topic is known, or if the bytes have no topic",
     ),
     Column(
         "requests", pa.int64(),
-           "the requests that carried records of the topic, or whose response carried some; "
-           "without a topic, the requests without any records",
+           "the requests with records of the topic in the request or response; without a topic, "
+           "the requests with no records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
     Column("received_bytes", pa.int64(), "bytes that the brokers sent to the client", _NOT_SAID,
            heading="Received"),
-    Column("bytes", pa.int64(), "both together", "if one of them is", heading="Bytes"),
+    Column("bytes", pa.int64(), "the bytes in both directions",
+           "if one of the two is null", heading="Bytes"),
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
@@ -263,8 +264,8 @@ ANSWER: Final = Answer(
         "the report's list of clients shows its total."
     ),
     advice=(
-        "Write a file of labels, which has one line for each client id with its team, and charge "
-        "each team for its rows. First look at clients with many bytes without a topic."
+        "Write a file of labels, with one line for each client id and its team. Then charge each "
+        "team for its rows. Look first at clients that have many bytes without a topic."
     ),
     row="a day, client and topic",
     columns=COLUMNS,

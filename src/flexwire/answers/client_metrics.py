@@ -53,34 +53,35 @@ POINTS: Final = pa.schema(
 """
 
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "if the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("client_instance_id", pa.string(), "the id of this client instance, which the broker "
            "assigned or, with request header 3, the client made (KIP-1313)",
-           "if neither the push nor the captured part of its connection has it"),
+           "if neither the push nor the captured part of its connection has the id"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
-           "for pushes that cannot be read", heading="Metric", is_about=True),
-    Column("unit", pa.string(), "its unit; empty if none is given, as by Kafka's Java client",
+           "if the pushes cannot be read", heading="Metric", is_about=True),
+    Column("unit", pa.string(),
+           "the unit of the metric; empty if the client gives no unit, as Kafka's Java client",
            "if ``name`` is null", heading="Unit"),
     Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
            '"summary"', "if ``name`` is null", heading="Kind"),
     Column("temporality", pa.string(),
-           'where its counts begin: "delta" means at the previous push, "cumulative" at a '
-           "fixed start", "for a gauge and a summary, and if ``name`` is null"),
+           'where the counts of the metric begin: "delta" means at the previous push, '
+           '"cumulative" at a fixed start', "for a gauge or a summary, or if ``name`` is null"),
     Column("points", pa.int64(),
-           "how many values were pushed; for pushes that cannot be read, how many pushes",
+           "the number of pushed values, or the number of pushes if they cannot be read",
            heading="Values"),
     Column("least", pa.float64(), "the least value", "for histograms and summaries"),
     Column("mean", pa.float64(),
-           "the mean of the values, or of what histograms and summaries count",
-           "if there is none", heading="Mean"),
+           "the mean of the values, or of the observations in histograms and summaries",
+           "if there is no value", heading="Mean"),
     Column("most", pa.float64(), "the greatest value", "for histograms and summaries"),
     Column("total", pa.float64(), "the sum of the counts since the previous push",
-           'for all but "delta"', heading="Total"),
-    Column("latest", pa.float64(), "the value that was pushed last", "for histograms and "
+           'unless the counts are "delta"', heading="Total"),
+    Column("latest", pa.float64(), "the last value that was pushed", "for histograms and "
            "summaries", heading="Latest"),
-    Column("first_time", MOMENT, "when the first was pushed"),
-    Column("last_time", MOMENT, "when the last was pushed"),
+    Column("first_time", MOMENT, "when the first value was pushed"),
+    Column("last_time", MOMENT, "when the last value was pushed"),
     Column("error", pa.string(), "why the pushes cannot be read", "if they do",
            heading="Why it cannot be read"),
 )  # fmt: skip
@@ -170,9 +171,10 @@ ANSWER: Final = Answer(
     name="client_metrics",
     place=150,
     question="What do clients measure and push to brokers?",
-    meaning="Each metric that clients push (KIP-714) by client, over all of its attributes.",
-    advice="Look for clients whose latencies or error rates stand out from others with the same "
-    "metric.",
+    meaning="Each metric that clients push (KIP-714), by client. A row adds up all attributes of "
+    "the metric.",
+    advice="Look for clients whose latencies or error rates are much higher than those of other "
+    "clients.",
     row="a client and metric",
     columns=COLUMNS,
     order=("error", "name", "unit", "kind", "temporality", *_CLIENT),

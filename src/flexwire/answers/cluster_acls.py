@@ -79,11 +79,13 @@ COLUMNS: Final = (
     Column(
         "principal",
         pa.string(),
-        "the principal to which it applies",
+        "the principal to which the ACL applies",
         heading="Principal",
         is_about=True,
     ),
-    Column("host", pa.string(), "the host to which it applies; * means any host", heading="From"),
+    Column(
+        "host", pa.string(), "the host to which the ACL applies; * means any host", heading="From"
+    ),
     Column("operation", pa.string(), "READ, WRITE …", heading="Operation", is_about=True),
     Column("permission", pa.string(), "ALLOW or DENY", heading="Permission"),
     *CHANGE_COLUMNS,
@@ -124,8 +126,8 @@ ANSWER = Answer(
     question="Which principals have which permissions?",
     meaning="ACLs in the cluster's metadata, by principal.",
     advice=(
-        "Look for ALLOW of the operation ALL, for resources named *, for principals User:*, and "
-        "for principals that nobody uses any more. The audit of traffic shows which principals "
+        "Look for ALLOW with the operation ALL, for resources named *, for the principal User:*, "
+        "and for principals that nobody uses any more. The audit of traffic shows which principals "
         "are in use."
     ),
     row="an ACL",

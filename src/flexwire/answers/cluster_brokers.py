@@ -117,21 +117,24 @@ _COUNTS: Final = ("leads", "replicas", "out_of_isr", "last_in_isr")
 COLUMNS = (
     Column("broker", pa.int32(), "the broker's id", heading="Broker", kind="id", is_about=True),
     Column("is_registered", pa.bool_(),
-           "whether it is registered; if it is not, its replicas are on no broker",
+           "whether the broker is registered; if it is not, no broker has its replicas",
            heading="Registered"),
     Column("is_fenced", pa.bool_(),
-           "whether it is fenced, so that it leads no partition. It stays in an ISR that would "
-           "be empty without it, unless the cluster has eligible leader replicas (KIP-966)",
+           "whether the broker is fenced, so that it leads no partition. A fenced broker stays in "
+           "an ISR that would be empty without it, unless the cluster has eligible leader "
+           "replicas (KIP-966)",
            _GONE, heading="Fenced"),
-    Column("in_controlled_shutdown", pa.bool_(), "whether it is shutting down", _GONE),
-    Column("rack", pa.string(), "its rack", "if it named none", heading="Rack"),
+    Column("in_controlled_shutdown", pa.bool_(), "whether the broker is shutting down", _GONE),
+    Column("rack", pa.string(), "its rack", "if the broker named no rack", heading="Rack"),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _GONE, heading="Listeners"),
-    Column("leads", pa.int64(), "partitions that it leads", heading="Leads"),
-    Column("replicas", pa.int64(), "partitions that are assigned to it", heading="Replicas"),
-    Column("out_of_isr", pa.int64(), "of these, the partitions whose ISR lacks it",
+    Column("leads", pa.int64(), "partitions that the broker leads", heading="Leads"),
+    Column("replicas", pa.int64(), "partitions that are assigned to the broker",
+           heading="Replicas"),
+    Column("out_of_isr", pa.int64(), "assigned partitions whose ISR lacks the broker",
            heading="Not in the ISR"),
-    Column("changed_time", _TIME, "when its registration last changed",
-           "if that was before the snapshot that the state begins with", heading="Changed"),
+    Column("changed_time", _TIME, "when the registration of the broker last changed",
+           "if the last change was before the snapshot that the state begins with",
+           heading="Changed"),
     Column("last_in_isr", pa.int64(),
            "partitions whose ISR has no other broker, or whose ISR is empty and whose eligible "
            "leader replicas have no other broker: any other replica may lack acknowledged "
@@ -170,12 +173,13 @@ ANSWER = Answer(
     place=300,
     question="Which brokers does the cluster have, and which partitions does each hold?",
     meaning=(
-        "Brokers in the cluster's metadata. Brokers that are fenced or out of an ISR come first."
+        "Brokers in the cluster's metadata. Brokers that are fenced, or missing in an ISR, come "
+        "first."
     ),
     advice="Start a fenced broker that should run. Never unregister or wipe a broker that is the "
-    "last in an ISR, because other replicas may lack acknowledged records. Move its replicas "
-    "first, and check that the reassignment is complete. Spread leaders if one broker leads far "
-    "more than others.",
+    "last in an ISR, because other replicas may lack acknowledged records. Move the "
+    "replicas of such a broker first, and check that the reassignment is complete. Spread "
+    "leaders if one broker leads far more than others.",
     row="a broker",
     columns=COLUMNS,
     order=("is_registered", "-is_fenced", "-out_of_isr", "-leads", "broker"),

@@ -42,7 +42,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "resource_name",
         pa.string(),
-        "its name; for a broker its id, empty for the value of all brokers",
+        "the name of the resource; for a broker its id, or empty for the value of all brokers",
         heading="Name",
         is_about=True,
     ),
@@ -50,8 +50,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "value",
         pa.string(),
-        '"withheld" if the name or the value looks like a secret\'s',
-        "if it was removed, by itself or with its topic",
+        '"withheld" if the name or the value looks like that of a secret',
+        "if the configuration was removed, alone or together with its topic",
     ),
     *CHANGE_COLUMNS,
 )
@@ -162,10 +162,10 @@ ANSWER = Answer(
     name="cluster_configs",
     place=340,
     question="What is configured for topics, brokers and groups?",
-    meaning="Dynamic configurations in the cluster's metadata. Those in the files of brokers are "
-    "missing.",
-    advice="Keep the CSV, and compare it with that of another day or cluster. Look for topics "
-    "whose retention or min.insync.replicas differs from that of others.",
+    meaning="Dynamic configurations in the cluster's metadata. Configurations in the files of "
+    "brokers are missing here.",
+    advice="Keep the CSV, and compare it with the CSV of another day or cluster. Look for topics "
+    "whose retention or min.insync.replicas differs from that of other topics.",
     row="a configuration",
     columns=COLUMNS,
     order=("resource_type", "resource_name", "name"),

@@ -80,7 +80,7 @@ COLUMNS = (
     Column(
         "principal",
         pa.string(),
-        "the owner, such as User:alice",
+        "the owner of the user or token, such as User:alice",
         heading="Principal",
         is_about=True,
     ),
@@ -108,12 +108,14 @@ COLUMNS = (
     ),
     Column("requester", pa.string(), "who asked for the token", _OF_SCRAM),
     Column("renewers", pa.list_(pa.string()), "who may renew it", _OF_SCRAM, heading="Renewers"),
-    Column("issued", TIME, "when it was issued", _OF_SCRAM, heading="Issued"),
-    Column("expires", TIME, "when it expires unless it is renewed", _OF_SCRAM, heading="Expires"),
+    Column("issued", TIME, "when the token was issued", _OF_SCRAM, heading="Issued"),
+    Column(
+        "expires", TIME, "when the token expires if nobody renews it", _OF_SCRAM, heading="Expires"
+    ),
     Column(
         "last_renewal",
         TIME,
-        ("when it expires at the latest, however often it is renewed"),
+        ("when the token expires at the latest, even if it is renewed"),
         _OF_SCRAM,
         heading="At the latest",
     ),
@@ -150,9 +152,9 @@ ANSWER = Answer(
     meaning="Users with SCRAM credentials, and delegation tokens, in the cluster's metadata. "
     "Secrets are never shown.",
     advice=(
-        "Before you remove credentials of somebody who left (kafka-configs, "
-        "kafka-delegation-tokens), ask which programs use them: these programs can then no "
-        "longer connect. Set passwords with few iterations again."
+        "Before you remove the credentials of a person who has left (kafka-configs, "
+        "kafka-delegation-tokens), find out which programs use them. These programs can no longer "
+        "connect afterwards. If a password has few iterations, set it again."
     ),
     row="a credential",
     columns=COLUMNS,

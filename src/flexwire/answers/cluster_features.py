@@ -80,16 +80,19 @@ def controllers(state: ClusterState) -> DataFrame:
 _TIME: Final = pa.timestamp("us", "UTC")
 COLUMNS = (
     Column("feature", pa.string(), "the feature", heading="Feature", is_about=True),
-    Column("level", pa.int16(), "its level; 0 is off", heading="Level"),
+    Column("level", pa.int16(), "the level of the feature; 0 means that it is off",
+           heading="Level"),
     Column("supported_level", pa.int16(),
-           "the highest level that every broker and controller supports, of those that list it",
-           "if no one lists it", heading="Supported by all"),
-    Column("can_rise", pa.bool_(), "whether all of them support a higher level",
+           "the highest level that every broker and controller supports, among those that list "
+           "the feature",
+           "if no broker or controller lists the feature", heading="Supported by all"),
+    Column("can_rise", pa.bool_(),
+           "whether all of these brokers and controllers support a higher level",
            "if ``supported_level`` is null",
            heading="Can rise"),
-    Column("changed_time", _TIME, "when it got this level",
-           "if the snapshot that the state begins with already had this level, and if the "
-           "feature is off",
+    Column("changed_time", _TIME, "when the feature got this level",
+           "if the snapshot that the state begins with already had this level, or if the feature "
+           "is off",
            heading="Since"),
 )  # fmt: skip
 
@@ -126,9 +129,9 @@ ANSWER = Answer(
     meaning="The levels of features in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
     advice=(
-        "After an upgrade of all brokers, first wait until nobody wants to downgrade, because "
-        "some levels cannot be lowered again. Then finish the upgrade: kafka-features upgrade "
-        "raises metadata.version and the other features."
+        "After an upgrade of all brokers, first wait until nobody wants to downgrade, because some "
+        "levels cannot be lowered again. Then finish the upgrade: kafka-features upgrade raises "
+        "metadata.version and the other features."
     ),
     row="a feature",
     columns=COLUMNS,

@@ -42,14 +42,14 @@ COLUMNS = (
         "a sentence with the figures behind the verdict, for the last of these releases",
         heading="Why",
     ),
-    Column("remedy", _TEXT, "what to do", "if nothing has to be done", heading="Remedy"),
+    Column("remedy", _TEXT, "what to do", "if you need not do anything", heading="Remedy"),
     Column(
         "names",
         pa.list_(_TEXT),
         "the first of the affected topics, brokers or APIs",
         heading="Names",
     ),
-    Column("count", pa.int64(), "how many of these there are"),
+    Column("count", pa.int64(), "the number of affected topics, brokers or APIs"),
     Column("source", _TEXT, "a KIP or an issue as the source", "if none does"),
 )
 
@@ -134,15 +134,15 @@ ANSWER = Answer(
     place=320,
     question="What blocks an upgrade of this cluster to Kafka 4?",
     meaning=(
-        "The conditions for an upgrade to Kafka 4, checked in the log of the metadata: its "
-        "metadata.version, configurations that Kafka 4 no longer has, features that are not "
+        "The conditions for an upgrade to Kafka 4, as far as logs show them: the metadata.version "
+        "of the cluster, configurations that Kafka 4 no longer has, features that are not "
         "finalized, and batches of magic 0 and 1."
     ),
     advice=(
         "Before the upgrade, remove configurations that Kafka 4 no longer has. While a topic has "
         "such a configuration, Kafka 4.0.0 to 4.2.0 refuse every other change of the topic."
     ),
-    row="a condition, and what it is about",
+    row="a condition, and the configuration, feature or topic that it is about",
     columns=COLUMNS,
     order=("gravity", "gate", "subject"),
     ask=cluster_gate,

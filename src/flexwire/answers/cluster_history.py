@@ -35,7 +35,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_election",
         pa.bool_(),
-        "whether a leader was elected, even the same one again; false if nobody led from then on",
+        "whether a leader was elected, even the same broker again; false if the partition had no "
+        "leader from then on",
         heading="Elected",
     ),
     *CHANGE_COLUMNS,
@@ -67,12 +68,16 @@ def partition_history(state: ClusterState) -> DataFrame:
 
 
 _VIEW: Final = {column.name: column for column in VIEW_COLUMNS}
-_NO_TIME: Final = "if it has none"
+_NO_TIME: Final = "if the partition has no leader"
 COLUMNS = (
     Column(
-        "changed_time", TIME, "when it changed, by a controller's clock", _NO_TIME, heading="When"
+        "changed_time",
+        TIME,
+        "when the partition changed, by the clock of a controller",
+        _NO_TIME,
+        heading="When",
     ),
-    Column("changed_offset", pa.int64(), "the offset of the record"),
+    Column("changed_offset", pa.int64(), "the offset of the record in the log of the metadata"),
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader")),
     Column(
         "previous_leader",
@@ -113,11 +118,11 @@ ANSWER = Answer(
     name="cluster_history",
     place=290,
     question="When did each broker lead a partition, and which brokers left the ISR?",
-    meaning="Changes of leaders and ISRs that the log of the cluster's metadata still has, the "
-    "latest first.",
+    meaning="Changes of leaders and ISRs, the latest first. The log of the cluster's metadata has "
+    "only recent changes.",
     advice=(
-        "A broker that leaves many ISRs at once was restarted or lost its network. A broker that "
-        "leaves and joins repeatedly is slow: check its disks, its network and "
+        "If a broker leaves many ISRs at once, it was restarted or lost its network. If a broker "
+        "leaves and joins ISRs repeatedly, it is slow. Check its disks, its network and "
         "replica.lag.time.max.ms."
     ),
     row="a change of a partition",

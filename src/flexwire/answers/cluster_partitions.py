@@ -23,19 +23,21 @@ if TYPE_CHECKING:
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _MIN_ISR: Final = "min.insync.replicas"
 _NOT_SET: Final = (
-    "if neither the topic nor a broker has it as a dynamic configuration: brokers' files may set "
-    "it, and Kafka's default is 1"
+    "if neither the topic nor a broker has min.insync.replicas as a dynamic configuration: "
+    "brokers' files may set it, and Kafka's default is 1"
 )
 _VIEW: Final = {column.name: column for column in OF_PARTITIONS}
 COLUMNS = (
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader", "leader_epoch")),
     *(_VIEW[name] for name in _LISTS),
-    Column("is_offline", pa.bool_(), "whether it has no leader", heading="Offline"),
+    Column("is_offline", pa.bool_(), "whether the partition has no leader", heading="Offline"),
     Column("is_under_replicated", pa.bool_(),
-           "whether the ISR has fewer brokers than there are replicas, not counting those that a "
-           "reassignment adds", heading="Under-replicated"),
-    Column("is_moving", pa.bool_(), "whether a reassignment is moving it", heading="Moving"),
-    Column("is_preferred", pa.bool_(), "whether its leader is the first of its replicas",
+           "whether the ISR has fewer brokers than the partition has replicas, not counting "
+           "replicas that a reassignment adds", heading="Under-replicated"),
+    Column("is_moving", pa.bool_(), "whether a reassignment is moving the partition",
+           heading="Moving"),
+    Column("is_preferred", pa.bool_(),
+           "whether the leader of the partition is the first of its replicas",
            heading="Leader preferred"),
     _VIEW["is_recovering"],
     *CHANGE_COLUMNS,
@@ -43,9 +45,11 @@ COLUMNS = (
            "the effective min.insync.replicas of the partition, at most its number of replicas",
            _NOT_SET),
     Column("min_isr_source", pa.string(),
-           '"topic", "broker" or "cluster": whose dynamic configuration sets it', _NOT_SET),
+           '"topic", "broker" or "cluster": whose dynamic configuration sets min.insync.replicas',
+           _NOT_SET),
     Column("is_under_min_isr", pa.bool_(),
-           "whether the ISR has fewer brokers, so that producers with acks=all are refused",
+           "whether the ISR has fewer brokers than ``min_isr``, so that producers with acks=all "
+           "are refused",
            _NOT_SET, heading="Under min ISR"),
     Column("is_at_min_isr", pa.bool_(),
            "whether the ISR has exactly ``min_isr`` brokers: with one fewer, producers with "
@@ -98,13 +102,14 @@ def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
 ANSWER = Answer(
     name="cluster_partitions",
     place=280,
-    question="Where is each partition, and which have no leader or too few replicas?",
+    question="Which brokers have each partition, and which partitions have no leader or too few "
+    "replicas?",
     meaning="Partitions in the cluster's metadata: first those without a leader, then those with "
     "too few replicas in the ISR, then those that are moving.",
     advice=(
-        "If a partition has no leader, start its brokers: first those of the ISR, then those of "
-        "the ELR. An unclean election (kafka-leader-election) permanently loses records that "
-        "only other replicas had."
+        "If a partition has no leader, start its brokers: first the brokers of the ISR, then those "
+        "of the ELR. An unclean election (kafka-leader-election) loses records for good if only "
+        "other replicas had them."
     ),
     row="a partition",
     columns=COLUMNS,

@@ -25,8 +25,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "entity",
         pa.list_(pa.struct({"type": pa.string(), "name": pa.string()})),
-        "the entity that it applies to: user, client-id and ip, in the order of the types; a "
-        "null name means the default of its type",
+        "the entity that the quota applies to: user, client-id and ip, in this order; a null name "
+        "means the default of its type",
     ),
     Column(
         "quota",
@@ -61,8 +61,8 @@ def client_quotas(state: ClusterState) -> DataFrame:
 
 COLUMNS = (
     Column("entity", pa.list_(pa.string()), (
-        "the entity that it applies to: user=alice, client-id=etl; an entry that ends with = "
-        "means the default of its type"
+        "the entity that the quota applies to: user=alice, client-id=etl; an entry that ends with "
+        "= means the default of its type"
     ), heading="Of", is_about=True),
     *VIEW_COLUMNS[1:],
 )  # fmt: skip
@@ -86,8 +86,8 @@ ANSWER = Answer(
     place=350,
     question="Which clients have a quota, and how high is it?",
     meaning="Quotas of clients in the cluster's metadata.",
-    advice="Compare them with what clients use (chargeback), and with throttle times in "
-    "responses: a client at its quota is slowed down.",
+    advice="Compare each quota with the bytes that the client uses (chargeback), and with the "
+    "throttle times in responses. Brokers slow down a client that reaches its quota.",
     row="a quota",
     columns=COLUMNS,
     order=("entity", "quota"),

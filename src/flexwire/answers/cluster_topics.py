@@ -26,24 +26,25 @@ COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
     Column("partitions", pa.int64(), "its partitions", heading="Partitions"),
-    Column("replicas", pa.int64(), "how many replicas a partition has, at most",
+    Column("replicas", pa.int64(), "the largest number of replicas of a partition",
            heading="Replicas"),
     Column("offline", pa.int64(), "partitions without a leader", heading="Offline"),
     Column("under_replicated", pa.int64(),
-           "partitions with fewer brokers in the ISR than replicas, not counting those that a "
+           "partitions with fewer brokers in the ISR than replicas, not counting replicas that a "
            "reassignment adds", heading="Under-replicated"),
     Column("not_preferred", pa.int64(), "partitions whose leader is not their first replica",
            heading="Leader not preferred"),
     Column("moving", pa.int64(), "partitions that a reassignment is moving", heading="Moving"),
-    Column("configs", pa.list_(pa.string()), "the configurations that are set for it",
+    Column("configs", pa.list_(pa.string()), "the configurations that are set for the topic",
            heading="Configurations"),
     Column("under_min_isr", pa.int64(),
-           "partitions with fewer brokers in the ISR than min.insync.replicas, as far as that is "
-           "known", heading="Under min ISR"),
+           "partitions with fewer brokers in the ISR than min.insync.replicas, as far as this "
+           "value is known", heading="Under min ISR"),
     Column("at_min_isr", pa.int64(),
            "partitions with exactly min.insync.replicas brokers in the ISR", heading="At min ISR"),
     Column("min_isr_unknown", pa.int64(),
-           "partitions for which it is unknown, because only the files of brokers may set it",
+           "partitions whose min.insync.replicas is unknown, because only the files of brokers "
+           "may set it",
            heading="Min ISR not known"),
 )  # fmt: skip
 
@@ -114,14 +115,20 @@ ANSWER = Answer(
 
 CREATED, DELETED = "TopicRecord", "RemoveTopicRecord"
 READS: Final = {CREATED: ("topic_id", "name"), DELETED: ("topic_id",)}
-_BEFORE: Final = "if it was created before the snapshot that the state begins with"
-_LIVES: Final = "if it is not deleted"
+_BEFORE: Final = "if the topic was created before the snapshot that the state begins with"
+_LIVES: Final = "if the topic is not deleted"
 VIEW_COLUMNS: Final = (
     Column("topic", pa.string(), "the topic's name"),
-    Column("topic_id", pa.string(), "its id, which is different for each topic of that name"),
-    Column("created_offset", pa.int64(), "the offset of the record that created it", _BEFORE),
+    Column(
+        "topic_id",
+        pa.string(),
+        "the id of the topic, which is different for each topic of the same name",
+    ),
+    Column(
+        "created_offset", pa.int64(), "the offset of the record that created the topic", _BEFORE
+    ),
     Column("created_time", TIME, "that record's timestamp", _BEFORE),
-    Column("deleted_offset", pa.int64(), "the offset of the record that deleted it", _LIVES),
+    Column("deleted_offset", pa.int64(), "the offset of the record that deleted the topic", _LIVES),
     Column("deleted_time", TIME, "that record's timestamp", _LIVES),
     CHANGE_COLUMNS[-1],
 )

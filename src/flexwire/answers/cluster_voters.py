@@ -25,28 +25,38 @@ if TYPE_CHECKING:
 
 _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
 _VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
-_STATIC: Final = "for static voters, and if it is unknown"
+_STATIC: Final = "for static voters, and if the kraft.version is unknown"
 NOT_SAID: Final = (
-    "no record lists them: static voters (kraft.version 0) are in controller.quorum.voters in "
-    "the configuration of each controller"
+    "no record lists the voters: static voters (kraft.version 0) are in controller.quorum.voters "
+    "in the configuration of each controller"
 )
 VIEW_COLUMNS: Final = (
     Column("voter", pa.int32(), "the voter's id", "if the voters are unknown"),
-    Column("directory_id", pa.string(), "the id of its log directory", _STATIC),
+    Column("directory_id", pa.string(), "the id of the controller's log directory", _STATIC),
     Column("endpoints", _VOTER["endpoints"], "its listeners", _STATIC),
-    Column("least_kraft_version", pa.int16(), "the lowest kraft.version that it supports", _STATIC),
-    Column("most_kraft_version", pa.int16(), "the highest kraft.version that it supports", _STATIC),
+    Column(
+        "least_kraft_version",
+        pa.int16(),
+        "the lowest kraft.version that the controller supports",
+        _STATIC,
+    ),
+    Column(
+        "most_kraft_version",
+        pa.int16(),
+        "the highest kraft.version that the controller supports",
+        _STATIC,
+    ),
     Column(
         "kraft_version",
         pa.int16(),
-        "the quorum's kraft.version: from 1 on voters are in records (KIP-853)",
-        "if it is unknown",
+        "the kraft.version of the quorum; from 1 on, records contain the voters (KIP-853)",
+        "if the kraft.version is unknown",
     ),
     Column(
         "said_by",
         pa.string(),
         f'"{KRAFT_VOTERS}"; for static voters "{LEADER_CHANGE}", the voters of the last leader',
-        "if it is unknown",
+        "if the kraft.version is unknown",
     ),
     Column(
         "is_known",
@@ -54,7 +64,7 @@ VIEW_COLUMNS: Final = (
         "whether this is a voter; otherwise there is one row, whose ``reason`` tells why the "
         "voters are unknown",
     ),
-    Column("reason", pa.string(), "why they are unknown", "if they are known"),
+    Column("reason", pa.string(), "why the voters are unknown", "if the voters are known"),
     *CHANGE_COLUMNS,
 )
 
@@ -105,20 +115,22 @@ def _last(is_wanted: SparkColumn) -> SparkColumn:
 
 
 _TIME: Final = pa.timestamp("us", "UTC")
-_NOT_SAID: Final = "for static voters, and if the voters are unknown"
+_NOT_SAID: Final = "for static voters, or if the voters are unknown"
 COLUMNS = (
     Column("voter", pa.int32(), "the id of a controller that votes",
            "if the voters are unknown", heading="Voter", kind="id", is_about=True),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _NOT_SAID, heading="Listeners"),
-    Column("directory_id", pa.string(), "the id of its log directory", _NOT_SAID),
-    Column("kraft_version", pa.int16(), "the quorum's kraft.version; at 0 voters are static",
-           "if it is unknown", heading="kraft.version"),
+    Column("directory_id", pa.string(), "the id of the controller's log directory", _NOT_SAID),
+    Column("kraft_version", pa.int16(), "the kraft.version of the quorum; at 0, voters are static",
+           "if the kraft.version is unknown", heading="kraft.version"),
     Column("is_known", pa.bool_(), (
-        "whether this is a voter; if not, ``reason`` says why the voters are unknown"
+        "whether this row is a voter; if not, ``reason`` says why the voters are unknown"
     ), heading="Known"),
-    Column("reason", pa.string(), "why they are unknown", "if they are known", heading="Why not"),
+    Column("reason", pa.string(), "why the voters are unknown",
+           "if the voters are known", heading="Why not"),
     Column("changed_time", _TIME, "when the voters changed last",
-           "if that was before the snapshot that the state begins with, and if not known",
+           "if the last change was before the snapshot that the state begins with, or if it is "
+           "unknown",
            heading="Changed"),
 )  # fmt: skip
 
@@ -141,12 +153,12 @@ ANSWER = Answer(
     place=330,
     question="Which controllers vote on the cluster's metadata?",
     meaning=(
-        "The voters of the quorum, according to its log. The quorum works only while a majority "
-        "of them runs."
+        "The voters of the quorum, according to its log. The quorum works only while a majority of "
+        "the voters runs."
     ),
     advice=(
-        "Run three or five voters. From kraft.version 1 on, kafka-metadata-quorum adds and "
-        "removes voters. Before you remove one, check that a majority of the others runs."
+        "Run three or five voters. From kraft.version 1 on, kafka-metadata-quorum adds and removes "
+        "voters. Before you remove a voter, check that a majority of the other voters runs."
     ),
     row="a voter",
     columns=COLUMNS,

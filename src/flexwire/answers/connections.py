@@ -30,28 +30,28 @@ PAUSE_US: Final = 1_000_000
 COLUMNS: Final = (
     Column(
         "client_id", pa.string(),
-           "the client id; if a connection has several, the first in the alphabet",
-        "if no frame of the connections has one",
+           "the client id; if a connection has several client ids, the first in alphabetical order",
+        "if no frame of the connections has a client id",
     heading="Client id", is_about=True,
 ),
     Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
-    Column("brokers", pa.int64(), "how many brokers it was connected to"),
+    Column("brokers", pa.int64(), "the number of brokers that the client was connected to"),
     Column("connections", pa.int64(), "its connections", heading="Connections"),
     Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
     Column("opened_per_minute", pa.float64(),
            "``opened`` divided by the minutes of the whole capture"),
     Column("most_opened_per_minute", pa.int64(), (
-        "the most connections that were opened in one minute of the clock"
+        "the highest number of connections that were opened in one minute"
     ),
            heading="Most in a minute"),
     Column(
         "short_lived", pa.int64(),
-           "connections that were opened, and closed within the given seconds"
+           "connections that were closed within this number of seconds after they were opened"
     , heading="Short-lived"),
     Column("silent", pa.int64(), "connections without a frame"),
     Column(
         "lifetime_us", pa.int64(), "the median time from beginning to end, in microseconds",
-        "if none was captured from its beginning to its end",
+        "if no connection was captured from its beginning to its end",
     heading="Median life",
 ),
     Column(
@@ -59,7 +59,8 @@ COLUMNS: Final = (
            "the total time of pauses of a second or more, in which no frame was sent in either "
            "direction",
     ),
-    Column("longest_pause_us", pa.int64(), "the longest such pause", "if there is none",
+    Column("longest_pause_us", pa.int64(), "the longest of these pauses",
+           "if there was no such pause",
            heading="Longest pause"),
     Column("open_us", pa.int64(), "the total time for which the connections were seen open"),
     Column("closed_by_client", pa.int64(), "connections that the client closed or reset first",
@@ -228,12 +229,12 @@ ANSWER: Final = Answer(
     name="connections",
     place=100,
     question="Which clients open and lose connections?",
-    meaning="How each client opens, keeps and ends its connections. Idle time is the sum of "
-    "pauses of a second or more.",
+    meaning="The number of connections that each client opens, how long it keeps them, and how "
+    "they end. Idle time is the sum of pauses of a second or more.",
     advice=(
         "A client that opens many short-lived connections should keep one connection open. If "
-        "brokers close connections without answering a request, look at the audit. If they reset "
-        "connections, check the network and limits."
+        "brokers close connections without answering a request, look at the audit. If brokers "
+        "reset connections, check the network and the limits of the brokers."
     ),
     row="a client id at a host",
     columns=COLUMNS,

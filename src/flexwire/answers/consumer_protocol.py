@@ -48,15 +48,18 @@ COLUMNS: Final = (
     Column("verdict", pa.string(), '"blocked", "cannot say", "moves after a setting", "moves as it '
            'is" or "uses it already"', heading="Verdict"),
     Column("reason", pa.string(), "why", heading="Why"),
-    Column("remedy", pa.string(), "what to do", "if nothing has to be done", heading="What to do"),
-    Column("source", pa.string(), "the source of this verdict, and when it was checked",
+    Column("remedy", pa.string(), "what to do", "if you need not do anything",
+           heading="What to do"),
+    Column("source", pa.string(), "the source of this verdict, and the date of the last check",
            "if the verdict needs no source"),
-    Column("software", pa.list_(pa.string()), "the software of its members: name and version",
+    Column("software", pa.list_(pa.string()),
+           "the software of the group's members: name and version",
            heading="Software"),
-    Column("client_ids", pa.list_(pa.string()), "the client ids of its members",
+    Column("client_ids", pa.list_(pa.string()), "the client ids of the group's members",
            heading="Client ids"),
     Column("protocol_type", pa.string(), "the type of the group's protocol",
-           "if no JoinGroup was seen, and no SyncGroup with assignments of version 5 or later",
+           "if the capture has no JoinGroup, and no SyncGroup of version 5 or later with "
+           "assignments",
            heading="Protocol type"),
     Column("assignors", pa.list_(pa.string()), "the assignors that members offered",
            heading="Assignors"),
@@ -291,13 +294,13 @@ ANSWER: Final = Answer(
         "Which groups can move to the consumer protocol, and which move by default with Kafka 5.0?"
     ),
     meaning=(
-        "A verdict for each group about the protocol of KIP-848. In Kafka 5.0 Java's "
-        "KafkaConsumer uses this protocol by default, and no other client does. The traffic does "
-        "not show the broker's policy, its limits and assignors, nor subscriptions by pattern."
+        "A verdict for each group about the protocol of KIP-848. From Kafka 5.0 on, Java's "
+        "KafkaConsumer uses this protocol by default. No other client does. The traffic does not "
+        "show the policy, limits and assignors of the broker, or subscriptions by pattern."
     ),
-    advice="Begin with the groups that are blocked, and change the settings of the others before "
-    "their clients are upgraded to 5.0. To keep a Java consumer on the classic protocol, set "
-    "group.protocol=classic.",
+    advice="Begin with the groups that are blocked. Change the settings of the other groups "
+    "before you upgrade their clients to 5.0. To keep a Java consumer on the classic "
+    "protocol, set group.protocol=classic.",
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group_id"),

@@ -25,18 +25,18 @@ COLUMNS = (
     Column("first_difference", _LONG, "the first offset at which two replicas have records of "
            "different leader epochs", heading="First difference"),
     Column("directories", pa.list_(pa.string()), (
-        "the directory of each replica; the first one was read"
+        "the directory of each replica; the analysis read the first one"
     ), heading="Directories"),
     Column("brokers", pa.list_(pa.int32()),
-           "the broker of each replica, by meta.properties; null in the list if that file is "
+           "the broker of each replica, from meta.properties; null in the list if this file is "
            "missing", heading="Brokers"),
     Column("ends", pa.list_(_LONG), "the offset after the last record of each replica",
            heading="Ends"),
     Column("epochs", pa.list_(pa.int32()), "the leader epoch of the last record of each replica",
            heading="Epochs"),
     Column("beyond", _LONG,
-           "how many offsets another replica has from the first difference on, at most: these "
-           "records are in no table", heading="Only in another"),
+           "the largest number of offsets that another replica has from the first difference on; "
+           "the records at these offsets are in no table", heading="Only in another"),
 )  # fmt: skip
 
 
@@ -76,12 +76,13 @@ ANSWER = Answer(
     place=390,
     question="Which partitions have replicas that differ?",
     meaning=(
-        "Partitions whose replicas have different records at the same offset. The analysis was "
-        "given several replicas of each, and read the first one."
+        "Partitions whose replicas have different records at the same offset. The input had "
+        "several replicas of each of these partitions, and the analysis read the first one."
     ),
     advice=(
-        "Before a broker starts again, look at the records that only its replica has, because "
-        "Kafka then removes them. To read these records, analyze that directory alone."
+        "Before you restart a broker, look at the records that only its replica has. Kafka removes "
+        "these records when the broker starts. To read these records, analyze the directory of "
+        "this replica alone."
     ),
     row="a partition",
     columns=COLUMNS,

@@ -33,30 +33,33 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     Column("time", MOMENT, (
-        "the beginning of the span of time in which they were counted"
+        "the beginning of the span of time in which the errors were counted"
     ), heading="From"),
-    Column("client_id", pa.string(), "the client id", "if the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column(
         "topic", pa.string(), "the topic that the error is about",
-        "if it is about none, and if only the topic's id is known",
+        "if the error is about no topic, or if only the id of the topic is known",
     heading="Topic",
 ),
     Column(
-        "topic_id", pa.string(), "the topic's id, if its name is unknown",
-        "if the name is known, and if it is about no topic",
+        "topic_id", pa.string(), "the id of the topic, if its name is unknown",
+        "if the name of the topic is known, or if the error is about no topic",
     ),
     Column("error_code", pa.int32(), "the error code", heading="Code"),
     Column("error_name", pa.string(), "its name", "if Kafka 4.4 has no such code",
            heading="Error", is_about=True),
     Column(
-        "is_retriable", pa.bool_(), "whether a retry may succeed", "if it has no name"
+        "is_retriable", pa.bool_(), "whether a retry may succeed", "if the error code has no name"
     , heading="Worth a retry"),
-    Column("field", pa.string(), 'the field that has it: "topics[].partitions[].error_code"'),
-    Column("errors", pa.int64(), "how often it occurs; a response may have it many times",
+    Column("field", pa.string(),
+           'the field with the error code: "topics[].partitions[].error_code"'),
+    Column("errors", pa.int64(),
+           "how often the error code occurs; a response may have it many times",
            heading="Errors"),
-    Column("responses", pa.int64(), "in how many responses", heading="Responses"),
+    Column("responses", pa.int64(), "the number of responses with the error code",
+           heading="Responses"),
 )  # fmt: skip
 
 _MINUTE_US: Final = 60_000_000
@@ -196,9 +199,9 @@ ANSWER: Final = Answer(
         "each partition or topic that failed."
     ),
     advice=(
-        "Look for codes that continue after their cause is gone, and for codes that a retry does "
-        "not fix. Some are normal when a client begins, such as MEMBER_ID_REQUIRED. 'flexwire "
-        "schema errors CODE' explains a code."
+        "Look for error codes that continue although their cause is gone, and for error codes that "
+        "a retry does not fix. Some error codes are normal when a client starts, such as "
+        "MEMBER_ID_REQUIRED. 'flexwire schema errors CODE' explains a code."
     ),
     row="a span of time, client, API, topic, error code and field",
     columns=COLUMNS,

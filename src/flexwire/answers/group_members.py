@@ -20,38 +20,41 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _KEY: Final = ("group", "type", "member_id")
-_NOT_SAID: Final = "if the member did not send it"
+_NOT_SAID: Final = "if the member sent no instance id"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams", heading="Type"),
     Column("member_id", pa.string(), "the member's id",
-           "if it is unknown who was in a classic group"),
+           "if the members of a classic group are unknown"),
     Column("instance_id", pa.string(), "its group.instance.id", "for a dynamic member",
            heading="Instance"),
     Column("client_id", pa.string(), "its client id", "if it is unknown",
            heading="Client id", is_about=True),
-    Column("client_host", pa.string(), "the host from which it connected", "if it is unknown",
+    Column("client_host", pa.string(), "the host from which the member connected",
+           "if it is unknown",
            heading="Host", is_about=True),
     Column("rack_id", pa.string(), "its rack", _NOT_SAID, heading="Rack"),
-    Column("topics", pa.list_(pa.string()), "the topics that it subscribes to",
-           "for streams, if the member subscribes by a pattern, and for a classic group whose "
+    Column("topics", pa.list_(pa.string()), "the topics that the member subscribes to",
+           "for streams, if the member subscribes by a pattern, or for a classic group whose "
            "members are not consumers",
            heading="Topics"),
-    Column("topic_regex", pa.string(), "the pattern of topics that it subscribes to", _NOT_SAID,
+    Column("topic_regex", pa.string(), "the pattern of topics that the member subscribes to",
+           _NOT_SAID,
            heading="Pattern"),
-    Column("partitions", pa.int64(), "how many partitions it has; for streams, active tasks",
+    Column("partitions", pa.int64(),
+           "the number of partitions of the member; for streams, its active tasks",
            "if it is unknown", heading="Partitions"),
     Column("assigned", pa.list_(pa.string()),
-           "its partitions, by topic, topic id or subtopology: orders-0",
+           "the partitions of the member, by topic, topic id or subtopology: orders-0",
            "if ``partitions`` is null", heading="Assigned"),
-    Column("member_epoch", pa.int32(), "its epoch; in a classic group the generation",
-           "if it has none yet", heading="Epoch"),
+    Column("member_epoch", pa.int32(), "the epoch of the member; in a classic group the generation",
+           "if the member has no epoch yet", heading="Epoch"),
     Column("rebalance_timeout_ms", pa.int32(), "its rebalance timeout", "if it is unknown"),
     Column("session_timeout_ms", pa.int32(), "its session timeout",
-           "except in classic groups, where the group has it"),
+           "except in classic groups, where the group has this value"),
     Column("is_known", pa.bool_(),
-           "false if compaction removed some of its records at an earlier moment, or the record "
-           "that would show whether it existed", heading="Known"),
+           "false if compaction may have removed records of the member, so that its state at an "
+           "earlier moment is unknown", heading="Known"),
 )  # fmt: skip
 
 
@@ -85,11 +88,11 @@ ANSWER = Answer(
     place=220,
     question="Who is in which group, and which partitions does each member have?",
     meaning=(
-        "The members of groups, as their coordinators wrote them. Members with the most "
+        "The members of groups, as coordinators wrote them to the log. Members with the most "
         "partitions come first."
     ),
-    advice="If one member has far more than the others, look at the assignor and at the number of "
-    "partitions. A member without partitions has no work.",
+    advice="If one member has far more partitions than the others, check the assignor and the "
+    "number of partitions. A member without partitions has nothing to do.",
     row="a member",
     columns=COLUMNS,
     order=("is_known", "-partitions", "group", "member_id"),

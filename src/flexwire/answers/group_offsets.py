@@ -31,48 +31,52 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NONE: Final = "if only a transaction that has not ended committed one, or it is unknown"
+_NONE: Final = "if the only commit is in an open transaction, or if the offset is unknown"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("offset", pa.int64(), "the committed offset, at which the group continues", _NONE,
            heading="Offset"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "if that was not read",
+    Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
            heading="End"),
     Column("lag", pa.int64(),
-           "from the committed offset to the high watermark, as in kafka-consumer-groups, or to "
-           "the end if the high watermark is unknown",
+           "the number of offsets from the committed offset to the high watermark, as in "
+           "kafka-consumer-groups, or to the end if the high watermark is unknown",
            "if ``offset`` or ``end_offset`` is null", heading="Lag"),
     Column("leader_epoch", pa.int32(),
            "the leader epoch of the last record that was read; -1 if the client gave none", _NONE),
     Column("metadata", pa.string(), "the text that the client stored with it", _NONE),
-    Column("commit_time", _TIME, "when it was committed, by the coordinator's clock", _NONE,
+    Column("commit_time", _TIME, "when the offset was committed, by the coordinator's clock",
+           _NONE,
            heading="Committed"),
-    Column("expire_time", _TIME, "when it expires", "if the broker's retention decides it"),
+    Column("expire_time", _TIME, "when it expires", "if the retention of the broker decides"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
-           "if compaction may have removed how they ended, or releases of Kafka differ",
+           "if compaction may have removed the ends of transactions, or if releases of Kafka "
+           "disagree",
            heading="Pending"),
-    Column("pending_offset", pa.int64(), "the greatest offset of these", "if there are none"),
+    Column("pending_offset", pa.int64(), "the greatest offset of these commits",
+           "if there are no such commits"),
     Column("is_known", pa.bool_(),
            "false if compaction may have removed a record at an earlier moment, or if releases "
            "of Kafka disagree about a deleted commit",
            heading="Known"),
     Column("high_watermark", pa.int64(),
-           "the offset at which consumers stop reading; all replicas in the ISR have the records "
-           "before it",
-           "if replication-offset-checkpoint lacks it, and at an earlier moment"),
+           "the high watermark, at which consumers stop; all replicas in the ISR have the records "
+           "before this offset",
+           "if replication-offset-checkpoint lacks the high watermark, or if the answer is as of "
+           "an earlier moment"),
     Column("is_watermark_exact", pa.bool_(),
            "true if the broker had stopped cleanly; otherwise the high watermark may be 5 "
            "seconds old", "if ``high_watermark`` is null"),
     Column("stable_offset", pa.int64(),
-           "the partition's last stable offset, by the open transactions of its log: consumers "
-           "that read committed stop there",
-           "if ``end_offset`` is null, and if the answer is as of an offset"),
+           "the last stable offset of the partition, from the open transactions of its log; "
+           "consumers with read_committed stop at this offset",
+           "if ``end_offset`` is null, or if the answer is as of an offset"),
     Column("stable_lag", pa.int64(),
-           "from the committed offset to the last stable one; 0 for a consumer beyond it, such "
-           "as one that reads uncommitted",
-           "if one of them is null, and for a commit beyond the end",
+           "the number of offsets from the committed offset to the last stable offset; 0 for a "
+           "consumer beyond it, such as a consumer with read_uncommitted",
+           "if one of the two offsets is null, or for a commit beyond the end",
            heading="To the stable offset"),
 )  # fmt: skip
 
@@ -102,13 +106,14 @@ ANSWER = Answer(
     place=210,
     question="Which offsets have groups committed?",
     meaning=(
-        "The last commit of each group for each partition. Commits that are furthest from the "
-        "end come first. A commit in a transaction is pending until the transaction has ended, "
-        "and counts from then on."
+        "The last commit of each group for each partition. Commits that are furthest from the end "
+        "come first. A commit in a transaction is pending until the transaction has ended, and "
+        "counts afterwards."
     ),
     advice="Before a move or a reset, write a plan with flexwire answers OUT group_offsets "
-    "--reset-plan FILE, and apply it with kafka-consumer-groups --reset-offsets --from-file FILE. "
-    "That tool cannot read the CSV of this answer, but still ends with status 0.",
+    "--reset-plan FILE, and apply it with kafka-consumer-groups --reset-offsets "
+    "--from-file FILE. Do not give Kafka's tool the CSV of this answer: the tool cannot "
+    "read it, but still exits with status 0.",
     row="a group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-pending", "group", "topic", "partition"),

@@ -26,26 +26,29 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _ASK_TRAFFIC: Final = (
-    "analyze a capture or a request log of its clients: the answer consumer_protocol judges by "
-    "their software"
+    "analyze a capture or a request log of its clients; the answer consumer_protocol then judges "
+    "the group by the software of its clients"
 )
 COLUMNS: Final = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("verdict", pa.string(), '"blocked", "cannot say" or "uses it already"',
            heading="Verdict"),
     Column("reason", pa.string(), "why", heading="Why"),
-    Column("remedy", pa.string(), "what to do", "if nothing is to be done", heading="What to do"),
-    Column("source", pa.string(), "where that is written", "if no source is needed"),
+    Column("remedy", pa.string(), "what to do", "if you need not do anything",
+           heading="What to do"),
+    Column("source", pa.string(), "the source of the verdict", "if the verdict needs no source"),
     Column("type", pa.string(), "classic or consumer", heading="Type"),
     Column("protocol_type", pa.string(), "the type of a classic group's protocol",
-           "for a group of type consumer, and if it is unknown", heading="Protocol type"),
+           "for a group of type consumer, or if the protocol type is unknown",
+           heading="Protocol type"),
     Column("assignor", pa.string(), "the assignor that a classic group chose",
-           "for a group of type consumer, and for one that chose none", heading="Assignor"),
-    Column("members", pa.int64(), "its members", "if they are unknown", heading="Members"),
-    Column("client_ids", pa.list_(pa.string()), "the client ids of its members",
+           "for a group of type consumer, or if the group chose no assignor", heading="Assignor"),
+    Column("members", pa.int64(), "its members", "if the client ids are unknown",
+           heading="Members"),
+    Column("client_ids", pa.list_(pa.string()), "the client ids of the group's members",
            heading="Client ids"),
     Column("has_user_data", pa.bool_(), "whether an assignment carries user data",
-           "for a group of type consumer, and if no assignment can be read"),
+           "for a group of type consumer, or if no assignment can be read"),
     Column("is_known", pa.bool_(), "false if compaction may have removed a record that the group "
            "had at the requested earlier moment", heading="Known"),
 )  # fmt: skip
@@ -83,17 +86,17 @@ def _judged(group: dict[str, Any]) -> dict[str, Any]:
 def _judgement(group: dict[str, Any], assignments: AssignmentFacts) -> GroupJudgement:
     if not group["is_known"]:
         return GroupJudgement(
-            "cannot say", "compaction removed records that would show what the group is"
+            "cannot say", "compaction removed the records that would show the type of the group"
         )
     if group["type"] != CLASSIC_TYPE:
         return GroupJudgement(
-            "uses it already", "its coordinator keeps it as a group of the consumer protocol"
+            "uses it already", "its coordinator stores it as a group of the consumer protocol"
         )
     if not group["members"]:
         return GroupJudgement(
             "cannot say",
-            "it has no members; an empty group always converts, and what its clients are is not "
-            "in the log",
+            "it has no members; an empty group always converts, but the log does not contain its "
+            "clients",
             _ASK_TRAFFIC,
         )
     judgement = judge_group(
@@ -105,8 +108,8 @@ def _judgement(group: dict[str, Any], assignments: AssignmentFacts) -> GroupJudg
         return judgement
     return GroupJudgement(
         "cannot say",
-        "its protocol type and its assignments do not block it, and a coordinator does not write "
-        "the software of members",
+        "its protocol type and its assignments do not block a move, and the log of the "
+        "coordinator does not contain the software of members",
         _ASK_TRAFFIC,
     )
 
@@ -114,12 +117,13 @@ def _judgement(group: dict[str, Any], assignments: AssignmentFacts) -> GroupJudg
 ANSWER: Final = Answer(
     name="group_protocols",
     place=225,
-    question="Which groups of the coordinators' logs cannot move to the consumer protocol?",
+    question="Which groups in the coordinators' logs cannot move to the consumer protocol?",
     meaning="A verdict for each group about the protocol of KIP-848, by what its coordinator "
-    "wrote: the protocol type, and the user data of assignments. In Kafka 5.0 Java's "
-    "KafkaConsumer uses the protocol by default, and no other client does.",
-    advice="Begin with the groups that are blocked. For the others analyze a capture or a request "
-    "log of their clients, because the log does not have their software.",
+    "wrote: the protocol type, and the user data of assignments. From Kafka 5.0 on, "
+    "Java's KafkaConsumer uses this protocol by default. No other client does.",
+    advice="Begin with the groups that are blocked. For the other groups, analyze a capture or a "
+    "request log of their clients, because the coordinators' log does not contain the "
+    "software of clients.",
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group"),

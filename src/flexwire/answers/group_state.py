@@ -26,16 +26,17 @@ _NO_COMMIT: Final = "if the group has committed nothing"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "for a group that only commits, and has no record of its own", heading="Type"),
+           "for a group that only commits offsets, and has no group record", heading="Type"),
     Column("members", pa.int64(), "its members", "if ``type`` is null", heading="Members"),
-    Column("topic", pa.string(), "a topic for which it has committed offsets", _NO_COMMIT,
+    Column("topic", pa.string(), "a topic for which the group has committed offsets", _NO_COMMIT,
            heading="Topic", is_about=True),
-    Column("partitions", pa.int64(), "how many of its partitions have a commit",
+    Column("partitions", pa.int64(),
+           "the number of partitions of the topic for which the group has committed offsets",
            heading="Partitions"),
     Column("lag", pa.int64(),
            "the sum of the lags from the commits to the high watermarks of the logs that were "
            "read, or to their ends if these are unknown",
-           "if none of these logs was read, without a commit, and for offsets that are too far "
+           "if none of these logs was read, if there is no commit, or if the offsets are too far "
            "apart",
            heading="Lag"),
     Column("max_lag", pa.int64(), "the largest lag of one partition", "if ``lag`` is null",
@@ -44,18 +45,18 @@ COLUMNS = (
            "for how many partitions the log was not read, so that the lag is unknown",
            heading="Ends not read"),
     Column("pending", pa.int64(), "commits of transactions that have not ended", heading="Pending"),
-    Column("last_commit_time", _TIME, "when it committed last, by the coordinator's clock",
+    Column("last_commit_time", _TIME, "when the group committed last, by the coordinator's clock",
            _NO_COMMIT, heading="Last commit"),
     Column("idle_us", pa.int64(),
-           "how long before the last record of any internal topic it last committed or changed, "
-           "in microseconds",
-           "for a group with members, and if no time is known", heading="Idle"),
+           "the time from the last commit or change of the group to the last record of any "
+           "internal topic, in microseconds",
+           "for a group with members, or if no time is known", heading="Idle"),
     Column("is_known", pa.bool_(),
            "false if compaction may have removed a record that was there at the requested "
            "earlier moment"),
     Column("stable_lag", pa.int64(),
            "the sum of the lags from the commits to the last stable offsets, where consumers "
-           "that read committed stop", "if ``lag`` is null, and if the answer is as of an offset",
+           "that read committed stop", "if ``lag`` is null, or if the answer is as of an offset",
            heading="To the stable offsets"),
 )  # fmt: skip
 
@@ -105,12 +106,12 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="group_state",
     place=200,
-    question="How far has each group read, and which groups are not in use?",
-    meaning="Groups as their coordinators wrote them: commits, and the lag to the ends of the "
-    "logs that were read. Groups without members are idle.",
-    advice="First look at a large lag of a group with members: add members, or find out why they "
-    "are slow. The answer unused_groups lists groups that have been idle for a long time, and "
-    "what to check before you delete one.",
+    question="Up to which offset has each group read, and which groups are not in use?",
+    meaning="Groups as coordinators wrote them to the log: their commits, and their lag to the "
+    "ends of the logs that were read. Groups without members are idle.",
+    advice="First look at groups with members and a large lag. Add members, or find out why the "
+    "members are slow. The answer unused_groups lists groups that have been idle for a "
+    "long time, and says what to check before you delete a group.",
     row="a group and topic",
     columns=COLUMNS,
     order=("-lag", "-idle_us", "group", "topic"),

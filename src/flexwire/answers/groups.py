@@ -44,7 +44,8 @@ COLUMNS: Final = (
     Column("generation", pa.int32(), "the generation, or the group's epoch",
            heading="Generation", is_about=True),
     Column("time", MOMENT,
-           "when it began: the first response that names it, or the last response to a JoinGroup",
+           "when the rebalance began: the first response that names the generation, or the last "
+           "response to a JoinGroup",
            heading="When"),
     Column(
         "rebalance_us", pa.int64(), "from the first JoinGroup to the last response, in "
@@ -183,10 +184,11 @@ ANSWER: Final = Answer(
     name="groups",
     place=110,
     question="Which groups rebalance, how often, and why?",
-    meaning="Every generation of each group, with the causes that the traffic proves. Other "
-    "causes are unknown.",
-    advice="If members leave and join again and again, check restarts and the poll timeout. If "
-    "sessions expire, check for pauses of the client, and the session timeout.",
+    meaning="Every generation of each group, with the causes of the rebalance that the traffic "
+    "proves. All other causes are unknown.",
+    advice="If members leave and join repeatedly, check whether they restart, and check the poll "
+    "timeout. If sessions expire, check whether the client pauses, and check the session "
+    "timeout.",
     row="a generation of a group",
     columns=COLUMNS,
     order=("-rebalance_us", "group_id", "protocol", "-generation"),

@@ -22,35 +22,38 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.TRANSACTIONS
-_NOBODY: Final = "if no coordinator whose log was read has it"
+_NOBODY: Final = "if no coordinator whose log was read has the transaction"
 COLUMNS = (
-    Column("topic", pa.string(), "a topic that it wrote to", "if it has written to none",
+    Column("topic", pa.string(), "a topic that the transaction wrote to",
+           "if the transaction has written to no topic",
            heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", "if ``topic`` is null",
            heading="Partition", is_about=True),
     Column("transactional_id", pa.string(), "the transactional id", _NOBODY,
            heading="Transactional id"),
-    Column("state", pa.string(), "its state, in Kafka's words", _NOBODY, heading="State"),
+    Column("state", pa.string(), "the state of the transaction, in Kafka's words",
+           _NOBODY, heading="State"),
     Column("producer_id", pa.int64(), "the producer's id",
            heading="Producer id", kind="id", is_about=True),
     Column("producer_epoch", pa.int16(), "the producer's epoch"),
     Column("first_offset", pa.int64(),
-           "the offset of its first record in the partition; consumers with read_committed wait "
-           "there",
+           "the offset of the first record of the transaction in the partition; consumers with "
+           "read_committed wait at this offset",
            "if the partition's log was not read",
            heading="First offset"),
-    Column("open_since", _TIME, "when it began", "if no record has it", heading="Open since"),
+    Column("open_since", _TIME, "when it began", "if no record has this time",
+           heading="Open since"),
     Column("timeout_ms", pa.int32(),
-           "the time after which its coordinator should have aborted it",
+           "the time after which its coordinator should have aborted the transaction",
            _NOBODY),
     Column("open_us", pa.int64(),
-           "how long it had been open when the last record of any internal topic was written, in "
-           "microseconds", "if ``open_since`` is null", heading="Open for"),
-    Column("reason", pa.string(), "why it should have ended", heading="Why"),
+           "the time from the start of the transaction to the last record of any internal topic, "
+           "in microseconds", "if ``open_since`` is null", heading="Open for"),
+    Column("reason", pa.string(), "why the transaction should have ended", heading="Why"),
     Column("is_known", pa.bool_(),
-           "false if no coordinator that was read has it, and not all partitions of "
-           "__transaction_state were read, so that another may have it. If logs were copied one "
-           "after the other while brokers ran, true proves nothing",
+           "false if no log of a coordinator has the transaction, and not all partitions of "
+           "__transaction_state were read: another coordinator may have it. If the logs were "
+           "copied one after the other while brokers ran, the value true proves nothing",
            heading="All coordinators read"),
 )  # fmt: skip
 
@@ -86,18 +89,19 @@ ANSWER = Answer(
     name="hanging_transactions",
     place=260,
     question="Which transactions should have ended?",
-    meaning="Transactions that are open past their timeout, or that no coordinator knows. "
-    "Consumers with read_committed get no records after the first offset of such a transaction, "
-    "and compaction stops there.",
+    meaning="Transactions that are still open after their timeout, or that no coordinator knows. "
+    "Consumers with read_committed get no records after the first offset of such a "
+    "transaction, and compaction stops at this offset.",
     advice=(
-        "If one is past its timeout, check whether its coordinator runs. Before you abort a "
-        "transaction that no coordinator knows, check that kafka-transactions find-hanging also "
-        "lists it: after an abort, consumers with read_committed never get its records."
+        "If a transaction is past its timeout, check whether its coordinator runs. Before you "
+        "abort a transaction that no coordinator knows, check that 'kafka-transactions "
+        "find-hanging' lists it too. After an abort, consumers with read_committed never get the "
+        "records of the transaction."
     ),
     row="a transaction and partition",
     columns=COLUMNS,
     order=("-is_known", "-open_us", "topic", "partition", "producer_id"),
     ask=hanging_transactions,
-    picture=AnswerPicture("How long it was open", "open_us"),
+    picture=AnswerPicture("How long transactions were open", "open_us"),
     asks=(_TOPIC.topic,),
 )

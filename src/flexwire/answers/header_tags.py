@@ -35,25 +35,25 @@ COLUMNS: Final = (
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
     Column("sender", pa.string(), 'the sender: "client" or "broker"', heading="Sender"),
     Column("client_id", pa.string(),
-           "the client id; for a broker, the id of the client that it responds to",
-           "if the client sent none", heading="Client id", is_about=True),
+           "the client id; for a broker, the client id of the client to which the broker responds",
+           "if the client sent no client id", heading="Client id", is_about=True),
     Column("client_software_name", pa.string(), "the client's software",
-           "if nobody named it", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "if nobody named it",
+           "if the software is unknown", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "if the software is unknown",
            heading="Version"),
-    Column("messages", pa.int64(), "how many of its requests or responses have the tag",
+    Column("messages", pa.int64(), "the number of requests or responses of the sender with the tag",
            heading="Messages"),
-    Column("message_share", pa.float64(), "their share of all messages that could have the tag",
+    Column("message_share", pa.float64(),
+           "the share of these messages in all messages that could have the tag",
            heading="Of those that could"),
     Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
-    Column("values", pa.int64(), "how many different values there are, approximately",
-           "if they are "
-           "withheld", heading="Values, about"),
-    Column("value", pa.binary(), f"the smallest value; its first {_SHOWN_BYTES} bytes", "if "
-           "they are withheld", heading="One of them"),
-    Column("value_bytes", pa.int64(), "the bytes of all values", "if they are withheld"),
-    Column("first_time", MOMENT, "when the first was captured"),
-    Column("last_time", MOMENT, "when the last was captured"),
+    Column("values", pa.int64(), "the approximate number of different values",
+           "if the values are withheld", heading="Values, about"),
+    Column("value", pa.binary(), f"the smallest value; its first {_SHOWN_BYTES} bytes",
+           "if the values are withheld", heading="One of them"),
+    Column("value_bytes", pa.int64(), "the bytes of all values", "if the values are withheld"),
+    Column("first_time", MOMENT, "when the first value was captured"),
+    Column("last_time", MOMENT, "when the last value was captured"),
 )  # fmt: skip
 
 
@@ -122,8 +122,9 @@ ANSWER: Final = Answer(
     question="Who sends tags in headers, such as a trace id or the name of a forwarder?",
     meaning="Each tag in the headers of requests and responses by client, with the share of the "
     "messages that could have it, and one of its values.",
-    advice="A client with a share below 1 sends some requests without the tag: look at its APIs. A "
-    "later release may give a meaning to a tag below 10000.",
+    advice="A client with a share below 1 sends some requests without the tag. Find out which "
+    "APIs these requests use. A later release of Kafka may give a meaning to a tag below "
+    "10000.",
     row="a tag and sender",
     columns=COLUMNS,
     order=("tag", "sender", "-messages", "client_id", *_SOFTWARE),

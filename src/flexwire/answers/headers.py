@@ -43,30 +43,34 @@ _SUMS: Final = pa.schema(
 
 COLUMNS: tuple[Column, ...] = (
     Column("topic", pa.string(), "the topic's name, or its id if the name is unknown",
-           "if neither is known", heading="Topic", is_about=True),
+           "if neither the name nor the id is known", heading="Topic", is_about=True),
     Column("source", pa.string(), 'the message that carried the records: "produce", "fetch" or '
            '"share_fetch"', heading="By"),
     Column("client_id", pa.string(), "the client that produced or fetched them",
-           "if it is unknown", heading="Client id", is_about=True),
+           "if the client id is unknown", heading="Client id", is_about=True),
     Column("key", pa.string(), "the record header's key, with \"�\" for bytes that are not UTF-8",
            heading="Key", is_about=True),
-    Column("records", pa.int64(), "how many records have it", heading="Records"),
-    Column("record_share", pa.float64(), "their share of this client's records of the topic",
+    Column("records", pa.int64(), "the number of records with this header", heading="Records"),
+    Column("record_share", pa.float64(),
+           "the share of these records in all records of this client and topic",
            heading="Of records"),
-    Column("headers", pa.int64(), "how many headers there are; a record may have a key twice"),
-    Column("null_values", pa.int64(), "how many of them are null"),
-    Column("least_bytes", pa.int64(), "the size of the smallest value", "if all are null"),
-    Column("mean_bytes", pa.float64(), "the mean of the values' sizes", "if all are null",
+    Column("headers", pa.int64(),
+           "the number of these headers; a record may have the same key twice"),
+    Column("null_values", pa.int64(), "how many of the values are null"),
+    Column("least_bytes", pa.int64(), "the size of the smallest value", "if all values are null"),
+    Column("mean_bytes", pa.float64(), "the mean size of the values", "if all values are null",
            heading="Value"),
-    Column("most_bytes", pa.int64(), "the size of the largest value", "if all are null"),
-    Column("total_bytes", pa.int64(), "the bytes of all their keys and values, without lengths",
+    Column("most_bytes", pa.int64(), "the size of the largest value", "if all values are null"),
+    Column("total_bytes", pa.int64(),
+           "the bytes of all keys and values of these headers, without lengths",
            heading="In all"),
     Column("payload_share", pa.float64(),
-           "their share of this client's payload of the topic: the keys, values and headers of "
-           "its records", "if that has no bytes",
+           "the share of these bytes in the payload of this client and topic: the keys, values "
+           "and headers of its records", "if the payload has no bytes",
            heading="Of the payload"),
-    Column("judged", pa.int64(), "how many values were checked, for the next column"),
-    Column("reads_as", pa.string(), _READS_AS, "if no convention fits, or several do",
+    Column("judged", pa.int64(),
+           "how many values were checked for the convention in the next column"),
+    Column("reads_as", pa.string(), _READS_AS, "if no convention fits, or if several fit",
            heading="Reads as"),
 )  # fmt: skip
 
@@ -166,12 +170,14 @@ ANSWER = Answer(
     meaning="Each record header key by topic and client: how many records have it, how large its "
     "values are, and which share of the payload it is.",
     advice="If headers are a large part of the payload, shorten keys or write numbers in binary. "
-    "If a share is just below 1, look for the producer that leaves the header out.",
+    "If the share of a header is just below 1, look for the producer that leaves the "
+    "header out.",
     row="a topic, client and record header key",
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),
     ask=headers,
-    elsewhere="'flexwire records dump --deep' shows them, and Spark's source kafka-log reads them",
+    elsewhere="'flexwire records dump --deep' shows record headers, and Spark's source kafka-log "
+    "reads them",
     picture=AnswerPicture("Bytes of record headers", "total_bytes"),
     sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

@@ -38,23 +38,23 @@ _NO_END: Final = "if no such fetch was captured"
 
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
-    Column("client_id", pa.string(), "the client that commits", "if it sent no client id",
+    Column("client_id", pa.string(), "the client that commits", "if the client sent no client id",
            heading="Client id"),
     Column("address", pa.string(), "its host"),
-    Column("topic", pa.string(), "the topic", "if only its id is known",
+    Column("topic", pa.string(), "the topic", "if only the id of the topic is known",
            heading="Topic", is_about=True),
     Column(
-        "topic_id", pa.string(), "the topic's id, if its name is unknown",
-        "if the name is known",
+        "topic_id", pa.string(), "the id of the topic, if its name is unknown",
+        "if the name of the topic is known",
     ),
     Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
     Column("commits", pa.int64(),
-           "how often the client committed an offset for it; in transactions, only commits whose "
-           "transaction was seen to be committed", heading="Commits"),
-    Column("last_time", MOMENT, "when the client last committed an offset for it",
+           "the number of offset commits of the client for the partition; in transactions, only "
+           "commits whose transaction was seen to be committed", heading="Commits"),
+    Column("last_time", MOMENT, "when the client last committed an offset for the partition",
            "if ``committed_offset`` is null"),
-    Column("committed_offset", pa.int64(), "the offset of its last commit",
-           "if it has only commits in transactions that were not seen to be committed",
+    Column("committed_offset", pa.int64(), "the offset of the client's last commit",
+           "if the client has only commits in transactions that were not seen to be committed",
            heading="Committed"),
     Column(
         "high_watermark", pa.int64(),
@@ -64,12 +64,13 @@ COLUMNS: Final = (
     heading="High watermark",
 ),
     Column(
-        "lag", pa.int64(), "how far the commit was behind that end, in offsets",
+        "lag", pa.int64(), "how far the last commit was behind the end of the partition, in "
+                           "offsets",
            "if the end of the partition is null"
     , heading="Lag"),
     Column(
         "max_lag", pa.int64(), (
-            "the largest such distance over all of the client's commits"
+            "the largest distance of any commit of the client from the end of the partition"
         ),
         "if no such fetch was captured before any commit",
     heading="Largest",
@@ -79,18 +80,19 @@ COLUMNS: Final = (
     Column("pending", pa.int64(),
            "commits in transactions whose end was not captured, so that it is unknown whether "
            "they count", heading="Pending"),
-    Column("pending_offset", pa.int64(), "the greatest offset of these", "if there are none"),
+    Column("pending_offset", pa.int64(), "the greatest offset of these commits",
+           "if there are no such commits"),
     Column("aborted", pa.int64(), "commits in aborted transactions, which have no effect"),
     Column("last_stable_offset", pa.int64(),
-           "the last stable offset in the same response: a client with read_committed gets no "
+           "the last stable offset in the same response; a client with read_committed gets no "
            "records beyond it", f"{_NO_END}, or it read "
            "uncommitted"),
-    Column("stable_lag", pa.int64(), "how far the commit was behind that offset",
+    Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
            "if the end of the partition is null", heading="To the stable offset"),
     Column("reads_committed", pa.bool_(),
            "whether the client's last fetch requested only committed records; for commits in "
-           "transactions, that of any client at its host",
-           "if no fetch of it was captured", heading="Reads committed"),
+           "transactions, the last fetch of any client at its host",
+           "if no fetch of the partition was captured", heading="Reads committed"),
 )  # fmt: skip
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
@@ -269,13 +271,13 @@ def _who() -> tuple[SparkColumn, ...]:
 ANSWER: Final = Answer(
     name="lag",
     place=120,
-    question="How far behind the ends of their partitions do groups commit?",
+    question="How far are the commits of groups behind the ends of their partitions?",
     meaning="The offset of each client's last commit, and the high watermark in the response to "
-    "its last fetch before that. A commit in a transaction counts when the transaction is "
-    "committed.",
-    advice="If the lag grows from capture to capture, the group needs more members or less work "
-    "for each record. If only one partition has a lag, check whether its keys occur much more "
-    "often than others.",
+    "its last fetch before this commit. A commit in a transaction counts when the "
+    "transaction is committed.",
+    advice="If the lag grows from capture to capture, add members to the group, or reduce the "
+    "work for each record. If only one partition has a lag, check whether its keys occur "
+    "much more often than others.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(

@@ -51,17 +51,18 @@ COLUMNS: Final = (
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column("broker", pa.string(), "the broker's end of the connection",
            heading="Broker", is_about=True),
-    Column("client_id", pa.string(), "the client id", "if the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host"),
     Column(
         "waited", pa.bool_(),
-           "whether these are requests for records that were answered after their max wait with "
-           "fewer bytes than they asked for, so that the broker waited as requested",
+           "whether these are requests for records that the broker answered only after their max "
+           "wait, because it had fewer bytes than they asked for",
     heading="Waited for records",
 ),
     Column("responses", pa.int64(), "how many responses", heading="Responses"),
-    Column("p50_us", pa.int64(), "the median latency in microseconds: half of them took no longer",
+    Column("p50_us", pa.int64(),
+           "the median latency in microseconds: half of the requests took no longer",
            heading="Half within"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
@@ -74,26 +75,28 @@ COLUMNS: Final = (
            heading="Its connection"),
     Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
            heading="Its frame"),
-    Column("slowest_time", MOMENT, "when its response was captured"),
+    Column("slowest_time", MOMENT, "when the slowest response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
            "throttled the client on their connection", heading="Throttled"),
     Column("throttled_us", pa.int64(),
-           "how long these requests waited in total; no latency here includes this time",
+           "how long these requests waited in total; no latency in this table includes this time",
            heading="Waited for that"),
     Column("pipelined", pa.int64(), (
-        "how many of them were sent before the throttled response came; their latency includes "
-        "the wait until then"
+        "how many of these requests were sent before the throttled response came; their latency "
+        "includes the wait until this response"
     )),
 )  # fmt: skip
 SLOWEST_COLUMNS: Final = (
     *COLUMNS[:5],
-    Column("rank", pa.int32(), "1 for the slowest of its row in `latency`"),
-    Column("latency_us", pa.int64(), "how long it took, in microseconds, without ``throttled_us``"),
+    Column("rank", pa.int32(), "the rank of the request; 1 is the slowest of its row in `latency`"),
+    Column("latency_us", pa.int64(),
+           "how long the request took, in microseconds, without ``throttled_us``"),
     Column("connection", pa.string(), "its connection"),
     Column("frame_index", pa.int64(), "the response's frame_index there"),
-    Column("time", MOMENT, "when its response was captured"),
-    Column("throttled_us", pa.int64(), "how long its request waited because the broker had "
-           "throttled the client; 0 if it had not"),
+    Column("time", MOMENT, "when the slowest response was captured"),
+    Column("throttled_us", pa.int64(),
+           "how long the request waited because the broker had throttled the client; 0 if the "
+           "broker had not"),
 )  # fmt: skip
 
 _BY: Final = tuple(column.name for column in COLUMNS[:5])
@@ -479,8 +482,8 @@ ANSWER: Final = Answer(
     question="Which requests are slow, and which clients send them?",
     meaning=(
         "The time from a request's last byte to its response's last byte, at the place of the "
-        "capture. Fetches that waited for records, as requested, have their own rows. The time "
-        "for which a request waited because its client was throttled is left out."
+        "capture. Fetches that waited for records, as the client requested, have their own rows. "
+        "If a request waited because its client was throttled, this time is left out."
     ),
     advice="Compare brokers for the same API and client. To look up the slowest response, use its "
     "connection and frame in the table of frames.",

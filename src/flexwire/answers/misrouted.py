@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 _REFUSED: Final = next(code for code, name in ERROR_NAMES.items() if name == "REBOOTSTRAP_REQUIRED")
 _BY: Final = ("client_id", "address", "broker", "cluster_id", "node_id")
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "if the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host", heading="Host"),
     Column("broker", pa.string(), "the broker's end that the connection reached",
            heading="Reached", is_about=True),
     Column("cluster_id", pa.string(), "the id of the cluster that the client meant",
-           "if the client names none, for example in versions of ApiVersions before 5",
+           "if the client names no cluster, for example in versions of ApiVersions before 5",
            heading="Cluster meant"),
     Column("node_id", pa.int32(), "the id of the broker that the client meant",
-           "if the client names none", heading="Broker meant"),
+           "if the client names no broker", heading="Broker meant"),
     Column("connections", pa.int64(), "how many connections the broker refused",
            heading="Refused"),
-    Column("first_time", MOMENT, "when the first of them was refused", heading="From"),
-    Column("last_time", MOMENT, "when the last of them was refused", heading="To"),
+    Column("first_time", MOMENT, "when the first connection was refused", heading="From"),
+    Column("last_time", MOMENT, "when the last connection was refused", heading="To"),
 )  # fmt: skip
 
 
@@ -80,9 +80,9 @@ ANSWER: Final = Answer(
     meaning="Connections that a broker of Kafka 4.4 or later refused with REBOOTSTRAP_REQUIRED, "
     "because the client meant another broker or cluster (KIP-1242).",
     advice=(
-        "Find out where the address leads. DNS, a load balancer or a service mesh may send the "
-        "client elsewhere, or the address may now belong to another cluster. Correct it there, "
-        "or correct advertised.listeners of the broker that the client meant."
+        "Find out which machine the address leads to. DNS, a load balancer or a service mesh may "
+        "send the client elsewhere, or the address may now belong to another cluster. Correct the "
+        "address there, or correct advertised.listeners of the broker that the client meant."
     ),
     row="a client id at a host, the broker reached, and the broker meant",
     columns=COLUMNS,

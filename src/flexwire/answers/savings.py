@@ -32,27 +32,31 @@ _UNWRITTEN = "in tables without a row for the same batch size without compressio
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
     Column("rank", pa.int32(),
-           "1 for the combination that takes the fewest bytes for this topic, then 2 and so on"),
+           "the rank of the combination; 1 takes the fewest bytes for this topic"),
     Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
-    Column("level", pa.int32(), "its level", "if it has none; for lz4 at its fastest, which is "
-           "Kafka's default", heading="Level", is_about=True),
+    Column("level", pa.int32(), "its level",
+           "if the codec has no levels; also for lz4 at its fastest level, which is Kafka's "
+           "default", heading="Level", is_about=True),
     Column("batch_size", _LONG,
-           "the most bytes of records, before compression, in one batch. A producer's batch.size "
+           "the most bytes of records in one batch, before compression. A producer's batch.size "
            "is ``producer_batch_size``",
            heading="Records in a batch", kind="bytes", is_about=True),
     Column("bytes", _LONG,
-           "the bytes of the topic's batches as they are, without control batches", heading="Now"),
+           "the bytes of the topic's batches as they are in the log, without control batches",
+           heading="Now"),
     Column("estimated_bytes", _LONG, (
-        "the bytes that these batches would take, if all were like the sample"
+        "the bytes that these batches would take if all of them were like the sample"
     ),
            heading="Then"),
-    Column("saved_bytes", _LONG, "how many bytes this saves; negative if it takes more",
+    Column("saved_bytes", _LONG,
+           "how many bytes the combination saves; negative if it takes more bytes",
            heading="Saved"),
-    Column("saved_share", _DOUBLE, "the same as a share of ``bytes``", heading="Saved"),
-    Column("sampled_bytes", _LONG, "the bytes of the sample as it is"),
-    Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``", heading="Sample"),
+    Column("saved_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Saved"),
+    Column("sampled_bytes", _LONG, "the bytes of the sample as it is in the log"),
+    Column("sampled_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
-    Column("written_bytes", _LONG, "the bytes of the sample when it was written in this way"),
+    Column("written_bytes", _LONG,
+           "the bytes of the sample when it was written with this combination"),
     Column("producer_batch_size", _LONG,
            "the batch.size of a Java producer whose batches hold about as many records: it "
            "bounds the estimated size of a batch after compression, with 5 in a hundred more, "
@@ -156,14 +160,14 @@ ANSWER = Answer(
     place=190,
     question="What would another codec or batch size save?",
     meaning=(
-        "Each row has a topic and a combination of codec and batch size, measured on a sample "
-        "that flexwire compressed in this way. The best combination of each topic comes first "
-        "and has the advice. Internal topics are left out."
+        "Each row is about a topic and a combination of codec and batch size. flexwire compressed "
+        "a sample of the topic with this combination and measured it. The best combination of each "
+        "topic comes first, and its row has the advice. Internal topics are left out."
     ),
     advice=(
         "If a topic would save much, set compression.type and its level in its producers. Set "
-        "batch.size to producer_batch_size, and linger.ms so that batches fill. Watch the CPU "
-        "load of the producers, because the time that a codec takes was not measured."
+        "batch.size to producer_batch_size, and linger.ms so that batches fill. Watch the CPU load "
+        "of the producers, because flexwire did not measure the time that a codec takes."
     ),
     row="a topic and a combination of codec and batch size",
     columns=COLUMNS,

@@ -33,31 +33,33 @@ _ROW: Final = ("group_id", "member_id", "client_id", "topic", "topic_id")
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the share group", heading="Share group", is_about=True),
     Column("member_id", pa.string(), "the member", heading="Member"),
-    Column("client_id", pa.string(), "its client id", "if the client sent none",
+    Column("client_id", pa.string(), "its client id", "if the client sent no client id",
            heading="Client id", is_about=True),
-    Column("topic", pa.string(), "the topic", "if only its id is known",
+    Column("topic", pa.string(), "the topic", "if only the id of the topic is known",
            heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "the topic's id", "if its name is known"),
+    Column("topic_id", pa.string(), "the topic's id", "if the name of the topic is known"),
     Column("acquired", pa.int64(),
-           "how many offsets it acquired for processing; some may have no record",
+           "how many offsets the member acquired for processing; some of them may have no record",
            heading="Acquired"),
-    Column("redelivered", pa.int64(), "how many of these had been delivered before, to any member",
+    Column("redelivered", pa.int64(),
+           "how many of the acquired offsets had been delivered before, to any member",
            heading="Delivered before"),
-    Column("redelivered_share", pa.float64(), "their share", "if none was acquired",
+    Column("redelivered_share", pa.float64(), "their share", "if no offset was acquired",
            heading="Of these"),
     Column("most_deliveries", pa.int32(),
            "the highest number of deliveries of one offset, including this one",
-           "if none was acquired", heading="Most deliveries"),
-    Column("accepted", pa.int64(), "how many offsets it acknowledged as processed",
+           "if no offset was acquired", heading="Most deliveries"),
+    Column("accepted", pa.int64(), "how many offsets the member acknowledged as processed",
            heading="Accepted"),
-    Column("released", pa.int64(), "how many it released for another delivery",
+    Column("released", pa.int64(), "how many offsets the member released for another delivery",
            heading="Released"),
-    Column("rejected", pa.int64(), "how many it rejected, which are not delivered again",
+    Column("rejected", pa.int64(),
+           "how many offsets the member rejected; these are not delivered again",
            heading="Rejected"),
-    Column("renewed", pa.int64(), "how many times it asked for more time for an offset"),
-    Column("gaps", pa.int64(), "how many it reported as offsets without a record"),
-    Column("first_time", MOMENT, "when it first acquired or acknowledged any"),
-    Column("last_time", MOMENT, "when it last acquired or acknowledged any"),
+    Column("renewed", pa.int64(), "how often the member asked for more time for an offset"),
+    Column("gaps", pa.int64(), "how many offsets the member reported as offsets without a record"),
+    Column("first_time", MOMENT, "when the member first acquired or acknowledged an offset"),
+    Column("last_time", MOMENT, "when the member last acquired or acknowledged an offset"),
 )  # fmt: skip
 
 
@@ -164,8 +166,8 @@ ANSWER: Final = Answer(
     name="share_deliveries",
     place=140,
     question=(
-        "How many records did members of share groups get, and how many of them had been "
-        "delivered before?"
+        "How many records did the members of share groups get, and how many of these records had "
+        "been delivered before?"
     ),
     meaning="The offsets that each member of a share group acquired, how many of these had been "
     "delivered before, and how it acknowledged them.",

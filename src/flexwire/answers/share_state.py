@@ -24,28 +24,31 @@ _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.SHARE_STATE
 COLUMNS = (
     Column("group", pa.string(), "the share group", heading="Group", is_about=True),
-    Column("topic", pa.string(), "the topic", "if the cluster's metadata does not name its id",
+    Column("topic", pa.string(), "the topic",
+           "if the cluster's metadata does not name the topic of this id",
            heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
-    Column("start_offset", pa.int64(), "all records below it are done; -1 if nothing was read yet",
-           "if it is unknown", heading="Start"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "if that was not read",
+    Column("start_offset", pa.int64(),
+           "the start offset: all records below it are done; -1 if nothing was read yet",
+           "if the value is unknown", heading="Start"),
+    Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
            heading="End"),
     Column("lag", pa.int64(),
-           "from the start offset to the high watermark, or to the end if that is unknown, "
-           "without offsets between them that are done",
-           "if one of them is null, and if the log does not tell how many are done", heading="Lag"),
-    Column("done", pa.int64(), "how many offsets from the start offset on are done",
-           "if the log lacks it, as before Kafka 4.2", heading="Done after start"),
+           "the number of offsets from the start offset to the high watermark (or to the end if "
+           "the high watermark is unknown) that are not done",
+           "if one of these offsets is null, or if the log does not show how many offsets are done",
+           heading="Lag"),
+    Column("done", pa.int64(), "how many offsets after the start offset are done",
+           "if the log lacks this number, as before Kafka 4.2", heading="Done after start"),
     Column("deliveries", pa.int32(),
            "the highest number of deliveries of a batch, from the start offset on",
-           "if there are none",
+           "if there are no batches",
            heading="Deliveries, at most"),
     Column("batches", pa.int64(), "the batches from the start offset on, each in one state",
-           "if it is unknown", heading="Batches"),
+           "if the value is unknown", heading="Batches"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
-           "if no record has it", heading="Snapshot"),
+           "if no record has this time", heading="Snapshot"),
     Column("is_known", pa.bool_(),
            "false if compaction removed a record, or if the snapshot of updates is not in the "
            "log", heading="Known"),
@@ -92,13 +95,13 @@ def share_state(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="share_state",
     place=230,
-    question="How far has each share group processed its partitions?",
+    question="Up to which offset has each share group processed its partitions?",
     meaning=(
-        "The state of each partition in share coordinators: its start offset, how many offsets "
-        "after it are done, and how often a batch was delivered."
+        "The state of each partition, as share coordinators wrote it to the log: its start offset, "
+        "the number of offsets after it that are done, and how often a batch was delivered."
     ),
-    advice="Look at batches that were delivered often: a record that no member can process is "
-    "given up after group.share.delivery.count.limit deliveries.",
+    advice="Look at batches that were delivered often. If no member can process a record, Kafka "
+    "gives the record up after group.share.delivery.count.limit deliveries.",
     row="a share group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),

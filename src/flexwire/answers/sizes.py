@@ -78,15 +78,15 @@ _SUMS: Final = pa.schema(
 
 COLUMNS: tuple[Column, ...] = (
     Column("api_name", pa.string(), 'the API: "Fetch"'),
-    Column("message", pa.string(), 'its request or response: "FetchResponse"',
+    Column("message", pa.string(), 'the name of the request or response: "FetchResponse"',
            heading="Message", is_about=True),
-    Column("version", pa.int32(), "the version of its body", heading="Version", is_about=True),
-    Column("messages", pa.int64(), "how many were decoded", heading="Messages"),
+    Column("version", pa.int32(), "the version of the message", heading="Version", is_about=True),
+    Column("messages", pa.int64(), "how many messages were decoded", heading="Messages"),
     Column("measured", pa.int64(),
-           "how many of them were measured: none with withheld credentials, and one in 32 of "
-           "long connections"),
-    Column("sent_bytes", pa.int64(), "the bytes of all messages as they were sent, with header "
-           "and length", heading="As sent"),
+           "how many messages were measured: no message with withheld credentials, and one in 32 "
+           "on long connections"),
+    Column("sent_bytes", pa.int64(), "the bytes of all messages as sent, with header and length",
+           heading="As sent"),
     *(
         Column(f"{name}_bytes", pa.int64(), f"what they would take {meaning}; estimated from "
                "those measured, and what the encoding cannot hold counts as sent",
@@ -97,7 +97,8 @@ COLUMNS: tuple[Column, ...] = (
            "the margin of error of the least certain of these five estimates, at a confidence of "
            "95 %; 0 if all messages were measured", "if none was measured", heading="±"),
     Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
-           "if the message has none, and if none was measured", heading="With an error"),
+           "if the message has no error code, or if no message was measured",
+           heading="With an error"),
     Column("clients", pa.int64(), "the number of client ids that sent or received them"),
     *(
         Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
@@ -248,21 +249,21 @@ ANSWER = Answer(
     name="sizes",
     place=90,
     question="What would other encodings save?",
-    meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 "
-    "and KIP-636. KIP-636 makes the messages that it changes flexible, so its own gain is the "
-    "difference from KIP-482's column. Messages that were not measured are estimated, within the "
-    "margin.",
+    meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
+    "KIP-636. KIP-636 also makes the messages that it changes flexible. The gain of "
+    "KIP-636 itself is therefore the difference from the column of KIP-482. The bytes of "
+    "messages that were not measured are estimated, within the margin of error.",
     advice=(
-        "Look at large rows: if KIP-482's bytes are well below the bytes sent, a client that "
-        "uses a flexible version saves the difference. flexwire schema cost tells which fields "
-        "they are."
+        "Look at large rows. If the bytes with KIP-482 are far below the sent bytes, a client that "
+        "uses a flexible version saves the difference. 'flexwire schema cost' shows which fields "
+        "cause the difference."
     ),
     row="a message and version",
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),
     ask=sizes,
     picture=AnswerPicture(
-        "Bytes of the messages below, in each encoding",
+        "Bytes of the messages in this table, in each encoding",
         "sent_bytes",
         across=tuple(f"{name}_bytes" for name in _ENCODINGS),
     ),

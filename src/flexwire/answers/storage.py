@@ -31,26 +31,29 @@ if TYPE_CHECKING:
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
 _NO_RECORD = "if no record was read"
 _IN_PARTS = "if tables have grown, and several analyses have read parts of a partition"
-_NO_BATCH = "if no batch but control batches was read"
+_NO_BATCH = "if no batches were read, or only control batches"
 _OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
 _IS_WHOLE = "is_whole"
-_OLDER = "in tables of an analysis that did not measure it"
+_OLDER = "in tables of an analysis that did not measure this"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
-    Column("partitions", _LONG, "how many of its partitions have a batch or damage"),
-    Column("segments", _LONG, "in how many log segments these are"),
+    Column("partitions", _LONG, "how many partitions of the topic have a batch or damage"),
+    Column("segments", _LONG, "the number of log segments of these partitions"),
     Column("bytes", _LONG,
-           "the bytes of these segments: of one replica of each partition, without its indexes. "
-           "On disk each replica takes as much, plus its indexes",
+           "the bytes of these log segments, for one replica of each partition and without "
+           "indexes. On disk, each replica takes this number of bytes, plus its indexes",
            heading="Bytes"),
-    Column("batches", _LONG, "its batches, without control batches", heading="Batches"),
-    Column("records", _LONG, "its records, without control records", heading="Records"),
+    Column("batches", _LONG, "the record batches of the topic, without control batches",
+           heading="Batches"),
+    Column("records", _LONG, "the records of the topic, without control records",
+           heading="Records"),
     Column("codecs", pa.list_(_STRING), "the compression types of these batches", heading="Codecs"),
-    Column("batch_bytes", _LONG, "the bytes of these batches as they are", _NO_BATCH),
+    Column("batch_bytes", _LONG, "the bytes of these batches as they are in the log", _NO_BATCH),
     Column("uncompressed_bytes", _LONG, "and without compression", _NO_BATCH,
            heading="Uncompressed"),
-    Column("compression_ratio", _DOUBLE, "how many times larger they are without compression",
+    Column("compression_ratio", _DOUBLE,
+           "how many times larger these batches are without compression",
            _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
     Column("p50_batch_bytes", _LONG, (
@@ -73,18 +76,20 @@ COLUMNS = (
     Column("keyed_records", _LONG,
            "records with a key, without those of transactions that were aborted or had not ended"),
     Column("superseded_records", _LONG,
-           "of these, records that a later record with the same key in their partition "
-           "supersedes: compaction would remove them in time", _IN_PARTS),
-    Column("superseded_bytes", _LONG, "their bytes without compression", _IN_PARTS),
-    Column("superseded_share", _DOUBLE, "their share of all records",
+           "records that a later record with the same key in the same partition supersedes; "
+           "compaction would remove them in time", _IN_PARTS),
+    Column("superseded_bytes", _LONG, "the bytes of these records without compression", _IN_PARTS),
+    Column("superseded_share", _DOUBLE, "the share of these records in all records",
            f"{_NO_RECORD}, and {_IN_PARTS}", heading="Superseded"),
     Column("transactional_share", _DOUBLE,
            "the share of records in transactions, including aborted ones",
            _NO_RECORD, heading="In transactions"),
     Column("control_batches", _LONG, "control batches, which end transactions"),
-    Column("oldest_time", MOMENT, "the earliest timestamp of a record", "if none has one",
+    Column("oldest_time", MOMENT, "the earliest timestamp of a record",
+           "if no record has a timestamp",
            heading="Oldest"),
-    Column("newest_time", MOMENT, "the latest timestamp of a record", "if none has one",
+    Column("newest_time", MOMENT, "the latest timestamp of a record",
+           "if no record has a timestamp",
            heading="Newest"),
     Column("damaged", _LONG, "runs of bytes that are not a batch, or cannot be read",
            heading="Damaged"),
@@ -95,7 +100,7 @@ COLUMNS = (
     Column("aborted_records", _LONG,
            "records of aborted transactions. Compaction would remove them, and they replace no "
            "earlier record", _OLDER, heading="Aborted"),
-    Column("aborted_bytes", _LONG, "their bytes without compression", _OLDER),
+    Column("aborted_bytes", _LONG, "the bytes of these records without compression", _OLDER),
     Column("unsettled_records", _LONG,
            "records of transactions that had not ended at the end of the log, or whose end is "
            "unknown. Compaction stops at an open transaction", _OLDER),
@@ -225,14 +230,15 @@ ANSWER = Answer(
     place=180,
     question="What is in the log segments of topics?",
     meaning=(
-        "A row for each topic, sorted by the bytes of its log segments: one replica of each "
-        "partition, without indexes. A record is superseded if a later record has the same key."
+        "A row for each topic, sorted by the bytes of its log segments. The bytes are those of one "
+        "replica of each partition, without indexes. A record is superseded if a later record has "
+        "the same key."
     ),
-    advice="Small batches and a ratio near 1 come from a producer's settings: raise linger.ms and "
-    "batch.size, and set compression.type. If many records are superseded, "
-    "cleanup.policy=compact may help. First make sure that no consumer needs every record, and "
-    "that every record has a key: compaction removes superseded records, and records without a "
-    "key, for good.",
+    advice="If batches are small, or if compression saves little, change the settings of the "
+    "producer: raise linger.ms and batch.size, and set compression.type. If many records "
+    "are superseded, cleanup.policy=compact may help. Compaction permanently removes "
+    "superseded records, and records without a key. First make sure that no consumer needs "
+    "every record, and that every record has a key.",
     row="a topic",
     columns=COLUMNS,
     order=("-bytes", "topic"),

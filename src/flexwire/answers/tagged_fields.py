@@ -34,28 +34,32 @@ COLUMNS: tuple[Column, ...] = (
     Column("message", pa.string(), 'the message: "FetchRequest"', heading="Message", is_about=True),
     Column("is_header", pa.bool_(), "whether the field is in the header of the message",
            heading="In the header"),
-    Column("path", pa.string(), 'the structure that has it: "topics[]"; "" for the message or '
-           "header itself", heading="In"),
+    Column("path", pa.string(),
+           'the structure with the field: "topics[]"; "" for the message or header itself',
+           heading="In"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
     Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
            heading="Field", is_about=True),
-    Column("is_known", pa.bool_(), "whether the catalog knows the tag there"),
+    Column("is_known", pa.bool_(), "whether the catalog knows the tag at this place"),
     Column("sender", pa.string(), '"client" or "broker": who sends the message'),
-    Column("client_software_name", pa.string(), "the software of the connection's client",
-           "if nobody named it", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "if nobody named it",
+    Column("client_software_name", pa.string(), "the software of the client on the connection",
+           "if the software is unknown", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "if the software is unknown",
            heading="Version"),
-    Column("clients", pa.int64(), "with how many client ids of this software it was seen"),
-    Column("messages", pa.int64(), "how many messages have the field", heading="Messages"),
-    Column("message_share", pa.float64(), "their share of all such messages with this software",
+    Column("clients", pa.int64(),
+           "the number of client ids of this software that were seen with the field"),
+    Column("messages", pa.int64(), "the number of messages with the field", heading="Messages"),
+    Column("message_share", pa.float64(),
+           "the share of these messages in all messages of this kind and software",
            heading="Of these"),
-    Column("times", pa.int64(), "how often it occurs: once for each structure"),
+    Column("times", pa.int64(), "how often the field occurs: once for each structure"),
     Column("bytes", pa.int64(), "its values' bytes",
-           "if it is null, because it is known and decoded, or because it is withheld",
+           "if the field is known and decoded, or if its value is withheld",
            heading="Bytes"),
-    Column("byte_share", pa.float64(), "their share of all bytes of the messages that have the "
-           "field", "if ``bytes`` is null", heading="Of the messages"),
-    Column("message_bytes", pa.int64(), "all bytes of the messages that have the field"),
+    Column("byte_share", pa.float64(),
+           "the share of these bytes in all bytes of the messages with the field",
+           "if ``bytes`` is null", heading="Of the messages"),
+    Column("message_bytes", pa.int64(), "all bytes of the messages with the field"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, ascending"),
 )  # fmt: skip
 
@@ -174,10 +178,11 @@ ANSWER = Answer(
     name="tagged_fields",
     place=80,
     question="Which tagged fields are sent, and who sends unknown tags?",
-    meaning="Each tagged field by message, place and client software: how many messages have it, "
-    "and how large it is there. A field without a name has a tag that the catalog does not know.",
-    advice="Ask the owners of a client that sends unknown tags what they are, because another "
-    "release may give the tag another meaning.",
+    meaning="Each tagged field by message, place and client software, with the number of messages "
+    "that have it, and its size. A field without a name has a tag that the catalog does "
+    "not know.",
+    advice="If a client sends unknown tags, ask its owners what the tags mean. A later release of "
+    "Kafka may give the same tag another meaning.",
     row="a tagged field and client software",
     columns=COLUMNS,
     order=(

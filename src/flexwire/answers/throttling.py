@@ -23,27 +23,30 @@ if TYPE_CHECKING:
 
 _BY: Final = ("client_id", "address", "broker", "api_name")
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "if the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host", heading="Host"),
     Column("broker", pa.string(), "the broker's end of the connection", heading="Broker"),
     Column("api_name", pa.string(), 'the API whose responses throttle: "Produce"',
            heading="API", is_about=True),
-    Column("responses", pa.int64(), "how many responses of this API the client got from it",
+    Column("responses", pa.int64(), "how many responses of this API the client got from the broker",
            heading="Responses"),
-    Column("throttled", pa.int64(), "how many of them throttle it", heading="Throttled"),
+    Column("throttled", pa.int64(), "how many of these responses throttle the client",
+           heading="Throttled"),
     Column("throttled_share", pa.float64(), "their share", heading="Of these"),
-    Column("throttle_us", pa.int64(), "the sum of their throttle times, in microseconds",
+    Column("throttle_us", pa.int64(), "the sum of the throttle times, in microseconds",
            heading="In all"),
-    Column("max_throttle_us", pa.int64(), "the longest of their throttle times", heading="Longest"),
-    Column("first_time", MOMENT, "when the first of them was captured"),
-    Column("last_time", MOMENT, "when the last was captured"),
-    Column("early_requests", pa.int64(), "requests that the client sent on the connection after "
-           "such a response and before its time was over", "in request logs", heading="Sent early"),
+    Column("max_throttle_us", pa.int64(), "the longest throttle time", heading="Longest"),
+    Column("first_time", MOMENT, "when the first throttling response was captured"),
+    Column("last_time", MOMENT, "when the last throttling response was captured"),
+    Column("early_requests", pa.int64(),
+           "requests that the client sent on the connection after such a response, before its "
+           "throttle time was over", "in request logs", heading="Sent early"),
     Column("pipelined_requests", pa.int64(),
-           "requests that it had sent before such a response came, which also wait",
+           "requests that the client had sent before such a response came, and that also wait",
            "in request logs", heading="Pipelined"),
-    Column("waited_us", pa.int64(), "how long both kinds waited at the broker because of that",
+    Column("waited_us", pa.int64(),
+           "how long both kinds of requests waited at the broker because of the throttling",
            "in request logs", heading="Waited"),
 )  # fmt: skip
 
@@ -112,14 +115,14 @@ ANSWER: Final = Answer(
     question="Which clients are throttled, and at which API?",
     meaning=(
         "Responses that throttle their client, by client, broker and API. The traffic does not "
-        "show which quota applied. A client that sends early does not wait for the throttle "
-        "time, although it should."
+        "show which quota applied. A client that sends early does not wait until the throttle time "
+        "is over, although it should."
     ),
     advice=(
-        "Raise the client's quota, or make the client send less: in producers use larger batches "
-        "and a codec, in consumers fewer fetches. For a client that sends early, use a newer "
-        "release of its library. The answer cluster_quotas has the quotas, from a controller's "
-        "log."
+        "Raise the quota of the client, or make the client send less. In producers, use larger "
+        "batches and a codec. In consumers, use fewer fetches. If a client sends early, use a "
+        "newer release of its library. The answer cluster_quotas lists the quotas, from the log of "
+        "a controller."
     ),
     row="a client id at a host, broker and API",
     columns=COLUMNS,

@@ -29,17 +29,17 @@ COLUMNS = (
     ), heading="Partitions"),
     Column("segments", pa.int64(), "segments that are copied", heading="Segments"),
     Column("bytes", pa.int64(), "their bytes", heading="Bytes"),
-    Column("copying", pa.int64(), "segments whose copy had begun and not finished",
+    Column("copying", pa.int64(), "segments whose copy had begun but had not finished",
            heading="Copies begun"),
     Column("copying_bytes", pa.int64(), "their bytes", heading="Their bytes"),
-    Column("deleting", pa.int64(), "segments whose deletion had begun and not finished",
+    Column("deleting", pa.int64(), "segments whose deletion had begun but had not finished",
            heading="Deletions begun"),
     Column("unknown", pa.int64(), (
-        "segments for which the log has only a later record, not the first"
+        "segments for which the log lacks the first record, but has a later one"
     ),
            heading="State not known"),
-    Column("oldest_time", _TIME, "the least of the segments' latest timestamps",
-           "if no segment has one", heading="Oldest"),
+    Column("oldest_time", _TIME, "the earliest of the segments' latest timestamps",
+           "if no segment has a timestamp", heading="Oldest"),
     Column("newest_time", _TIME, "the latest timestamp of a segment", "if ``oldest_time`` is null",
            heading="Newest"),
 )  # fmt: skip
@@ -74,12 +74,12 @@ ANSWER = Answer(
     name="tiered_storage",
     place=380,
     question="What is in tiered storage?",
-    meaning="Segments by topic, by the log of remote segments.",
+    meaning="Segments in tiered storage by topic, as the log of remote log metadata lists them.",
     advice=(
-        "Copies that began and never finished take space that no metric shows: compare them with "
+        "Copies that began but never finished take space that no metric shows. Compare them with "
         "the objects in the store. If brokers keep many segments that are already copied, set "
-        "local.retention.ms. First check that copies finish, because the store then has the only "
-        "copy of these segments."
+        "local.retention.ms. Before you set it, check that copies finish, because afterwards the "
+        "store has the only copy of these segments."
     ),
     row="a topic",
     columns=COLUMNS,

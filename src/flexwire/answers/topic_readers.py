@@ -60,30 +60,32 @@ _SUMS: Final = pa.schema(
 )
 
 COLUMNS: Final = (
-    Column("topic", pa.string(), "the topic", "if only its id is known",
+    Column("topic", pa.string(), "the topic", "if only the id of the topic is known",
            heading="Topic", is_about=True),
     Column(
-        "topic_id", pa.string(), "the topic's id, if its name is unknown",
-        "if the name is known",
+        "topic_id", pa.string(), "the id of the topic, if its name is unknown",
+        "if the name of the topic is known",
     ),
-    Column("client_id", pa.string(), "the client", "if it sent no client id",
+    Column("client_id", pa.string(), "the client", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "its host", heading="Host"),
     Column(
         "is_follower", pa.bool_(),
-           "whether it is a broker that follows the topic's leader; a follower fetches every "
-           "topic of which it has a replica",
+           "whether the client is a broker that follows the leader of the topic; a follower "
+           "fetches every topic of which it has a replica",
     heading="Follower",
 ),
-    Column("groups", pa.list_(pa.string()), "the groups for which it fetched or committed",
+    Column("groups", pa.list_(pa.string()), "the groups for which the client fetched or committed",
            heading="Groups"),
     Column("requests", pa.int64(), "fetches of the client that name the topic", heading="Fetches"),
-    Column("responses", pa.int64(), "responses to fetches that have a partition of the topic",
+    Column("responses", pa.int64(), "responses to fetches with a partition of the topic",
            heading="Responses"),
-    Column("commits", pa.int64(), "requests of the client that commit an offset for it",
+    Column("commits", pa.int64(), "requests of the client that commit an offset for the topic",
            heading="Commits"),
-    Column("first_time", MOMENT, "when the first of these was captured or logged"),
-    Column("last_time", MOMENT, "when the last of these was captured or logged", heading="Last"),
+    Column("first_time", MOMENT,
+           "when the first of these requests or responses was captured or logged"),
+    Column("last_time", MOMENT,
+           "when the last of these requests or responses was captured or logged", heading="Last"),
 )  # fmt: skip
 
 
@@ -185,10 +187,12 @@ ANSWER: Final = Answer(
     name="topic_readers",
     place=130,
     question="Which clients read each topic?",
-    meaning="Each client that fetches a topic or commits an offset for it, with its groups. "
-    "Brokers that follow leaders come last, because they also fetch what nobody else reads.",
-    advice="Before you give up a topic, capture or log fetches for as long as its slowest reader "
-    "may pause, such as a month for a monthly job. A topic without a row is not proven unread.",
+    meaning="Each client that fetches a topic or commits an offset for the topic, with the groups "
+    "of the client. Brokers that follow leaders come last, because they also fetch topics "
+    "that nobody else reads.",
+    advice="Before you delete a topic, capture or log fetches for at least as long as any reader "
+    "may pause, such as a month for a monthly job. A topic without a row may still have "
+    "readers.",
     row="a topic and client",
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),

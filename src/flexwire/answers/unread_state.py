@@ -41,17 +41,18 @@ _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
-    Column("type", pa.int32(), "the record's type", "if its bytes do not show it",
+    Column("type", pa.int32(), "the record's type", "if the bytes do not show the type",
            heading="Type", kind="id", is_about=True),
-    Column("version", pa.int32(), "the version of its value",
-           "if ``type`` is null, and for a tombstone",
+    Column("version", pa.int32(), "the version of the record's value",
+           "if ``type`` is null, or for a tombstone",
            heading="Version"),
-    Column("records", pa.int64(), "how many do not decode",
-           "for records that are missing: how many these were is unknown", heading="Records"),
+    Column("records", pa.int64(), "how many records do not decode",
+           "for missing records, because their number is unknown", heading="Records"),
     Column("first_offset", pa.int64(),
-           "the offset of the first; for records that are missing, the requested moment",
+           "the offset of the first record; for missing records, the offset of the requested "
+           "moment",
            heading="First offset"),
-    Column("error", pa.string(), "why that one does not decode", heading="Why"),
+    Column("error", pa.string(), "why the first record does not decode", heading="Why"),
 )  # fmt: skip
 
 
@@ -123,12 +124,12 @@ ANSWER = Answer(
     place=400,
     question="Which records of internal topics could not be read?",
     meaning=(
-        "Records that the answers about groups, transactions, tiered storage and the cluster "
-        "lack. They are damaged, or were written by a Kafka release that is newer than this "
-        "flexwire."
+        "Records of internal topics that the answers about groups, transactions, tiered storage "
+        "and the cluster could not use. These records are damaged, or were written by a Kafka "
+        "release that is newer than this release of flexwire."
     ),
-    advice="Use another replica of a damaged log. Upgrade flexwire if a type or version is in no "
-    "release that it knows.",
+    advice="If a log is damaged, use another replica. If flexwire knows no release with this type "
+    "or version, upgrade flexwire.",
     row="a partition, type and version",
     columns=COLUMNS,
     order=("-records", "topic", "partition", "type", "version"),

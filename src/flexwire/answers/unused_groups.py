@@ -38,17 +38,19 @@ _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "for a group that only commits, and has no record of its own", heading="Type"),
+           "for a group that only commits offsets, and has no group record", heading="Type"),
     Column("topics", pa.list_(pa.string()),
-           "the topics for which it has committed offsets, or for which a share group has a "
-           "state", heading="Topics"),
-    Column("partitions", pa.int64(), "how many partitions of these topics", heading="Partitions"),
-    Column("last_time", _TIME, "when it last committed or changed, by the coordinator's clock",
-           "if no record has it", heading="Last used"),
+           "the topics for which the group has committed offsets, or for which a share group has "
+           "a state", heading="Topics"),
+    Column("partitions", pa.int64(), "the number of partitions of these topics",
+           heading="Partitions"),
+    Column("last_time", _TIME,
+           "when the group last committed or changed, by the coordinator's clock",
+           "if no record has this time", heading="Last used"),
     Column("idle_us", pa.int64(),
-           "how long that was before the last record of any internal topic, or before the "
+           "the time from ``last_time`` to the last record of any internal topic, or to the "
            "requested moment, in microseconds",
-           "if ``last_time`` is null, or if no record has that time", heading="Idle"),
+           "if ``last_time`` is null, or if no record has a time", heading="Idle"),
 )  # fmt: skip
 
 
@@ -125,13 +127,13 @@ ANSWER = Answer(
     place=240,
     question="Which groups does nobody seem to use?",
     meaning=(
-        "Groups without a member that were not used in the last day. Groups that have been idle "
+        "Groups that have no members and were not used in the last day. Groups that have been idle "
         "for the longest time come first."
     ),
-    advice="Ask the owners of groups that have been idle for months. A deleted group loses its "
-    "offsets for good. First save the offsets: flexwire answers OUT group_offsets --reset-plan "
-    "FILE writes those of consumer groups. Then use kafka-consumer-groups --delete or "
-    "kafka-share-groups --delete.",
+    advice="Ask the owners of groups that have been idle for months. If you delete a group, its "
+    "offsets are lost for good. First save the offsets: flexwire answers OUT group_offsets "
+    "--reset-plan FILE writes those of consumer groups. Then delete the group with "
+    "'kafka-consumer-groups --delete' or 'kafka-share-groups --delete'.",
     row="a group",
     columns=COLUMNS,
     order=("-idle_us", "group"),

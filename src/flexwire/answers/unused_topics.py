@@ -33,40 +33,43 @@ RECENT: Final = timedelta(days=7)
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NOT_READ: Final = "if no log of it was read, or if the answer is as of an offset"
+_NOT_READ: Final = "if no log of the topic was read, or if the answer is as of an offset"
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partitions", pa.int64(),
-           "its partitions; if the cluster's metadata was not read, those whose log was read",
+           "the partitions of the topic; if the cluster's metadata was not read, the partitions "
+           "whose log was read",
            heading="Partitions"),
-    Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ, heading="Bytes"),
-    Column("last_record_time", _TIME, "the latest timestamp of its records",
+    Column("bytes", pa.int64(), "the bytes of the topic's logs that were read",
+           _NOT_READ, heading="Bytes"),
+    Column("last_record_time", _TIME, "the latest timestamp of the topic's records",
            f"{_NOT_READ}, or has none", heading="Last record"),
     Column("groups", pa.int64(),
-           "the groups that have committed an offset for it; none has members, and all commits "
-           "are some time ago", heading="Groups"),
+           "the groups that have committed an offset for the topic; none of them has members, and "
+           "all commits are some time ago", heading="Groups"),
     Column("last_commit_time", _TIME, "when one of these groups last committed", "if none has",
            heading="Last commit"),
     Column("unread_us", pa.int64(),
-           "how long that was before the last record of any internal topic, or before the "
+           "the time from the last commit to the last record of any internal topic, or to the "
            "requested moment, in microseconds",
-           "if ``last_commit_time`` is null, or if no record has that time",
+           "if ``last_commit_time`` is null, or if no record has a time",
            heading="Not read for"),
     Column("is_known", pa.bool_(),
            "whether all partitions of __consumer_offsets were read. If not, a group that reads "
-           "it may have been missed. True does not prove that nobody reads it, because readers "
-           "that commit nothing are not seen", heading="All groups read"),
+           "the topic may have been missed. The value true does not prove that nobody reads the "
+           "topic, because a reader that commits no offsets is not seen",
+           heading="All groups read"),
     Column("software", pa.string(),
-           "the software whose topic it is by its name, such as Kafka Connect; such topics are "
+           "the software that uses a topic of this name, such as Kafka Connect; such topics are "
            "read without commits",
-           "if its name says nothing", heading="Of"),
+           "if the name belongs to no known software", heading="Of"),
     Column("is_compacted", pa.bool_(),
-           "whether the topic's own cleanup.policy has compact: such a topic is a table, and "
-           "often read as a whole without commits", "if no cluster's metadata "
-           "was read", heading="Compacted"),
+           "whether the cleanup.policy of the topic includes compact; readers often read such a "
+           "topic as a whole, without commits", "if the metadata of the cluster was not read",
+                                                heading="Compacted"),
     Column("is_apart", pa.bool_(),
-           "whether ``software`` or ``is_compacted`` shows that it is read without commits, so "
-           "that no group's offset tells whether anybody needs it"),
+           "whether ``software`` or ``is_compacted`` shows that the topic is read without "
+           "commits; the offsets of groups then do not show whether anybody needs it"),
 )  # fmt: skip
 
 
@@ -211,13 +214,13 @@ ANSWER = Answer(
     place=250,
     question="Which topics does no group seem to read?",
     meaning="Topics that no group with members reads, for which nobody committed an offset in the "
-    "last 7 days, and that no client fetches in this analysis. Topics that are read without "
-    "commits, by their name or because they are compacted, come last.",
+    "last 7 days, and that no client fetches in this analysis. Topics that are probably "
+    "read without commits, because of their name or because they are compacted, come last.",
     advice=(
-        "A row alone is not a reason to delete a topic, because readers that commit nothing are "
-        "not seen. Ask its owners, and look for fetches over weeks (topic_readers, from a "
-        "capture or a request log). Then deny reading with an ACL, which can be undone, and "
-        "wait. A shorter retention.ms also deletes records permanently."
+        "Do not delete a topic only because it has a row here: readers that commit no offsets are "
+        "not seen. Ask the owners of the topic, and look for fetches over several weeks "
+        "(topic_readers, from a capture or a request log). Then deny reading with an ACL, which "
+        "you can undo, and wait. A shorter retention.ms also deletes records permanently."
     ),
     row="a topic",
     columns=COLUMNS,

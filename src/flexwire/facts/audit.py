@@ -117,7 +117,7 @@ class AuditOmissions:
             )
         if self.brokers:
             parts.append(
-                f"The versions that {plural(self.brokers, 'broker')} offered were not looked at, "
+                f"The versions that {plural(self.brokers, 'broker')} offered were not checked, "
                 'so findings that depend on them say "cannot say".'
             )
         if self.findings:

@@ -80,7 +80,7 @@ def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
     return tuple(
         f"{plural(captured.files, 'capture')} {'holds' if captured.files == 1 else 'hold'} "
         f"{captured.sentence}: counts, bytes, the audit and all answers "
-        "are about these alone."
+        "cover only these."
         for captured in sampled
     )
 
@@ -140,7 +140,7 @@ class AddedTags:
         if self.others:
             each.append(
                 f"{plural(self.others, 'more capture')} {'is' if self.others == 1 else 'are'} of "
-                "taps that added others."
+                "taps that added other tags."
             )
         return (*each, _MEANING)
 
@@ -149,9 +149,9 @@ NO_ADDED_TAGS: Final = AddedTags()
 """The result if no capture says that its tap added tags."""
 
 _MEANING: Final = (
-    "These captures have the requests as clients sent them, without the added tags. In any other "
-    "capture such a tag may come from a tap: the capture may have been made behind a tap, or by "
-    "a tap that is too old to record it."
+    "These captures have the requests as clients sent them, without the added tags. In all other "
+    "captures, such a tag may come from a tap: the capture may have been made behind a tap, or by "
+    "an old tap that does not record the tags that it adds."
 )
 
 

@@ -95,7 +95,7 @@ def sentences(facts: Facts) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _sentences(findings_of_one: list[AuditFinding]) -> list[tuple[str, str]]:
     if not findings_of_one:
-        return [("cannot say", "No request was decoded, so nothing can be said.")]
+        return [("cannot say", "No request was decoded, so there is no verdict.")]
     clients = {finding.client for finding in findings_of_one if finding.role == "client"}
     of = units.plural(len(clients), "client")
     # Each client counts only once, with its most serious finding, so that the numbers add up.
@@ -205,17 +205,27 @@ def finding_table(facts: Facts) -> ReportTable:
         ]
 
     columns = (
-        ReportColumn("Client", "text", "its client id, address, principal, software and team"),
+        ReportColumn(
+            "Client", "text", "the client id, address, principal, software and team of the client"
+        ),
         ReportColumn("Verdict", "verdict"),
         ReportColumn("Remedy", "reason"),
-        ReportColumn("What", "text", "the API and version, and the releases it is about"),
-        ReportColumn("Why", "reason"),
-        ReportColumn("Requests", "number", "the number of requests, the first and the last time"),
         ReportColumn(
-            "Groups and topics", "text", ("the groups and topics that it named, in any API")
+            "What", "text", "the API and version, and the releases that the finding is about"
+        ),
+        ReportColumn("Why", "reason"),
+        ReportColumn(
+            "Requests",
+            "number",
+            "the number of requests, and the times of the first and the last request",
         ),
         ReportColumn(
-            "Last read by", "text", "the last release that reads it, and the first that does not"
+            "Groups and topics", "text", ("the groups and topics that the client named, in any API")
+        ),
+        ReportColumn(
+            "Last read by",
+            "text",
+            "the last release that reads the version, and the first that does not",
         ),
     )
     # One row has all releases with the same evidence, and the remedy for the last of these.

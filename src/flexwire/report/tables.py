@@ -216,7 +216,7 @@ def latency_table(facts: Facts) -> ReportTable:
 
     columns = (
         ReportColumn("API", "text"),
-        ReportColumn("Pairs", title="requests that were paired with their response"),
+        ReportColumn("Pairs", title="requests that were paired with a response"),
         ReportColumn("Min"),
         ReportColumn("p50", title="half of the latencies are at most this"),
         ReportColumn(
@@ -281,7 +281,9 @@ def topic_table(facts: Facts) -> ReportTable:
         ReportColumn("Topic", "text"),
         ReportColumn("Partitions"),
         ReportColumn("Batches", title="record batches (magic 2) and message sets (magic 0 and 1)"),
-        ReportColumn("Records", title="with the lowest and the highest offset of a record"),
+        ReportColumn(
+            "Records", title="the number of records, with their lowest and highest offset"
+        ),
         ReportColumn("Key bytes"),
         ReportColumn("Value bytes"),
         ReportColumn("Tombstones", title="records with a null value"),
@@ -360,7 +362,7 @@ def tagged_field_table(facts: Facts) -> ReportTable:
         ReportColumn("Versions"),
         ReportColumn("In", "code", "the struct that holds the field"),
         ReportColumn("Tag"),
-        ReportColumn("Field", "text", "its name in the message spec"),
+        ReportColumn("Field", "text", "the name of the field in the message spec"),
         ReportColumn("Times"),
         ReportColumn("Bytes"),
     )
@@ -436,7 +438,7 @@ def refused_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Client", "text"),
         ReportColumn("Release", "text"),
-        ReportColumn("Refused requests", "text", "the first different values"),
+        ReportColumn("Refused requests", "text", "the first few different values"),
         ReportColumn("Times"),
         ReportColumn("First refused (UTC)", "text"),
         ReportColumn("Afterwards", "reason", "what the capture shows after the last refusal"),
@@ -459,7 +461,7 @@ def lenient_table(facts: Facts) -> ReportTable:
 
     columns = (
         ReportColumn("Message and reason", "reason"),
-        ReportColumn("Client", "text", "for a response: the client that it is for"),
+        ReportColumn("Client", "text", "for a response: the client to which the broker responds"),
         ReportColumn("Frames"),
     )
     order = sorted(facts.lenient_uses, key=lambda use: (-use.frames, repr(use)))

@@ -27,7 +27,7 @@ OUTCOMES: Final = {
 """The texts in the table of batches that describe the transaction of a batch."""
 
 _STRING, _INT, _LONG = pa.string(), pa.int32(), pa.int64()
-_DAMAGE = "for bytes that are not a batch"
+_DAMAGE = "if the bytes are not a batch"
 _TOPIC = Column("topic", _STRING, "the topic, by the name of the directory")
 _PARTITION = Column("partition", _INT, "the partition")
 _FILE = Column("file", _STRING, "the log segment")
@@ -41,49 +41,54 @@ LOG_BATCHES = (
     _TOPIC,
     _PARTITION,
     _FILE,
-    Column("position", _LONG, "where it begins in the file"),
-    Column("size", _LONG, "its bytes in the file; for bytes that are not a batch, those up to the "
-           "next batch"),
+    Column("position", _LONG, "the position of the batch in the file"),
+    Column("size", _LONG,
+           "the size of the batch in the file; for bytes that are not a batch, the number of "
+           "bytes up to the next batch"),
     _of_batch("magic", "2 for a record batch, 0 and 1 for a message of a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
-    Column("uncompressed_size", _LONG, "its bytes without compression, its header included",
+    Column("uncompressed_size", _LONG,
+           "the size of the batch without compression, including its header",
            _DAMAGE),
-    Column("records", _LONG, "the number of its records", _DAMAGE),
+    Column("records", _LONG, "the number of records in the batch", _DAMAGE),
     _of_batch("base_offset", "the base offset; for compressed messages the last offset"),
-    _of_batch("last_offset", "the last offset; compaction may have removed its record"),
-    Column("oldest_time", MOMENT, "the earliest timestamp of its records",
-           f"{_DAMAGE}; if no record has one, or one outside the years 1 to 9999"),
-    Column("newest_time", MOMENT, "the latest timestamp of its records", "with ``oldest_time``"),
-    _of_batch("max_timestamp", "the max timestamp in its header",
-              f"{_DAMAGE}; if it is -1 or outside the years 1 to 9999"),
-    Column("timestamp_type", _STRING, 'the origin of its timestamps: "CreateTime", '
-           '"LogAppendTime" or "NoTimestampType"', _DAMAGE),
+    _of_batch("last_offset", "the last offset; compaction may have removed the record at this "
+                             "offset"),
+    Column("oldest_time", MOMENT, "the earliest timestamp of the records",
+           f"{_DAMAGE}; if no record has a timestamp, or if it is outside the years 1 to 9999"),
+    Column("newest_time", MOMENT, "the latest timestamp of the records", "with ``oldest_time``"),
+    _of_batch("max_timestamp", "the max timestamp in the header of the batch",
+              f"{_DAMAGE}; if the timestamp is -1 or outside the years 1 to 9999"),
+    Column("timestamp_type", _STRING,
+           'the origin of the timestamps: "CreateTime", "LogAppendTime" or "NoTimestampType"',
+           _DAMAGE),
     _of_batch("partition_leader_epoch", "the partition leader epoch; -1 if there is none"),
     _of_batch("producer_id", "the producer id; -1 if there is none"),
     _of_batch("producer_epoch", "the producer epoch; -1 if there is none"),
     _of_batch("base_sequence", "the base sequence; -1 if there is none"),
-    _of_batch("is_transactional", "whether it is part of a transaction"),
-    _of_batch("is_control", "whether it holds control records, which no consumer sees"),
-    _of_batch("has_delete_horizon", "whether its base timestamp is a delete horizon"),
-    Column("key_bytes", _LONG, "the bytes of its records' keys", _DAMAGE),
-    Column("value_bytes", _LONG, "the bytes of its records' values", _DAMAGE),
+    _of_batch("is_transactional", "whether the batch is part of a transaction"),
+    _of_batch("is_control", "whether the batch has control records, which no consumer sees"),
+    _of_batch("has_delete_horizon", "whether the base timestamp of the batch is a delete horizon"),
+    Column("key_bytes", _LONG, "the bytes of the records' keys", _DAMAGE),
+    Column("value_bytes", _LONG, "the bytes of the records' values", _DAMAGE),
     Column("null_keys", _LONG, "how many records have a null key", _DAMAGE),
     Column("tombstones", _LONG, "how many records have a key and a null value; 0 in a control "
            "batch", _DAMAGE),
-    Column("record_headers", _LONG, "how many record headers its records have", _DAMAGE),
-    Column("error", _STRING, "why this is not a batch, or its records cannot be read",
-           "if it is a batch, and they can"),
-    Column("outcome", _STRING, 'how the transaction of its records ended: "committed", "aborted", '
-           '"open" if the log ends before the transaction, "not known" if the evidence is damaged',
-           f"{_DAMAGE}; for records outside transactions, and for control batches"),
+    Column("record_headers", _LONG, "the number of record headers in all records", _DAMAGE),
+    Column("error", _STRING, "why the bytes are not a batch, or why the records cannot be read",
+           "if the batch and its records can be read"),
+    Column("outcome", _STRING,
+           'how the transaction of the records ended: "committed", "aborted", "open" if the log '
+           'ends before the transaction, "not known" if the evidence is damaged',
+           f"{_DAMAGE}; for records outside transactions, or for control batches"),
 )  # fmt: skip
 
 LOG_RECORD_SIZES = (
     _TOPIC,
     _PARTITION,
-    Column("size", _LONG, "the bytes of a record without compression, with those of its "
-           "length. Up to 127 it is the size itself. Larger sizes are rounded down, by at most "
-           "one part in 64"),
+    Column("size", _LONG,
+           "the size of a record without compression, including the bytes of its length. Sizes up "
+           "to 127 are exact. Larger sizes are rounded down, by at most one part in 64"),
     Column("records", _LONG, "how many records have this size; control records are left out"),
 )  # fmt: skip
 
@@ -92,25 +97,28 @@ LOG_KEYS = (
     _PARTITION,
     Column("keyed_records", _LONG, "how many records with a key were counted. Control records are "
            "left out, and so are records of transactions that were aborted or are open"),
-    Column("superseded_records", _LONG, "how many of them are followed by a record with the same "
-           "key in their partition; keys are compared by a hash of 128 bits"),
-    Column("superseded_bytes", _LONG, "their bytes without compression"),
+    Column("superseded_records", _LONG,
+           "how many of these records are followed by a record with the same key in the same "
+           "partition; keys are compared by a hash of 128 bits"),
+    Column("superseded_bytes", _LONG, "the bytes of these records without compression"),
 )  # fmt: skip
 
 LOG_REWRITES = (
     _TOPIC,
     _PARTITION,
     _FILE,
-    Column("position", _LONG, "where the sample begins in the file"),
+    Column("position", _LONG, "the position of the sample in the file"),
     Column("sampled_bytes", _LONG, "the bytes of the sample's batches in the file"),
-    Column("sampled_batches", _LONG, "how many batches it has"),
-    Column("sampled_records", _LONG, "how many records it has"),
+    Column("sampled_batches", _LONG, "the number of batches in the sample"),
+    Column("sampled_records", _LONG, "the number of records in the sample"),
     Column("compression", _STRING, "the compression type with which the sample was written again"),
-    Column("level", _INT, "the level", "if the compression type has none; for lz4 at its "
-           "fastest, which is Kafka's default"),
-    Column("batch_size", _LONG, "the most bytes of records, before compression, in one batch; a "
-           "larger record has a batch of its own. A producer's batch.size bounds bytes after "
-           "compression instead"),
+    Column("level", _INT, "the level",
+           "if the compression type has no levels; also for lz4 at its fastest level, which is "
+           "Kafka's default"),
+    Column("batch_size", _LONG,
+           "the most bytes of records, before compression, in one batch; a larger record has a "
+           "batch of its own. The batch.size of a producer limits the bytes after compression "
+           "instead"),
     Column("written_bytes", _LONG, "the bytes of the written batches"),
     Column("written_batches", _LONG, "how many batches were written"),
 )  # fmt: skip
@@ -119,8 +127,8 @@ LOG_TABLES: Final = (
     Table(
         BATCHES,
         "One row for each batch of a log segment, control batches included, and one for each run "
-        "of bytes that is not a batch or cannot be read. Every byte of every segment is in one "
-        "row.",
+        "of bytes that is not a batch or cannot be read. Every byte of every segment belongs to "
+        "one row.",
         LOG_BATCHES,
     ),
     Table(
@@ -131,14 +139,15 @@ LOG_TABLES: Final = (
     ),
     Table(
         KEYS,
-        "The records that compaction would remove. Each row is of a task that counted some keys "
-        "of a partition. The rows of a partition add up to the exact counts of all that was read.",
+        "The number of records that compaction would remove. Each row is from one task, which "
+        "counted some keys of a partition. Together, the rows of a partition have the exact "
+        "counts of all its records that were read.",
         LOG_KEYS,
     ),
     Table(
         REWRITES,
-        "One row for each sample of successive batches and each way in which it was written again. "
-        "No figure is estimated.",
+        "One row for each sample of consecutive batches, and for each way in which the sample was "
+        "written again. All figures are measured, and none is estimated.",
         LOG_REWRITES,
     ),
 )

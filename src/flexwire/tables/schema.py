@@ -177,18 +177,19 @@ def _of_frame(name: str, meaning: str, null: str = "") -> Column:
 
 
 _CONNECTION = _of_frame(
-    "connection", 'its ends, client first: "10.0.0.9:50000>10.0.0.1:9092"; a second '
+    "connection",
+    "the ends of the connection, the client's first: \"10.0.0.9:50000>10.0.0.1:9092\"; a second "
     'connection with these ends has "#2" after it',
 )  # fmt: skip
 _DIRECTION = _of_frame("direction", '"request" or "response"')
-_NO_REQUEST = "for a response without its request"
+_NO_REQUEST = "if a response has no request in the capture"
 _NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
-    "The bytes of record batches are left out, because the table ``records`` has their records. "
-    "Their size, a bigint, replaces them. It is null if the bytes are null or withheld, and "
-    "if a request log does not give it: {}. With "
-    "``record_bytes=True`` the fields hold the bytes, under their own names."
+    "The table does not have the bytes of record batches, because the table ``records`` has their "
+    "records. The size of these bytes, a bigint, replaces them. The size is null if the bytes are "
+    "null or withheld, or if a request log does not give the size: {}. With ``record_bytes=True``, "
+    "the fields have the bytes, under their own names."
 ).format(
     "; ".join(
         f"in {field.message} ``{field.records}{SIZE_SUFFIX}`` instead of ``{field.records}``"
@@ -197,10 +198,10 @@ _OF_RECORD_BYTES = (
 )
 _WHOLE = "for a finding about the client as a whole"
 _LOGGED = "in request logs"
-_NO_INSTANCE = "if none does, also because that part was not captured"
-_CAPTURED = "in captures, and if no line of a log gives it"
-_NO_BATCH = "for bytes that are not a batch"
-_NO_RECORD = "for a batch without records, and for bytes that cannot be read"
+_NO_INSTANCE = "if no frame gives it, or if the frame that gives it was not captured"
+_CAPTURED = "in captures, or if no line of a log gives it"
+_NO_BATCH = "if the bytes are not a batch"
+_NO_RECORD = "for a batch without records, or if the bytes cannot be read"
 
 
 def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:
@@ -208,181 +209,144 @@ def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:
 
 
 FRAMES = (
-    _of_frame("time", "when its last byte was captured"),
+    _of_frame("time", "when the last byte of the frame was captured"),
     _CONNECTION,
     Column("client", _STRING, "the connection's end that sends requests"),
     Column("broker", _STRING, "the other end"),
     _DIRECTION,
-    _of_frame(
-        "frame_index",
-        "its place among the frames of its connection and direction, from 0 on; in a request log "
-        "a growing number. ``connection``, ``direction`` and ``frame_index`` identify a frame in "
-        "all tables of an analysis; in tables that grow, ``analysis`` belongs to them",
-    ),
-    _of_frame("message", 'the message that it carries: "FetchRequest"', _UNREAD),
-    _of_frame("api_key", "the api key; a response has its request's", _UNREAD),
+    _of_frame("frame_index", "the number of the frame in its connection and direction, beginning "
+              "with 0; in a request log, an increasing number. ``connection``, ``direction`` and "
+              "``frame_index`` identify a frame in all tables of an analysis; in tables that grow, "
+              "``analysis`` is needed too"),
+    _of_frame("message", 'the message in the frame: "FetchRequest"', _UNREAD),
+    _of_frame("api_key", "the api key; a response has that of its request", _UNREAD),
     Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
-    _of_frame("api_version", "the api version; a response has its request's", _UNREAD),
-    Column(
-        "body_version", _INT, "the version with which the body was decoded; it differs from "
-        "``api_version`` if a broker answers ApiVersions in version 0", "if no body was decoded",
-    ),
+    _of_frame("api_version", "the api version; a response has that of its request", _UNREAD),
+    Column("body_version", _INT, "the version with which the body was decoded; it differs from "
+           "``api_version`` if a broker answers ApiVersions in version 0",
+           "if no body was decoded"),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
-    _of_frame(
-        "client_id", "the client id; of a request that has none, the last that its connection gave "
-        "before, and in request logs ``client_id`` of the connection; a response has its request's",
-        f"{_UNREAD}; if the connection gave none before, which may be in a part that was not "
-        "captured; for bytes that cannot be a client id",
-    ),
-    Column(
-        "client_software_name", _STRING, "the client's software, as the first ApiVersions request "
-        "of the connection that names it says", "if none does",
-    ),
-    Column("client_software_version", _STRING, "its version", "if none says it"),
-    Column(
-        "client_instance_id", _STRING, "the client instance (KIP-714, KIP-1313): the first id that "
-        "a request of the connection gives, in its header or its body, or that a response assigns; "
-        "in request logs the greatest, if lines of the connection give several", _NO_INSTANCE,
-    ),
-    _of_frame(
-        "header_version", "the version of the request or response header; 1 for a request of a "
-        "version that the catalog lacks, as a broker reads it, and ``error`` says so", _UNREAD,
-    ),
-    _of_frame(
-        "header_unknown_tagged_fields",
-        "the tagged fields in the header, none of which Kafka knows; if they may be credentials, "
-        'their bytes are "withheld"', f"{_UNREAD}; or it is empty there",
-    ),
-    _of_frame("size", "its bytes on the wire, with the four of its length", "in a request log"),
-    _of_frame(
-        "latency_us", "the time from its request's last byte to its own, in microseconds; if the "
-        "capture lacks a part of a frame, its last captured byte counts",
-        f"for a request; {_NO_REQUEST}",
-    ),
-    _of_frame(
-        "answered", "whether the capture holds its response",
-        "for a response; for a request that expects none, or whose header was not read; if the "
-        "capture lacks a part of the request, and has no response to it",
-    ),
-    _of_frame(
-        "outcome", '"decoded"; "lenient": the body breaks its spec, but Kafka\'s Java reads it; '
-        '"failed": framing, header or body; "unpaired": a response without its request; "token": '
-        'a bare token of SASL, which has no message; "not Kafka": the connection is not Kafka; '
-        '"header": a request log gives only the header, or a broker\'s log says that it refused '
-        "the request",
-    ),
-    _of_frame("error", 'why it is not "decoded"', "if it is; for tokens, for frames that are "
-           "not Kafka, and in request logs that are text"),
-    Column(
-        "bytes", pa.binary(), "its bytes", "if it is decoded; if they may be credentials, unless "
-        "these were asked for",
-    ),
-    _of_frame(
-        "withheld_credentials",
-        "how many fields were withheld as credentials; 1 if all bytes were",
-    ),
-    _of_frame("source", "the capture file of its last byte, or the log of its line"),
+    _of_frame("client_id", "the client id; if a request has none, the last client id on its "
+              "connection before it, or in request logs the ``client_id`` of the connection; a "
+              "response has that of its request",
+              f"{_UNREAD}; if the captured part of the connection has no earlier client id; if the "
+              "bytes cannot be a client id"),
+    Column("client_software_name", _STRING, "the software of the client, from the first "
+           "ApiVersions request of the connection that names it", "if no request names it"),
+    Column("client_software_version", _STRING, "its version", "if no request names it"),
+    Column("client_instance_id", _STRING, "the id of the client instance (KIP-714, KIP-1313): the "
+           "first id that a request of the connection has in its header or body, or that a "
+           "response assigns; in request logs, the greatest id if the lines of the connection have "
+           "several", _NO_INSTANCE),
+    _of_frame("header_version", "the version of the request or response header; 1 if the catalog "
+              "lacks the version of the request, because a broker reads it in this way; ``error`` "
+              "then says so", _UNREAD),
+    _of_frame("header_unknown_tagged_fields", "the tagged fields in the header, none of which "
+              'Kafka knows; if the tagged fields may be credentials, their bytes are "withheld"',
+              f"{_UNREAD}; or it is empty there"),
+    _of_frame("size", "the bytes of the frame on the wire, including the four bytes of its length",
+                      "in a request log"),
+    _of_frame("latency_us", "the time from the last byte of the request to the last byte of the "
+              "response, in microseconds; if the capture lacks a part of a frame, the last "
+              "captured byte counts", f"for a request; {_NO_REQUEST}"),
+    _of_frame("answered", "whether the capture has the response to the request",
+              "for a response; for a request that expects no response, or whose header was not "
+              "read; if the capture lacks a part of the request and has no response to it"),
+    _of_frame("outcome", "\"decoded\"; \"lenient\": the body breaks its spec, but Kafka's Java "
+              'reads it; "failed": framing, header or body; "unpaired": a response without its '
+              'request; "token": a bare token of SASL, which has no message; "not Kafka": the '
+              'connection is not Kafka; "header": a request log gives only the header, or a '
+              "broker's log says that it refused the request"),
+    _of_frame("error", 'why the frame is not "decoded"', 'if it is "decoded"; for tokens, for '
+              "frames that are not Kafka, or in request logs that are text"),
+    Column("bytes", pa.binary(), "its bytes", "if the frame is decoded; if the bytes may be "
+           "credentials, unless the user asked for credentials"),
+    _of_frame("withheld_credentials",
+              "how many fields were withheld as credentials; 1 if all bytes were"),
+    _of_frame("source",
+              "the capture file with the last byte of the frame, or the log with its line"),
 )  # fmt: skip
 
 CONNECTIONS = (
     _CONNECTION,
-    Column("client", _STRING, "its end that sends requests, or would if it were Kafka"),
+    Column("client", _STRING, "the end of the connection that sends requests, or that would send "
+           "them if it were Kafka"),
     Column("broker", _STRING, "its other end"),
-    Column("first_time", MOMENT, "when its first segment was captured"),
-    Column("last_time", MOMENT, "when its last segment was captured"),
-    Column("seen_from_start", _FLAG, "whether its SYN was captured"),
-    Column(
-        "closed_by", _STRING, '"client" or "broker": the end whose FIN or RST was captured first; '
-        "for TLS that key logs open, the end that sent close_notify first",
-        "if none was",
-    ),
+    Column("first_time", MOMENT, "when the first segment of the connection was captured"),
+    Column("last_time", MOMENT, "when the last segment of the connection was captured"),
+    Column("seen_from_start", _FLAG, "whether the SYN of the connection was captured"),
+    Column("closed_by", _STRING, '"client" or "broker": the end whose FIN or RST was captured '
+           "first; for TLS that key logs open, the end that sent close_notify first",
+           "if none was"),
     Column("reset", _FLAG, "whether that was a RST"),
-    Column("request_frames", _LONG, "its requests, damaged ones included"),
-    Column("response_frames", _LONG, "its responses, damaged ones included"),
+    Column("request_frames", _LONG, "the number of requests, including damaged ones"),
+    Column("response_frames", _LONG, "the number of responses, including damaged ones"),
     Column("request_bytes", _LONG, "their bytes", _LOGGED),
     Column("response_bytes", _LONG, "their bytes", _LOGGED),
     Column("lost_bytes", _LONG, "bytes of frames that the capture lacks", _LOGGED),
-    Column(
-        "captured_bytes", _LONG,
-        "all bytes of its segments: in frames, repeated or late", _LOGGED,
-    ),
+    Column("captured_bytes", _LONG,
+           "all bytes of the connection's segments: in frames, repeated or late", _LOGGED),
     Column("repeated_bytes", _LONG, "duplicate bytes, which are in no frame", _LOGGED),
-    Column(
-        "late_bytes", _LONG, "bytes that arrived after they had been counted as lost, and are in "
-        "no frame", _LOGGED,
-    ),
+    Column("late_bytes", _LONG,
+           "bytes that arrived after they had been counted as lost, and are in no frame", _LOGGED),
     Column("early_bytes", _LONG, "bytes of frames from before the first segment of a direction",
            _LOGGED),
     Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
-    Column("is_kafka", _FLAG, "whether it is Kafka"),
-    Column("reads_as_kafka", _FLAG, "whether something in it reads as Kafka"),
-    Column("evidence", _STRING, "why it is Kafka, or is not"),
-    Column(
-        "looks_like", _STRING, 'another protocol that its bytes seem to be, or "Kafka" if only '
-        "its ends are not those of brokers", "if nothing is known, and if it is Kafka",
-    ),
-    Column("principal", _STRING, "the principal of its client", _CAPTURED),
-    Column("listener", _STRING, "the broker's listener that it reached", _CAPTURED),
-    Column(
-        "security_protocol", _STRING, 'that of the listener: "SASL_SSL"', _CAPTURED
-    ),
-    Column(
-        "client_instance_id", _STRING, "``client_instance_id`` of its frames; in request logs the "
-        "greatest, if lines give several", _NO_INSTANCE,
-    ),
-    Column(
-        "client_id", _STRING, "the last client id that one of its requests gives; in request logs "
-        "the greatest, if lines give several", "if none gives one",
-    ),
-    Column(
-        "client_software_name", _STRING, "``client_software_name`` of its frames; in request logs "
-        "the greatest, if lines give several", "if none names it",
-    ),
+    Column("is_kafka", _FLAG, "whether the connection is Kafka"),
+    Column("reads_as_kafka", _FLAG, "whether some of its bytes can be read as Kafka"),
+    Column("evidence", _STRING, "why the connection counts as Kafka, or not"),
+    Column("looks_like", _STRING, 'the other protocol to which its bytes seem to belong; "Kafka" '
+           "if the bytes are Kafka but no end is a named broker",
+           "if the protocol is unknown, or if the connection is Kafka"),
+    Column("principal", _STRING, "the principal of the client", _CAPTURED),
+    Column("listener", _STRING, "the listener of the broker that the connection reached",
+           _CAPTURED),
+    Column("security_protocol", _STRING, 'the security protocol of the listener: "SASL_SSL"',
+           _CAPTURED),
+    Column("client_instance_id", _STRING, "``client_instance_id`` of the connection's frames; in "
+           "request logs, the greatest if lines have several", _NO_INSTANCE),
+    Column("client_id", _STRING, "the last client id of the connection's requests; in request "
+           "logs, the greatest if lines have several", "if no request has a client id"),
+    Column("client_software_name", _STRING, "``client_software_name`` of the connection's frames; "
+           "in request logs, the greatest if lines have several", "if no request names it"),
     Column("client_software_version", _STRING, "its version, likewise", "if none says it"),
-    Column(
-        BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that goes on "
-        "has a row in each analysis in which it had a segment, with the counts of that one",
-        "if it began in this one",
-    ),
-    Column(
-        "answered_indexes", pa.list_(_LONG), "``frame_index`` of the requests of earlier analyses "
-        "whose response is in this one", "if there are none",
-    ),
+    Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
+           "continues over several analyses has a row in each of them, with the counts of this "
+           "analysis", "if the connection began in this analysis"),
+    Column("answered_indexes", pa.list_(_LONG), "``frame_index`` of each request in an earlier "
+           "analysis whose response is in this analysis", "if there are no such requests"),
 )  # fmt: skip
 
 FORWARDED = (
-    Column("time", MOMENT, "when the controller received it"),
+    Column("time", MOMENT, "when the controller received the request"),
     Column("connection", _STRING, "the connection between broker and controller"),
     Column("broker", _STRING, "the controller's end", ""),
     Column("listener", _STRING, "the controller's listener", "if the line is cut"),
     Column("principal", _STRING, "the principal of the client", "if the line is cut"),
-    Column("client_id", _STRING, "the client's own client id", "if it sent none, or an empty one"),
+    Column("client_id", _STRING, "the client's own client id",
+           "if the client sent no client id, or an empty one"),
     Column("api_key", _INT, "the api key"),
     Column("api_name", _STRING, "the name of the API", "if no release has the api key"),
     Column("api_version", _INT, "the api version"),
-    Column(
-        "correlation_id", _INT, "that of the client's request, which it identifies together with "
-        "``client_id``. If that request is of another API, the client never sent this one; a "
-        "broker that creates a topic by itself sends such requests",
-    ),
-    Column("latency_us", _LONG, "how long it took, in microseconds", "if the line is cut"),
-    Column("frame_index", _LONG, "a number that no other line has"),
-    Column("error", _STRING, "why only the header is known", "if everything is known"),
-    Column("source", _STRING, "the log of its line"),
+    Column("correlation_id", _INT, "the correlation id of the client's request, which it "
+           "identifies together with ``client_id``. If the request with this id is of another API, "
+           "the client never sent this request; a broker that creates a topic by itself sends such "
+           "requests"),
+    Column("latency_us", _LONG, "how long the request took, in microseconds", "if the line is cut"),
+    Column("frame_index", _LONG, "the unique number of the line"),
+    Column("error", _STRING, "why only the header is known",
+           "if everything about the request is known"),
+    Column("source", _STRING, "the log file with the line"),
 )  # fmt: skip
 
 PACKETS = (
     Column("source", _STRING, "the capture file, or the log"),
-    Column("reason", _STRING, "why packets were not used", "in the row of the whole file"),
-    Column(
-        "packets", _LONG, "the packets of the file, or those unused for this reason; the lines of "
-        "a log",
-    ),
-    Column(
-        "sample", pa.binary(), "the bytes of one such packet",
-        "in the row of the whole file, for packets of another kind, and if credentials are "
-        "withheld",
-    ),
+    Column("reason", _STRING, "why the packets were not used", "in the row of the whole file"),
+    Column("packets", _LONG, "the number of packets in the file, or of packets that were not used "
+           "for this reason; in a log, the number of lines"),
+    Column("sample", pa.binary(), "the bytes of one packet that was not used",
+           "in the row of the whole file, for packets of another kind, or if credentials are "
+           "withheld"),
 )  # fmt: skip
 
 TOPIC_NAMES = (
@@ -391,58 +355,48 @@ TOPIC_NAMES = (
 )
 
 RECORDS_TABLE = (
-    Column(
-        "source", _STRING, 'the message that carried it: "produce", "fetch" or "share_fetch"'
-    ),
+    Column("source", _STRING,
+           'the message that carried the record: "produce", "fetch" or "share_fetch"'),
     _CONNECTION,
-    Column("direction", _STRING, "``direction`` of the frame that carried it"),
+    Column("direction", _STRING, "``direction`` of the frame with the record"),
     Column("frame_index", _LONG, "``frame_index`` of that frame"),
-    Column("time", MOMENT, "``time`` of that frame"),
+    Column("time", MOMENT, "``time`` of the frame with the record"),
     Column("client_id", _STRING, "``client_id`` of that frame", "with that of the frame"),
-    Column(
-        "topic", _STRING, "the topic's name, from a Metadata response if the message has only its "
-        "id", "if no response gives it",
-    ),
-    Column("topic_id", _STRING, "the topic's id", "in versions that have only its name"),
+    Column("topic", _STRING, "the name of the topic; from a Metadata response, if the message has "
+           "only the topic's id", "if no response gives the name"),
+    Column("topic_id", _STRING, "the topic's id",
+           "in versions that have only the name of the topic"),
     Column("partition", _INT, "the partition"),
     _of_batch("offset", "its offset", _NO_RECORD),
     _of_batch(
         "timestamp", "its timestamp",
-        f"{_NO_RECORD}; if it has none, or one outside the years 1 to 9999",
+        f"{_NO_RECORD}; if the record has no timestamp, or if it is outside the years 1 to 9999",
     ),
-    _of_batch(
-        "timestamp_type", 'its origin: "CreateTime", "LogAppendTime" or "NoTimestampType"'
-    ),
-    _of_batch("key", "its key", f"{_NO_RECORD}; if its key is null"),
-    _of_batch("value", "its value", f"{_NO_RECORD}; if its value is null"),
-    _of_batch("headers", "its record headers, in order", _NO_RECORD),
+    _of_batch("timestamp_type",
+              'the origin of the timestamp: "CreateTime", "LogAppendTime" or "NoTimestampType"'),
+    _of_batch("key", "its key", f"{_NO_RECORD}; if the key is null"),
+    _of_batch("value", "its value", f"{_NO_RECORD}; if the value is null"),
+    _of_batch("headers", "the record headers, in order", _NO_RECORD),
     _of_batch("magic", "2 for a record batch, 0 and 1 for messages of a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
     _of_batch("base_offset", "the batch's base offset; -1 for compressed messages"),
-    _of_batch("last_offset", "the batch's last offset; compaction may have removed its record"),
-    _of_batch(
-        "batch_position", "where the batch begins among the bytes of its partition in that frame; "
-        "partition, frame and position identify a batch",
-    ),
+    _of_batch("last_offset",
+              "the last offset of the batch; compaction may have removed its record"),
+    _of_batch("batch_position", "the position of the batch in the bytes of its partition in the "
+              "frame; partition, frame and position identify a batch"),
     _of_batch("batch_size", "the bytes of the batch"),
-    Column(
-        "batch_records", _INT, "the record count in the batch's header; -1 for compressed messages",
-        _NO_BATCH,
-    ),
+    Column("batch_records", _INT,
+           "the record count in the batch's header; -1 for compressed messages", _NO_BATCH),
     _of_batch("partition_leader_epoch", "the partition leader epoch; -1 if there is none"),
     _of_batch("producer_id", "the producer id; -1 if there is none"),
     _of_batch("producer_epoch", "the producer epoch; -1 if there is none"),
     _of_batch("base_sequence", "the base sequence; -1 if there is none"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
     _of_batch("is_control", "whether these are control records, which no consumer gets"),
-    Column(
-        "error", _STRING, "why there is no record: the batch is damaged, cut off or withheld",
-        "for records, and for a batch without records",
-    ),
-    Column(
-        "bytes", pa.binary(), "the bytes of the batch that ``error`` is about",
-        "for records, for a batch without records, and for withheld bytes",
-    ),
+    Column("error", _STRING, "why there is no record: the batch is damaged, cut off or withheld",
+           "for records, or for a batch without records"),
+    Column("bytes", pa.binary(), "the bytes of the batch that ``error`` is about",
+           "for records, for a batch without records, or if the bytes are withheld"),
 )  # fmt: skip
 
 MESSAGES = (
@@ -450,76 +404,63 @@ MESSAGES = (
     _CONNECTION,
     _DIRECTION,
     _of_frame("frame_index", "``frame_index`` of its frame"),
-    _of_frame("time", "``time`` of its frame"),
-    _of_frame("size", "``size`` of its frame", _LOGGED),
+    _of_frame("time", "``time`` of the message's frame"),
+    _of_frame("size", "``size`` of the message's frame", _LOGGED),
     _of_frame("client_id", "``client_id`` of its frame", "with that of the frame"),
     _of_frame("api_key", "the api key"),
     _of_frame("api_version", "the api version"),
     _of_frame("correlation_id", "the correlation id"),
-    _of_frame(
-        "header_version", "the version of the request or response header",
-        "for a response whose header cannot be read",
-    ),
-    _of_frame(
-        "header_unknown_tagged_fields", "the tagged fields in the header"
-    ),
-    Column(
-        "body_version", _INT, "the version with which the body was decoded", "if it was not decoded"
-    ),
+    _of_frame("header_version", "the version of the request or response header",
+              "if the header of a response cannot be read"),
+    _of_frame("header_unknown_tagged_fields", "the tagged fields in the header"),
+    Column("body_version", _INT, "the version with which the body was decoded",
+           "if it was not decoded"),
     _of_frame("withheld_credentials", "how many fields were withheld as credentials"),
-    Column(
-        "tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: their structure, their "
-        "tag, whether Kafka knows it, how often they occur, and their size",
-    ),
-    _of_frame("error", "why the body breaks its spec", "if it does not"),
-    Column(
-        "bytes", pa.binary(), "the bytes of the frame",
-        "if there is no ``error``; if they may be credentials, unless these were asked for",
-    ),
+    Column("tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: the structure and "
+           "tag of each, whether Kafka knows the tag, how often it occurs, and its size"),
+    _of_frame("error", "why the body breaks its spec", "if the body does not break its spec"),
+    Column("bytes", pa.binary(), "the bytes of the frame", "if there is no ``error``; if the bytes "
+           "may be credentials, unless the user asked for credentials"),
 )  # fmt: skip
 """The columns of all message tables before ``body``, which is the message itself."""
 
 
 AUDIT = (
     Column("release", _STRING, "the release that the finding is about"),
-    Column("verdict", _STRING, "what it means to the client: see [audit.md](audit.md)"),
+    Column("verdict", _STRING, "the verdict about the client: see [audit.md](audit.md)"),
     Column("evidence", _STRING, "which rule gave the verdict"),
-    Column("reason", _STRING, "the same in a sentence, with its figures"),
+    Column("reason", _STRING, "the reason for the verdict in a sentence, with its figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
     Column("client_id", _STRING, "the client id", "if it is unknown"),
     Column("address", _STRING, "the client's host", "if it is unknown"),
-    Column("principal", _STRING, "the client's principal", "if it is unknown: in captures"),
+    Column("principal", _STRING, "the client's principal",
+           "if the principal is unknown, as in captures"),
     Column("client_software_name", _STRING, "the client's software", "if no request names it"),
     Column("client_software_version", _STRING, "its version", "if no request names it"),
     Column("api_key", _INT, "the api key", _WHOLE),
     Column("api_name", _STRING, "the name of the API", _WHOLE),
     Column("api_version", _INT, "the api version", _WHOLE),
-    Column("requests", _LONG, "the client's requests, of this version if there is one"),
-    Column("first_time", MOMENT, "when the first of these was captured"),
-    Column("last_time", MOMENT, "when the last of these was captured"),
-    Column("connections", _LONG, "the connections that count for the client: each counts once"),
+    Column("requests", _LONG, "the number of the client's requests; if the finding is about a "
+           "version, only requests of this version"),
+    Column("first_time", MOMENT, "when the first of these requests was captured"),
+    Column("last_time", MOMENT, "when the last of these requests was captured"),
+    Column("connections", _LONG, "the number of connections that count for the client; each "
+           "connection counts for one client only"),
     Column("apis", _LONG, "how many APIs the client used"),
-    Column(
-        "offered", _STRING, "the versions that the captured broker offered", "if none was seen"
-    ),
-    Column(
-        "last_accepting_release", _STRING, "the last release that reads the version",
-        f"if there is none; {_WHOLE}",
-    ),
-    Column(
-        "first_refusing_release", _STRING, "the first release that does not",
-        f"if there is none; {_WHOLE}",
-    ),
+    Column("offered", _STRING, "the versions that the captured broker offered",
+           "if the capture has no offer of the broker"),
+    Column("last_accepting_release", _STRING, "the last release that reads the version",
+           f"if there is none; {_WHOLE}"),
+    Column("first_refusing_release", _STRING, "the first release that does not read the version",
+           f"if there is none; {_WHOLE}"),
     Column("groups", _TEXTS, "the first groups that the client named"),
-    Column("group_count", _LONG, "how many groups it named"),
+    Column("group_count", _LONG, "the number of groups that the client named"),
     Column("topics", _TEXTS, "the first topics that the client named"),
-    Column("topic_count", _LONG, "how many topics it named"),
-    Column("remedy", _STRING, "what to do; empty if there is nothing to do"),
-    Column("source", _STRING, "the source of this fact; empty if there is none"),
-    Column(
-        "team", _STRING, "the team of the client, from the labels",
-        "without labels, and if none fits this client",
-    ),
+    Column("topic_count", _LONG, "the number of topics that the client named"),
+    Column("remedy", _STRING, "what to do; empty if you need not do anything"),
+    Column("source", _STRING, "the source of the verdict; empty if it has no source"),
+    Column("team", _STRING, "the team of the client, from the file of labels",
+           "if there is no file of labels, or it does not list this client"),
 )  # fmt: skip
 
 
@@ -534,13 +475,13 @@ class Table:
 
 TABLES = (
     Table("frames", "One row for each frame.", FRAMES),
-    Table("connections", "One row for each connection, also without a frame.",
+    Table("connections", "One row for each connection, also for a connection without frames.",
           CONNECTIONS),
     Table(
         "messages/<Message>",
-        "One row for each decoded request or response. After these columns, which all message "
-        "tables have, comes ``body``: a structure with every field of every version of the "
-        "message, as [reference/](reference/README.md) lists them. It is null if the bytes do not "
+        "One row for each decoded request or response. All message tables have these columns, and "
+        "a last column ``body``: a structure with every field of every version of the message, as "
+        "[reference/](reference/README.md) lists them. ``body`` is null if the bytes do not "
         "decode. "
         + _OF_RECORD_BYTES,
         MESSAGES,
@@ -548,15 +489,16 @@ TABLES = (
     Table(
         "records",
         "One row for each record that was produced or fetched. Two other kinds of rows have no "
-        "``offset``: a batch without records, as compaction leaves it; and, with ``error`` and "
-        "``bytes``, bytes that cannot be read as a batch or its records. The start of a batch in "
-        "which a full fetch was cut off is one of the latter.",
+        "``offset``. The first kind is a batch without records, which compaction can leave. The "
+        "second kind, with ``error`` and ``bytes``, is bytes that cannot be read as a batch or as "
+        "its records. If a full fetch was cut off in a batch, the start of this batch has a row "
+        "of the second kind.",
         RECORDS_TABLE,
     ),
     Table(
         "packets",
-        "One row for each capture file with all its packets, and one for each reason why some were "
-        "not used.",
+        "One row for each capture file with all its packets, and one row for each reason why some "
+        "of its packets were not used.",
         PACKETS,
     ),
     Table("audit", "One row for each client, release and finding.", AUDIT),
@@ -566,7 +508,7 @@ GROWN_TABLES = (
     Table(
         "topic_names",
         "Only in tables that grow: one row for each topic id whose name an analysis learned from "
-        "Metadata responses, if no analysis before it knew the name.",
+        "Metadata responses, if no earlier analysis knew the name.",
         TOPIC_NAMES,
     ),
 )
@@ -575,8 +517,9 @@ GROWN_TABLES = (
 REQUEST_LOG_TABLES = (
     Table(
         "forwarded_requests",
-        "Only for request logs: one row for each request that a broker forwarded to the controller "
-        "for a client. It is in no other table. The client's own request is in ``frames``.",
+        "Only for request logs: one row for each request that a broker forwarded to the "
+        "controller for a client. Such a request is in no other table. The client's own request "
+        "is in ``frames``.",
         FORWARDED,
     ),
 )  # fmt: skip

@@ -61,15 +61,15 @@ CHANGE_COLUMNS: Final = (
     Column(
         "changed_offset",
         pa.int64(),
-        "the offset of the record that changed it last",
-        "if it has not changed since the snapshot that the state begins with",
+        "the offset of the last record that changed this row",
+        "if the row has not changed since the snapshot that the state begins with",
     ),
     Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
     Column(
         "is_committed",
         pa.bool_(),
         "whether that record is committed: a majority of the quorum has it",
-        "if the files do not say, and committed_to was not given",
+        "if the files do not show it, and committed_to was not given",
     ),
 )
 """The last columns, which most views have."""
@@ -370,9 +370,9 @@ def _of_types(records: DataFrame, names: Sequence[str]) -> DataFrame:
 BLOCK: Final = "ProducerIdsRecord"
 READS: Final = {BLOCK: ("broker_id", "broker_epoch", "next_producer_id")}
 COLUMNS: Final = (
-    Column("next_producer_id", pa.int64(), "the first producer id that no broker was given"),
+    Column("next_producer_id", pa.int64(), "the first producer id that no broker has received"),
     Column("broker", pa.int32(), "the broker that received the last ids", "if no record says"),
-    Column("broker_epoch", pa.int64(), "its broker epoch at that time", "as broker"),
+    Column("broker_epoch", pa.int64(), "the epoch of this broker at that time", "as broker"),
     *CHANGE_COLUMNS,
 )
 

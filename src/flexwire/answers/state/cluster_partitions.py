@@ -68,12 +68,12 @@ COLUMNS: Final = (
     Column(
         "leader",
         pa.int32(),
-        "the broker that leads it",
+        "the broker that leads the partition",
         "if none does",
         heading="Leader",
         kind="id",
     ),
-    Column("leader_epoch", pa.int32(), "how many times a leader was chosen"),
+    Column("leader_epoch", pa.int32(), "how many times a leader was elected"),
     Column("partition_epoch", pa.int32(), "how many times the partition was changed"),
     Column(
         "is_recovering",
@@ -83,21 +83,26 @@ COLUMNS: Final = (
     Column(
         "replicas",
         _INTS,
-        "the brokers that are to have it, the preferred leader first",
+        "the brokers that should have the partition, with the preferred leader first",
         heading="Replicas",
     ),
-    Column("isr", _INTS, "those that have all its records", heading="ISR"),
+    Column("isr", _INTS, "the brokers that have all records of the partition", heading="ISR"),
     Column(
-        "elr", _INTS, "those not in the ISR that may lead without loss (KIP-966)", heading="ELR"
+        "elr",
+        _INTS,
+        "the brokers outside the ISR that may lead without loss of records (KIP-966)",
+        heading="ELR",
     ),
-    Column("last_known_elr", _INTS, "those that were in the ELR before they stopped uncleanly"),
-    Column("adding_replicas", _INTS, "those that a reassignment adds"),
-    Column("removing_replicas", _INTS, "those that a reassignment removes"),
+    Column(
+        "last_known_elr", _INTS, "the brokers that were in the ELR before they stopped uncleanly"
+    ),
+    Column("adding_replicas", _INTS, "the brokers that a reassignment adds"),
+    Column("removing_replicas", _INTS, "the brokers that a reassignment removes"),
     Column(
         "directories",
         pa.list_(pa.string()),
         "the id of the log directory that each of the replicas uses, in their order",
-        "if the log does not say, as before metadata.version 3.7",
+        "if the log does not contain them, as before metadata.version 3.7",
     ),
     *CHANGE_COLUMNS,
 )

@@ -227,7 +227,8 @@ def transactions(log: InternalLog) -> DataFrame:
 # The states of a transaction that has not ended.
 OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
-PAST_TIMEOUT, NOT_OF_COORDINATOR = "past its timeout", "its coordinator has not this one"
+PAST_TIMEOUT = "past its timeout"
+NOT_OF_COORDINATOR = "its coordinator does not have this transaction"
 NOW: Final = "now"
 _KEY: Final = ("producer_id", *_PLACE)
 

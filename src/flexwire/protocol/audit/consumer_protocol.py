@@ -192,7 +192,7 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
             "blocked",
             f"its protocol type is {traits.protocol_type}, and a broker converts groups of type "
             f"{CONSUMERS} only",
-            "nothing has to be done: no release changes the protocol of such a group by default",
+            "you need not do anything: no release changes the protocol of such a group by default",
             "KIP-848",
         )
     if traits.has_user_data or traits.is_unreadable:
@@ -242,7 +242,7 @@ def _by_library(member: GroupMember) -> GroupJudgement:
         return GroupJudgement(
             "cannot say" if has_it else "blocked",
             f"{support.library} {member.version} "
-            + ("has the protocol, but not ready for use" if has_it else "lacks the protocol")
+            + ("has the protocol, but only as a preview" if has_it else "lacks the protocol")
             + f" ({support.note})",
             f"upgrade to {support.works_from} or later",
             support.citation,

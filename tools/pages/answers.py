@@ -95,7 +95,7 @@ def _section(answer: Answer) -> str:
         "",
         f'ANSWER.ordered({answer.name}(open_tables(spark, "OUT"))).show()',
         "```",
-        f"One row is {answer.row}, ordered by "
+        f"Each row is about {answer.row}. Rows are ordered by "
         + ", ".join(f"`{name}`" for name in answer.order) + ".",
         "",
         "| column | type | meaning | null |",

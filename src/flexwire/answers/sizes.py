@@ -88,21 +88,21 @@ COLUMNS: tuple[Column, ...] = (
     Column("sent_bytes", pa.int64(), "the bytes of all messages as sent, with header and length",
            heading="As sent"),
     *(
-        Column(f"{name}_bytes", pa.int64(), f"what they would take {meaning}; estimated from "
-               "those measured, and what the encoding cannot hold counts as sent",
-               "if none was measured", heading=_HEADINGS[name])
+        Column(f"{name}_bytes", pa.int64(), f"the bytes that the messages would take {meaning}; "
+               "estimated from the measured messages; what the encoding cannot hold counts as sent",
+               "if no message was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()
     ),
     Column("margin_bytes", pa.int64(),
            "the margin of error of the least certain of these five estimates, at a confidence of "
-           "95 %; 0 if all messages were measured", "if none was measured", heading="±"),
+           "95 %; 0 if all messages were measured", "if no message was measured", heading="±"),
     Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
            "if the message has no error code, or if no message was measured",
            heading="With an error"),
-    Column("clients", pa.int64(), "the number of client ids that sent or received them"),
+    Column("clients", pa.int64(), "the number of client ids that sent or received the messages"),
     *(
         Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
-               f"would be smaller {meaning}", "if none was measured",
+               f"would be smaller {meaning}", "if no message was measured",
                heading="Clients that gain by KIP-636" if name == ERROR_TAGS else "")
         for name, meaning in _GAINS.items()
     ),

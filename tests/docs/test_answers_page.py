@@ -42,7 +42,7 @@ def test_every_block_of_the_page_is_in_the_order_that_the_page_promises() -> Non
     text = PAGE.read_text(encoding="utf-8")
     for answer in ANSWERS:
         assert f"ANSWER.ordered({answer.name}(" in text
-        assert f", ordered by {', '.join(f'`{one}`' for one in answer.order)}." in text
+        assert f" Rows are ordered by {', '.join(f'`{one}`' for one in answer.order)}." in text
 
 
 def test_no_two_answers_have_one_name_and_each_can_be_imported() -> None:

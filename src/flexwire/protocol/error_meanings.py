@@ -11,7 +11,8 @@ from typing import Final
 # Each name is at the margin, and its meaning is below, indented. Names in lower case are settings.
 _TEXT: Final = """
 UNKNOWN_SERVER_ERROR
-    The broker failed in a way that it has no code for; its log says how.
+    The broker failed, and no other error code describes the failure. The broker's log has the
+    reason.
 NONE
     Nothing failed.
 OFFSET_OUT_OF_RANGE
@@ -26,7 +27,7 @@ UNKNOWN_TOPIC_OR_PARTITION
 INVALID_FETCH_SIZE
     A fetch asked for an impossible number of bytes.
 LEADER_NOT_AVAILABLE
-    The partition has no leader right now: one is being elected, or all replicas are down.
+    The partition has no leader right now: a leader is being elected, or all replicas are down.
 NOT_LEADER_OR_FOLLOWER
     Another broker leads this partition. The client's metadata is old, so it requests new metadata.
 REQUEST_TIMED_OUT
@@ -35,8 +36,8 @@ REQUEST_TIMED_OUT
 BROKER_NOT_AVAILABLE
     The required broker is not running, or no broker has this id.
 REPLICA_NOT_AVAILABLE
-    This broker has no copy of the partition to serve. In metadata it only means that a replica is
-    down.
+    This broker has no copy of the partition to serve. In a Metadata response, this code only means
+    that a replica is down.
 MESSAGE_TOO_LARGE
     A record batch is larger than max.message.bytes of the topic. Make batches smaller, or raise the
     limit.
@@ -45,12 +46,13 @@ STALE_CONTROLLER_EPOCH
 OFFSET_METADATA_TOO_LARGE
     The text committed with an offset is longer than offset.metadata.max.bytes.
 NETWORK_EXCEPTION
-    The connection ended before the response arrived. Clients report it; brokers do not send it.
+    The connection ended before the response arrived. Clients report this code themselves; brokers
+    do not send it.
 COORDINATOR_LOAD_IN_PROGRESS
     This broker has just become the coordinator, and still reads its state from its log.
 COORDINATOR_NOT_AVAILABLE
-    There is no coordinator right now: its topic is being made, or that topic's partition has no
-    leader.
+    There is no coordinator right now: its internal topic is being created, or a partition of this
+    topic has no leader.
 NOT_COORDINATOR
     Another broker coordinates this group or transactional id. FindCoordinator names that broker,
     and clients use it.
@@ -61,8 +63,8 @@ RECORD_LIST_TOO_LARGE
 NOT_ENOUGH_REPLICAS
     Fewer replicas are in sync than min.insync.replicas requires. Nothing was written.
 NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    The records were written, then fewer replicas were in sync than min.insync.replicas requires.
-    Without idempotence a retry writes them twice.
+    The records were written, then fewer replicas were in sync than min.insync.replicas requires. A
+    retry writes these records twice, unless the producer is idempotent.
 INVALID_REQUIRED_ACKS
     A producer requested acks other than 0, 1 and all.
 ILLEGAL_GENERATION
@@ -72,14 +74,14 @@ INCONSISTENT_GROUP_PROTOCOL
 INVALID_GROUP_ID
     The group id is empty, or this request does not support such a group.
 UNKNOWN_MEMBER_ID
-    The coordinator has no such member: its session expired, or it left. It joins again as a new
-    member.
+    The coordinator has no such member: its session expired, or it left. The client joins again as a
+    new member.
 INVALID_SESSION_TIMEOUT
     The session timeout is not between group.min.session.timeout.ms and group.max.session.timeout.ms
     of the broker.
 REBALANCE_IN_PROGRESS
-    The group is assigning its partitions again, and the member must rejoin. Clients do this; it is
-    part of every rebalance.
+    The group is assigning its partitions again, and the member must rejoin. Clients rejoin by
+    themselves; this code is part of every rebalance.
 INVALID_COMMIT_OFFSET_SIZE
     A commit of offsets is too large to be stored.
 TOPIC_AUTHORIZATION_FAILED
@@ -92,13 +94,13 @@ INVALID_TIMESTAMP
     The difference between a record's timestamp and the broker's clock is greater than the topic
     allows.
 UNSUPPORTED_SASL_MECHANISM
-    The broker does not have this SASL mechanism on the listener; its response lists the
-    mechanisms that it has.
+    The broker does not have this SASL mechanism on the listener; its response lists the mechanisms
+    that it has.
 ILLEGAL_SASL_STATE
     A SASL request came when the broker did not expect one.
 UNSUPPORTED_VERSION
-    The broker does not read this version of the request. An ApiVersions response lists the versions
-    that it reads.
+    The broker does not read this version of the request. The broker's ApiVersions response lists
+    the versions that it reads.
 TOPIC_ALREADY_EXISTS
     A topic with this name already exists.
 INVALID_PARTITIONS
@@ -111,7 +113,8 @@ INVALID_REPLICA_ASSIGNMENT
 INVALID_CONFIG
     The setting does not exist, or does not accept this value.
 NOT_CONTROLLER
-    Another node is the active controller. Clients look it up and send the request there.
+    Another node is the active controller. Clients look up the active controller and send the
+    request to it.
 INVALID_REQUEST
     The values of the request do not fit together, or the broker could not read it; its log says
     why.
@@ -132,7 +135,7 @@ INVALID_PRODUCER_ID_MAPPING
     The transactional id does not belong to this producer id; it may have expired. Initialize the
     producer again.
 INVALID_TRANSACTION_TIMEOUT
-    The transaction's timeout is longer than the broker's transaction.max.timeout.ms.
+    The timeout of the transaction is longer than the broker's transaction.max.timeout.ms.
 CONCURRENT_TRANSACTIONS
     The previous transaction is still being completed. Clients wait and retry.
 TRANSACTION_COORDINATOR_FENCED
@@ -144,7 +147,8 @@ SECURITY_DISABLED
 OPERATION_NOT_ATTEMPTED
     Another part of the same request failed first, so this part was not tried.
 KAFKA_STORAGE_ERROR
-    The broker's disk with this partition failed. Another replica takes over if there is one.
+    The broker's disk with this partition failed. If the partition has another replica, this replica
+    takes over.
 LOG_DIR_NOT_FOUND
     The broker has no log directory with this path.
 SASL_AUTHENTICATION_FAILED
@@ -159,7 +163,7 @@ DELEGATION_TOKEN_AUTH_DISABLED
 DELEGATION_TOKEN_NOT_FOUND
     The delegation token does not exist; it may have expired.
 DELEGATION_TOKEN_OWNER_MISMATCH
-    Only its owner and its renewers may change this delegation token.
+    Only the owner and the renewers of this delegation token may change it.
 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     Delegation tokens are issued only on authenticated connections, and not on those that logged in
     with such a token.
@@ -170,12 +174,12 @@ DELEGATION_TOKEN_EXPIRED
 INVALID_PRINCIPAL_TYPE
     The cluster does not know this type of principal; "User" is valid.
 NON_EMPTY_GROUP
-    The group still has members; stop them first.
+    The group still has members. Stop the members first.
 GROUP_ID_NOT_FOUND
     The group does not exist.
 FETCH_SESSION_ID_NOT_FOUND
-    The broker has dropped this fetch session. The client begins another one; a few of these errors
-    are normal.
+    The broker has dropped this fetch session. The client begins another fetch session. A few of
+    these errors are normal.
 INVALID_FETCH_SESSION_EPOCH
     A fetch has the wrong epoch for its session. The client begins another session.
 LISTENER_NOT_FOUND
@@ -185,7 +189,8 @@ TOPIC_DELETION_DISABLED
 FENCED_LEADER_EPOCH
     The partition has a new leader that the client does not know. The client requests new metadata.
 UNKNOWN_LEADER_EPOCH
-    The client knows of a newer leader than this broker does. The broker catches up.
+    The client knows of a newer leader than this broker does. The broker will learn of this leader
+    soon.
 UNSUPPORTED_COMPRESSION_TYPE
     This version of the request does not support the batches' codec, such as zstd in old versions.
 STALE_BROKER_EPOCH
@@ -193,8 +198,8 @@ STALE_BROKER_EPOCH
 OFFSET_NOT_AVAILABLE
     A new leader does not know its high watermark yet.
 MEMBER_ID_REQUIRED
-    Not a failure: a client that joins a group for the first time gets a member id, and joins again
-    with it.
+    This is not a failure. A client that joins a group for the first time gets a member id, and
+    joins again with this id.
 PREFERRED_LEADER_NOT_AVAILABLE
     The preferred leader is down or behind, so another replica leads.
 GROUP_MAX_SIZE_REACHED
@@ -202,13 +207,13 @@ GROUP_MAX_SIZE_REACHED
 FENCED_INSTANCE_ID
     Another member has joined with the same group.instance.id; give each member its own.
 ELIGIBLE_LEADERS_NOT_AVAILABLE
-    No replica can become the leader: those in sync are down.
+    No replica can become the leader, because all replicas in the ISR are down.
 ELECTION_NOT_NEEDED
     The partition already has the leader that the election would choose.
 NO_REASSIGNMENT_IN_PROGRESS
     The partition is not being moved, so there is nothing to cancel.
 GROUP_SUBSCRIBED_TO_TOPIC
-    The group reads this topic, so its offsets there cannot be deleted.
+    The group reads this topic, so its offsets for the topic cannot be deleted.
 INVALID_RECORD
     The broker refuses a record, such as one without a key in a compacted topic; the response names
     the record and the reason.
@@ -217,7 +222,7 @@ UNSTABLE_OFFSET_COMMIT
 THROTTLING_QUOTA_EXCEEDED
     The client changes topics faster than its quota allows; it may continue after the throttle time.
 PRODUCER_FENCED
-    A newer producer has the same transactional id, so this one must stop.
+    A newer producer has the same transactional id, so this producer must stop.
 RESOURCE_NOT_FOUND
     The named resource does not exist, such as a user's SCRAM credentials.
 DUPLICATE_RESOURCE
@@ -227,7 +232,7 @@ UNACCEPTABLE_CREDENTIAL
 INCONSISTENT_VOTER_SET
     Two controllers disagree about the voters of the quorum.
 INVALID_UPDATE_VERSION
-    A feature cannot be brought to this version.
+    A feature cannot be changed to this version.
 FEATURE_UPDATE_FAILED
     The features of the cluster could not be changed; the controller's log says why.
 PRINCIPAL_DESERIALIZATION_FAILURE
@@ -237,8 +242,8 @@ SNAPSHOT_NOT_FOUND
 POSITION_OUT_OF_RANGE
     The requested position is beyond the end of the snapshot.
 UNKNOWN_TOPIC_ID
-    This broker knows no topic with this id: it is very new, or was deleted and perhaps
-    created again.
+    This broker knows no topic with this id: it is very new, or was deleted and perhaps created
+    again.
 DUPLICATE_BROKER_REGISTRATION
     A broker with this id is already running; two brokers have the same node.id.
 BROKER_ID_NOT_REGISTERED
@@ -246,7 +251,7 @@ BROKER_ID_NOT_REGISTERED
 INCONSISTENT_TOPIC_ID
     The broker has a topic with this name and another id: the topic was deleted and created again.
 INCONSISTENT_CLUSTER_ID
-    The request is for another cluster; a node or client was pointed at the wrong one.
+    The request is for another cluster: a node or client has the address of the wrong cluster.
 TRANSACTIONAL_ID_NOT_FOUND
     The coordinator knows no such transactional id.
 FETCH_SESSION_TOPIC_ID_ERROR
@@ -256,7 +261,8 @@ INELIGIBLE_REPLICA
     A leader adds a replica to the ISR that the controller does not allow, because it is fenced or
     shutting down.
 NEW_LEADER_ELECTED
-    Not a failure: the leader's request succeeded, and another broker leads the partition now.
+    This is not a failure. The leader's request succeeded, and another broker now leads the
+    partition.
 OFFSET_MOVED_TO_TIERED_STORAGE
     The records at this offset are now only in remote storage; a follower begins after them.
 FENCED_MEMBER_EPOCH
@@ -268,24 +274,26 @@ UNSUPPORTED_ASSIGNOR
 STALE_MEMBER_EPOCH
     The member used an old epoch. The response to its next heartbeat has the new epoch.
 MISMATCHED_ENDPOINT_TYPE
-    A request for controllers reached a broker, or one for brokers a controller.
+    A request for controllers reached a broker, or a request for brokers reached a controller.
 UNSUPPORTED_ENDPOINT_TYPE
     The broker does not know this kind of endpoint.
 UNKNOWN_CONTROLLER_ID
     No controller has this id.
 UNKNOWN_SUBSCRIPTION_ID
-    The broker's subscription to a client's metrics has changed. The client requests it again.
+    The broker's subscription to a client's metrics has changed. The client requests the
+    subscription again.
 TELEMETRY_TOO_LARGE
     A client pushed more bytes of metrics than the broker accepts.
 INVALID_REGISTRATION
     The controller refuses the broker: its settings, directories or features do not fit the cluster.
 TRANSACTION_ABORTABLE
-    The transaction cannot be completed. The producer aborts it, and can continue with the next one.
+    The transaction cannot be completed. The producer aborts the transaction, and can continue with
+    the next one.
 INVALID_RECORD_STATE
     A record of a share group cannot be acknowledged: its lock expired, or it was already
     acknowledged.
 SHARE_SESSION_NOT_FOUND
-    The broker has dropped this share session. The client begins another one.
+    The broker has dropped this share session. The client begins another share session.
 INVALID_SHARE_SESSION_EPOCH
     A request has the wrong epoch for its share session. The client begins another session.
 FENCED_STATE_EPOCH
@@ -305,7 +313,7 @@ STREAMS_INVALID_TOPOLOGY
 STREAMS_INVALID_TOPOLOGY_EPOCH
     The epoch of a Streams topology is not valid at this point.
 STREAMS_TOPOLOGY_FENCED
-    The Streams group uses a newer topology; this member runs an old one.
+    The Streams group uses a newer topology; this member runs an old topology.
 SHARE_SESSION_LIMIT_REACHED
     The broker has reached its limit of share sessions; wait for one to end.
 GROUP_DELETION_FAILED

@@ -63,16 +63,22 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
         ("CPU seconds of reading, decoding and writing", f"{decoding:,.0f}"),
         *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
         ("cores that are busy all day", f"{total / _DAY:,.1f}"),
-        ("CPU seconds more if captures are in a store", f"{stored:,.0f}"),
-        ("cores that are busy all day then", f"{(total + stored) / _DAY:,.1f}"),
-        ("their workers' memory", f"{total / _DAY * of['worker']:,.0f} GB"),
-        ("of these for the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
-        ("the fold of its pieces, one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
+        ("additional CPU seconds if captures are in a store", f"{stored:,.0f}"),
+        (
+            "cores that are busy all day if captures are in a store",
+            f"{(total + stored) / _DAY:,.1f}",
+        ),
+        ("memory of the workers on these cores", f"{total / _DAY * of['worker']:,.0f} GB"),
+        ("CPU seconds of the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
+        ("time of the fold, which is one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
         ("driver", f"{sum(driver.values()):,.0f} CPU s, {memory / 1e3:,.1f} GB at most"),
         ("tables", f"{tables / 1e12:,.1f} TB"),
         (
             "files of tables",
-            f"{of['large_tables'] * tasks:,.0f} large ones, some hundred joined of {small:,.0f}",
+            (
+                f"{of['large_tables'] * tasks:,.0f} large ones, "
+                f"and some hundred joined from {small:,.0f}"
+            ),
         ),
         (
             "requests that read captures",
@@ -85,11 +91,11 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
             f"{state * tasks / 1e12:,.2f} TB, {state / range_size:.1%} of the captures",
         ),
         (
-            "connections with which that is a tenth",
+            "connections with which the state is a tenth of the captures",
             f"{0.1 * range_size / (of['state'] * 1e3):,.0f}",
         ),
         (
-            f"if all were frames of {of['small_frame']:,.0f} bytes",
+            f"frames, if all of them have {of['small_frame']:,.0f} bytes",
             f"{frames / 1e3:,.0f} thousand a second, {frames * of['per_frame'] / 1e6:,.0f} cores",
         ),
     ]
@@ -115,20 +121,26 @@ def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
     each = of_broker / of["broker_connections"] / 1e6
     return [
         ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
-        ("cores that are busy, captures in a store", f"{seconds / _HOUR:,.0f}"),
-        ("their workers' memory", f"{seconds / _HOUR * of['worker']:,.0f} GB"),
+        ("cores that are busy, if captures are in a store", f"{seconds / _HOUR:,.0f}"),
+        ("memory of the workers on these cores", f"{seconds / _HOUR * of['worker']:,.0f} GB"),
         ("connections", f"{connections / 1e6:,.1f} million, each with {each:,.0f} MB"),
         (
-            "analyses, each with tables of its own",
+            "analyses, each with its own tables",
             f"{analyses:,} of {of['brokers'] / analyses:,.0f} brokers",
         ),
-        ("the fold of each, one task", f"{fold / analyses / 60:,.0f} minutes"),
+        ("time of the fold of each analysis", f"{fold / analyses / 60:,.0f} minutes"),
         (
-            "brokers with which one task keeps up, if captures show the same connections",
+            (
+                "brokers whose captures one task can survey in time, "
+                "if captures show the same connections"
+            ),
             f"{large:,.0f} with large frames, {small:,.0f} with small ones",
         ),
         (
-            f"brokers with which {MOST_SHARES} tasks keep up then",
+            (
+                f"brokers whose captures {MOST_SHARES} tasks can survey in time, "
+                "if captures show the same connections"
+            ),
             f"{divided:,.0f} with large frames, {divided_small:,.0f} with small ones",
         ),
     ]

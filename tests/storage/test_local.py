@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,40 @@ def source(place: OutputDirectory, data: bytes) -> tuple[Path, InputFile]:
     place.write("data.pcap", data)
     (one,) = list_captures([place.url])
     return Path(one.url), one
+
+
+def test_a_file_from_another_mount_of_the_same_disk_is_copied(
+    place: OutputDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from a container's temporary directory to a volume, both on one disk."""
+    rename = Path.replace
+
+    def across(self: Path, target: Path) -> Path:
+        if self.parent == tmp_path:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(self))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", across)
+    for data in (b"old", b"new"):
+        file = tmp_path / "finished"
+        file.write_bytes(data)
+        place.put(file, "a/table")
+        assert place.read("a/table") == data
+        assert not file.exists()
+        written = tmp_path / "place" / "a" / "table"
+        assert [path.name for path in written.parent.iterdir()] == ["table"]
+        assert stat.S_IMODE(written.stat().st_mode) == local.FILE_MODE
+
+
+def test_a_rename_that_fails_for_another_reason_is_an_error(
+    place: OutputDirectory, tmp_path: Path
+) -> None:
+    (tmp_path / "place" / "table").mkdir(parents=True)
+    file = tmp_path / "finished"
+    file.write_bytes(b"data")
+    with pytest.raises(StorageError, match="table: cannot write: Is a directory"):
+        place.put(file, "table")
+    assert file.read_bytes() == b"data"
 
 
 @pytest.mark.parametrize("seconds", [-(10**12), -62_135_683_201, -1, 0, 253_402_300_800, 10**12])

@@ -9,6 +9,7 @@ larger than the tables.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -126,15 +127,25 @@ def move(file: Path, target: Path) -> None:
     """
     make_private_directory(target.parent)
     if file.stat().st_dev != target.parent.stat().st_dev:
-        with writing(target) as unfinished:
-            shutil.copyfile(file, unfinished)
-        file.unlink()
+        _move_by_copying(file, target)
         return
     file.chmod(FILE_MODE)
     with file.open("rb") as finished:
         # After a crash of the machine, no name may exist without its bytes.
         os.fsync(finished.fileno())
-    file.replace(target)
+    try:
+        file.replace(target)
+    except OSError as error:
+        # In a container, directories of one disk may be mounted separately.
+        if error.errno != errno.EXDEV:
+            raise
+        _move_by_copying(file, target)
+
+
+def _move_by_copying(file: Path, target: Path) -> None:
+    with writing(target) as unfinished:
+        shutil.copyfile(file, unfinished)
+    file.unlink()
 
 
 def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:

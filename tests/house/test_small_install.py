@@ -173,6 +173,18 @@ def test_a_call_works_without_what_only_unix_has() -> None:
     assert json.loads(done.stdout)["brokers"] == []
 
 
+# Its slow part in Python is all that google-crc32c has on a platform without a wheel of it.
+FAST_CRC = {"google_crc32c.cext"}
+
+
+@pytest.mark.slow
+@each("without", [set(), _kernels()])
+def test_records_work_and_warn_of_nothing_where_crcs_are_slow(without: set[str]) -> None:
+    done = _run(FAST_CRC | without, ("tests.house.portable",))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == portable.done()
+
+
 RECORDS = """
 from flexwire.records import Record, decode_records, encode_batch
 from flexwire.errors import MissingExtraError, RecordError

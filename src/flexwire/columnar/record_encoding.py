@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import google_crc32c
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +34,7 @@ from flexwire.wire.batch_layout import (
     HEADER_SIZE,
     NO_VALUE,
     RECORD_BATCH,
+    crc32c,
 )
 from flexwire.wire.limits import INT32_MAX
 
@@ -186,7 +186,7 @@ class _BatchGroup:
 
     def _put_crcs(self) -> None:
         crcs = [
-            google_crc32c.value(self.out[start:end])
+            crc32c(self.out[start:end].data)
             for start, end in zip(
                 (self.starts + CRC_START).tolist(), self.ends.tolist(), strict=True
             )

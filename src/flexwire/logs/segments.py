@@ -16,8 +16,6 @@ import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
-import google_crc32c
-
 from flexwire.codec import message
 from flexwire.errors import CaptureError, DecodeError, RecordError, UnknownMessageError
 from flexwire.records import MAX_INFLATED, RecordBatch, decode_batches
@@ -29,6 +27,7 @@ from flexwire.wire.batch_layout import (
     NO_VALUE,
     PREFIXES,
     RECORD_BATCH,
+    crc32c,
 )
 
 if TYPE_CHECKING:
@@ -387,7 +386,7 @@ def read_producer_snapshot(snapshot: LogFile) -> Iterator[StateEntry | Damage]:
         yield Damage(0, len(data), str(error))
         return
     form = decoded.to_json(version)
-    actual = google_crc32c.value(data[_CRC_START:])
+    actual = crc32c(data[_CRC_START:])
     if actual != form["crc"]:
         reason = f"crc is {form['crc']:#010x} but the bytes have {actual:#010x}"
         yield Damage(0, len(data), reason)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import google_crc32c
 import msgspec
 
 from flexwire.arguments import to_bytes, to_flag, to_int
@@ -27,6 +26,7 @@ from flexwire.wire.batch_layout import (
     PREFIXES,
     RECORD_BATCH,
     ZSTD,
+    crc32c,
 )
 from flexwire.wire.limits import INT64_MAX
 from flexwire.wire.varint import read_varint
@@ -164,7 +164,7 @@ class _BatchWalk(msgspec.Struct, gc=False):
             record_count,
         ) = HEADER.unpack_from(data)
         if self.check_crc:
-            actual = google_crc32c.value(data[CRC_START:])
+            actual = crc32c(data[CRC_START:])
             if actual != crc:
                 reason = f"crc is {crc:#010x} but the bytes have {actual:#010x}"
                 raise RecordError(reason, offset=start)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-import google_crc32c
-
 from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
 from flexwire.records.compression import checked_level, deflate
@@ -34,6 +32,8 @@ from flexwire.wire.batch_layout import (
     HEADER_FIELDS,
     NO_VALUE,
     RECORD_BATCH,
+    crc32c,
+    extend_crc32c,
 )
 from flexwire.wire.limits import INT32_MAX
 
@@ -227,7 +227,7 @@ def seal_batch(
     numbers["last_offset_delta"] = last_offset - base_offset
     numbers["record_count"] = count
     header = HEADER.pack(*_in_order(numbers))
-    crc = google_crc32c.extend(google_crc32c.value(header[CRC_START:]), body)
+    crc = extend_crc32c(crc32c(header[CRC_START:]), body)
     before = header[:CRC_AT]
     return b"".join((before, crc.to_bytes(CRC_SIZE, "big"), header[CRC_START:], body))
 

@@ -3,13 +3,23 @@
 Each field is defined once, with its width. Structs, offsets and sizes follow from these widths, for
 Python and for kernels. The source is Kafka's documentation, "Record Batch" and "Old Message
 Format".
+
+The crc of a batch is here too. Kernels compute crcs themselves, and everything else calls
+google-crc32c. On a platform without a wheel (musl, Python without a GIL), google-crc32c installs a
+slow version in Python, which prints a warning. With kernels the warning would be wrong, and without
+kernels flexwire prints its own.
 """
 
 from __future__ import annotations
 
 import struct
+import warnings
 from itertools import accumulate
 from typing import Final
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", RuntimeWarning)
+    import google_crc32c
 
 HEADER_FIELDS: Final = {
     "base_offset": "q",
@@ -83,3 +93,21 @@ LEAST_RECORD: Final = 7
 """The size of the smallest record: a length, attributes, two deltas, two lengths, and a count."""
 LEAST_RECORD_HEADER: Final = 2
 """The size of the smallest record header: the lengths of its key and its value."""
+
+
+def crc32c(data: bytes | bytearray | memoryview) -> int:
+    """Return the crc-32c of bytes.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    return int(google_crc32c.value(data))
+
+
+def extend_crc32c(crc: int, data: bytes | bytearray | memoryview) -> int:
+    """Return the crc-32c of bytes with a crc, followed by more bytes.
+
+    >>> extend_crc32c(crc32c(b"12345"), b"6789") == crc32c(b"123456789")
+    True
+    """
+    return int(google_crc32c.extend(crc, data))

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
 from flexwire.spark.publishing.manifest import PARTS, TABLES, joined_name
 from flexwire.tables.parquet import TableWriter
+from flexwire.wire.batch_layout import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -193,7 +193,7 @@ def _read_checked(
     """Yield each part with its bytes, after checking them against the task's report."""
     files = ((group.source(part), part.size) for part in group.parts())
     for part, data in zip(group.parts(), fetch_files(directory, files), strict=True):
-        if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
+        if len(data) != part.size or crc32c(data) != part.crc32c:
             raise AnalysisError(
                 f"{group.source(part)} has other bytes than the task that wrote it counted; "
                 "something else writes to the output"

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import google_crc32c
-
 from flexwire.errors import ArgumentError
 from flexwire.spark.publishing.manifest import TABLES, WrittenFile, check_there
 from flexwire.spark.scratch import local_directory
 from flexwire.storage.local import make_private_directory
+from flexwire.wire.batch_layout import extend_crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,5 +133,5 @@ def _crc(local: Path) -> int:
     crc = 0
     with local.open("rb") as file:
         while data := file.read(_CHUNK):
-            crc = google_crc32c.extend(crc, data)
+            crc = extend_crc32c(crc, data)
     return crc

@@ -92,6 +92,53 @@ def test_the_action_reviews_what_breaks_too(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
+# What GitHub demands of the parts of a form.
+PARTS = {"markdown": "value", "textarea": "label", "input": "label", "dropdown": "label"}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FORMS if path.stem != "config"], ids=lambda path: path.stem
+)
+def test_a_form_of_an_issue_is_as_github_reads_it(path: Path) -> None:
+    form = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert form.keys() == {"name", "description", "labels", "body"}
+    ids = [part["id"] for part in form["body"] if part["type"] != "markdown"]
+    assert ids
+    assert len({*ids}) == len(ids)
+    for part in form["body"]:
+        assert part.keys() <= {"type", "id", "attributes", "validations"}
+        assert part["attributes"][PARTS[part["type"]]].strip()
+        assert part.get("validations", {}).keys() <= {"required"}
+    for name in re.findall(r"[\w/]+\.md", path.read_text(encoding="utf-8")):
+        assert (ROOT / name).is_file(), name
+
+
+def test_each_form_is_there_once_and_blank_issues_stay() -> None:
+    names = [yaml.safe_load(path.read_text(encoding="utf-8")).get("name") for path in FORMS]
+    assert sorted(filter(None, names)) == ["Failure", "Proposal", "Wrong result"]
+    config = yaml.safe_load((GITHUB / "ISSUE_TEMPLATE" / "config.yml").read_text(encoding="utf-8"))
+    assert config == {"blank_issues_enabled": True}
+
+
+def test_the_wheels_of_a_release_are_for_each_platform_and_python_of_the_page() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pythons = project["tool"]["cibuildwheel"]["build"].split()
+    assert pythons == ["cp311-*", "cp312-*", "cp313-*", "cp314-*", "cp314t-*"]
+    assert project["project"]["requires-python"] == ">=3.11"
+    page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+    assert "wheels are for CPython 3.11 to 3.14, and for 3.14 without a GIL" in page
+    # Linux with glibc and with musl are built on one machine; nothing of them is skipped.
+    assert project["tool"]["cibuildwheel"]["skip"].split() == ["*_i686", "*-win32", "*-win_arm64"]
+    machines = yaml.safe_load(RELEASE.read_text(encoding="utf-8"))["jobs"]["wheels"]["strategy"]
+    built = {"ubuntu-latest": 2, "ubuntu-24.04-arm": 2, "macos-15": 1, "macos-15-intel": 1}
+    built |= {"windows-2025": 1}
+    assert machines["matrix"]["os"] == [*built]
+    assert len(re.findall(r"^\| (?:Linux|macOS|Windows), ", page, re.MULTILINE)) == sum(
+        built.values()
+    )
+
+
 def test_only_the_tag_of_the_version_is_released(tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     script = _script(RELEASE, "The tag is the version")

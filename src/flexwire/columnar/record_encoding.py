@@ -186,7 +186,7 @@ class _BatchGroup:
 
     def _put_crcs(self) -> None:
         crcs = [
-            crc32c(self.out[start:end].data)
+            crc32c(self.out[start:end].tobytes())
             for start, end in zip(
                 (self.starts + CRC_START).tolist(), self.ends.tolist(), strict=True
             )

@@ -133,6 +133,21 @@ def test_a_search_finds_inputs_and_analyses_and_follows_no_link(
     assert (found.links, found.unreadable, found.is_cut) == (2, 0, False)
 
 
+def test_a_search_finds_a_capture_beside_the_tables_of_an_analysis(tmp_path: Path) -> None:
+    """As the demo writes them; the tables are not searched, however many files they have."""
+    make_analysis(tmp_path / "demo")
+    for name in ("capture/a.pcapng", "tables/frames/b.pcap", "answers/c.pcap", "_old/d.pcap"):
+        (tmp_path / "demo" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "demo" / name).write_bytes(b"1")
+    found = ServedRoot(tmp_path).search(".")
+    assert [row["path"] for row in found.rows] == ["demo", "demo/capture/a.pcapng"]
+    # Itself, its four parts and facts.json, and the capture.
+    assert found.seen == 7
+    # Where nothing is an analysis, such names mean nothing.
+    (tmp_path / "demo" / "facts.json").unlink()
+    assert len(ServedRoot(tmp_path).search(".").rows) == 4
+
+
 def test_a_search_of_too_much_ends_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,11 @@ MARKERS: Final = ("facts.json", "tables/_flexwire.json")
 """The files by which the output of an analysis is recognized."""
 ANALYSIS: Final = "an analysis"
 """The name for the kind of a directory that has the output of an analysis."""
+_WRITTEN: Final = ("tables", "answers", "sums")
+"""The directories that an analysis writes, which hold no inputs.
+
+The demo puts its capture in the same parent directory.
+"""
 
 
 class OutsideRootError(FlexwireError):
@@ -141,9 +146,12 @@ class ServedRoot:
         if entry.is_symlink():
             found.links += 1
         elif entry.is_dir():
-            if not all((path / marker).is_file() for marker in MARKERS):
-                return name
-            found.rows.append({"path": name, "kind": ANALYSIS, "bytes": None})
+            if place in found.analyses and (entry.name in _WRITTEN or entry.name.startswith("_")):
+                return None
+            if all((path / marker).is_file() for marker in MARKERS):
+                found.rows.append({"path": name, "kind": ANALYSIS, "bytes": None})
+                found.analyses.add(name)
+            return name
         elif entry.is_file() and kind is not None:
             size = entry.stat(follow_symlinks=False).st_size
             found.rows.append({"path": name, "kind": kind.value, "bytes": size})
@@ -178,7 +186,8 @@ class FoundFiles:
 
     ``links`` is the number of symbolic links, which are not followed, and ``unreadable`` is the
     number of directories that cannot be read. The search ends when ``seen`` reaches `MOST_SEEN`,
-    and the result then ``is_cut``.
+    and the result then ``is_cut``. ``analyses`` are the names of the directories that hold an
+    analysis.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -186,3 +195,4 @@ class FoundFiles:
     links: int = 0
     unreadable: int = 0
     is_cut: bool = False
+    analyses: set[str] = field(default_factory=set)

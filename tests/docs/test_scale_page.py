@@ -16,7 +16,7 @@ def test_a_store_and_a_fleet_are_counted() -> None:
     of = measured(PAGE.read_text(encoding="utf-8"))
     disk, store = computed(of | {"per_stored": 0.0}), computed(of)
     for told in (
-        "cores that are busy all day if captures are in a store",
+        "cores busy all day if captures are in a store",
         "fleet: cores that are busy, if captures are in a store",
     ):
         assert float(disk[told].replace(",", "")) < float(store[told].replace(",", "")), told

@@ -64,21 +64,15 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
         *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
         ("cores that are busy all day", f"{total / _DAY:,.1f}"),
         ("additional CPU seconds if captures are in a store", f"{stored:,.0f}"),
-        (
-            "cores that are busy all day if captures are in a store",
-            f"{(total + stored) / _DAY:,.1f}",
-        ),
+        ("cores busy all day if captures are in a store", f"{(total + stored) / _DAY:,.1f}"),
         ("memory of the workers on these cores", f"{total / _DAY * of['worker']:,.0f} GB"),
         ("CPU seconds of the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
-        ("time of the fold, which is one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
+        ("time of the fold, one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
         ("driver", f"{sum(driver.values()):,.0f} CPU s, {memory / 1e3:,.1f} GB at most"),
         ("tables", f"{tables / 1e12:,.1f} TB"),
         (
             "files of tables",
-            (
-                f"{of['large_tables'] * tasks:,.0f} large ones, "
-                f"and some hundred joined from {small:,.0f}"
-            ),
+            f"{of['large_tables'] * tasks:,.0f} large ones, some hundred joined from {small:,.0f}",
         ),
         (
             "requests that read captures",

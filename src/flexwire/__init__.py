@@ -1,7 +1,7 @@
 """flexwire decodes, checks and measures Apache Kafka's wire protocol.
 
-One message at a time in Python (`message`, `flexwire.messages`, and `load_specs` for your own
-specs), or billions on Spark (`flexwire.spark`).
+Decode one message at a time in Python (`message`, `flexwire.messages`, and `load_specs` for your
+own specs), or billions on Spark (`flexwire.spark`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ install()
 
 
 def __getattr__(name: str) -> object:
-    # The codec is loaded on first use, so `flexwire --help` does not load it.
+    # The codec is loaded on first use, so that `flexwire --help` does not load it.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _MODULES:

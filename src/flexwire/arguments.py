@@ -1,6 +1,7 @@
-"""The only place that checks arguments: types at public functions, and the texts of refusals.
+"""The only place that checks arguments: types at public functions, and the texts of errors.
 
-Values inside a message or a record are the business of the executors, which know their path.
+Values inside a message or a record are checked where they are encoded, because that code knows
+their path.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _INT64_BITS = 64
-# The code that the command line and Python share for an analysis; neither imports the other.
+# The command line and Python share this code for an analysis; neither imports the other.
 DEFAULT_MEMORY: Final = "2g"
 DEFAULT_ZONE: Final = "UTC"
 PARQUET: Final = "parquet"
@@ -27,7 +28,7 @@ ICEBERG: Final = "iceberg"
 
 
 def refuse(name: str, expected: str, got: object) -> ArgumentError:
-    """Return the error for an argument that its parameter does not accept.
+    """Return the error for an argument that is not valid for its parameter.
 
     >>> print(refuse("version", "an int", "12"))
     version: expected an int, got '12'
@@ -36,7 +37,7 @@ def refuse(name: str, expected: str, got: object) -> ArgumentError:
 
 
 def to_int(value: object, name: str, *, least: int | None = None, bits: int = _INT64_BITS) -> int:
-    """Return an int: an int, or a value that ``__index__`` makes one (numpy's), never a boolean.
+    """Return an int from an int or a value with ``__index__`` (as in NumPy), but not a boolean.
 
     >>> to_int(7, "version")
     7
@@ -46,7 +47,7 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
     if isinstance(value, int) and not isinstance(value, bool):
         number = int(value)
     elif not isinstance(value, bool) and hasattr(value, "__index__"):
-        # One of numpy's arrays has the method, but is not a number.
+        # An array of NumPy has this method too, but is not a number.
         with suppress(TypeError):
             number = operator.index(value)
     if number is None:
@@ -58,19 +59,19 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
 
 
 def to_version(value: object) -> int:
-    """Return a version. The catalog decides whether a message has it."""
+    """Return the argument as a version. The catalog decides whether a message has it."""
     return to_int(value, "version", bits=32)
 
 
 def to_bytes(value: object, name: str = "data") -> bytes:
-    """Return the bytes of a bytes-like object, in the order in memory."""
+    """Return the bytes of a bytes-like object, in the order in which they are in memory."""
     return value if type(value) is bytes else to_buffer(value, name).tobytes()
 
 
 def to_buffer(value: object, name: str = "data") -> memoryview:
-    """Return a bytes-like object as contiguous bytes; copied only if they are not contiguous.
+    """Return a bytes-like object as contiguous bytes, copied only if it is not contiguous.
 
-    A NumPy number is bytes-like too, but is refused because it is not meant as bytes.
+    A NumPy number is bytes-like too, but is refused because the caller did not mean bytes.
     """
     try:
         view = memoryview(value)  # type: ignore[arg-type]  # what has no buffer is refused here
@@ -85,7 +86,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
 def to_list(value: object, name: str, what: str) -> list[Any]:
     """Return the items of an iterable as a list; texts, bytes and mappings are refused.
 
-    ``what`` names the elements of the list.
+    ``what`` is the name of the elements in the error text.
     """
     if isinstance(value, Iterable) and not isinstance(
         value, str | bytes | bytearray | memoryview | Mapping
@@ -95,21 +96,21 @@ def to_list(value: object, name: str, what: str) -> list[Any]:
 
 
 def to_text(value: object, name: str) -> str:
-    """Return a text."""
+    """Return the argument if it is a text."""
     if not isinstance(value, str):
         raise refuse(name, "a str", value)
     return value
 
 
 def to_flag(value: object, name: str) -> bool:
-    """Return a boolean; other truthy or falsy values are refused."""
+    """Return the argument if it is a boolean; other truthy or falsy values are refused."""
     if not isinstance(value, bool):
         raise refuse(name, "True or False", value)
     return value
 
 
 def to_kind(value: object, name: str, kind: type[T]) -> T:
-    """Return an object of a class, such as a member of an enum."""
+    """Return the argument if it belongs to a class, such as an enum."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         raise refuse(name, f"{article} {kind.__name__}", value)
@@ -117,7 +118,7 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
 
 
 def iso_time(text: str) -> datetime | None:
-    """Return an ISO 8601 time, in UTC if it names no zone; None for another text.
+    """Return an ISO 8601 time, in UTC if it has no zone, or None for other text.
 
     >>> iso_time("2026-11-22T10:00")
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)
@@ -130,7 +131,7 @@ def iso_time(text: str) -> datetime | None:
 
 
 def to_choice(value: object, name: str, choices: Collection[str]) -> Any:
-    """Return one of some words."""
+    """Return the argument if it is one of several words."""
     if not isinstance(value, str) or value not in choices:
         raise refuse(name, " or ".join(map(repr, choices)), value)
     return value

@@ -1,7 +1,7 @@
-"""Several files that appear together: all of them, or none if one cannot be written.
+"""Write several files together: all of them appear, or none if one cannot be written.
 
-For files that others may read, such as a guide or specs. Captures and tables are private, and
-`flexwire.storage` writes them.
+This module is for files that others may read, such as a guide or specs. Captures and tables are
+private, and `flexwire.storage` writes them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# If a process is killed here, the names of the files that it leaves begin with a dot, so no server
-# shows them.
+# If a process is killed here, it leaves files whose names begin with a dot, so that no server shows
+# them.
 _DRAFT: Final = ".flexwire-"
 _LONGEST_NAME: Final = 255
 
@@ -25,9 +25,9 @@ _LONGEST_NAME: Final = 255
 def write_together(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files by their paths below a directory, which is created if it is missing.
 
-    Each file is first written next to its final place, and all are renamed once the last one is
-    complete. So a full disk or a directory that nobody may write to changes no file. Raises
-    `OSError`, which names the file or the directory that cannot be written.
+    Each file is first written next to its final path, and all are renamed after the last one is
+    complete. No file is therefore changed if the disk is full or a directory is not writable.
+    Raises `OSError`, which contains the name of the file or directory that cannot be written.
     """
     created: list[Path] = []
     drafts: list[tuple[Path, Path]] = []
@@ -48,7 +48,7 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         for directory in reversed(created):
-            with suppress(OSError):  # somebody has put a file into it
+            with suppress(OSError):  # another process has put a file into it
                 directory.rmdir()
         raise
 
@@ -67,5 +67,5 @@ def _write(draft: Path, target: Path, data: bytes) -> None:
         with draft.open("xb") as file:
             file.write(data)
     except OSError as error:
-        # Nobody has seen the draft's name.
+        # The caller does not know the name of the draft, so the error names the target.
         raise type(error)(error.errno, error.strerror, str(target)) from None

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class Closeable(ABC):
-    """Closes itself at the end of a ``with`` block, however that ends."""
+    """An object that closes itself at the end of a ``with`` block, however the block ends."""
 
     @abstractmethod
     def close(self) -> None:
-        """End it; a second call does nothing."""
+        """Close the object; a second call has no effect."""
 
     def __enter__(self) -> Self:
         return self

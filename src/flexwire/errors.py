@@ -1,4 +1,4 @@
-"""Every exception flexwire raises, in one tree."""
+"""All exceptions of flexwire, in one class hierarchy."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, ClassVar, Final
 
 
 def short(value: object) -> str:
-    """Return a short text of a value for an error, whatever the size of the value.
+    """Return a short text for a value in an error, whatever the size of the value.
 
     >>> short(b"x" * 1000)
     "b'xxxxxxxxxx...xxxxxxxxxxxxx'"
     """
     try:
         return reprlib.repr(value)
-    except Exception:  # noqa: BLE001 - an error in a foreign object's repr must not hide the error
-        # Python itself refuses to write down integers of very many digits.
+    except Exception:  # noqa: BLE001 - an error in the repr of a foreign object must not hide the error
+        # Python refuses to convert very large integers to text.
         return f"<{type(value).__name__}>"
 
 
 class FlexwireError(Exception):
-    """The root: catch this to catch everything flexwire raises on purpose."""
+    """The base class of all errors that flexwire raises on purpose."""
 
     _keywords: ClassVar[tuple[str, ...]] = ()
-    """The attributes that the class is called with, after its ``reason``."""
+    """The keyword arguments of the class, which follow its ``reason``."""
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # Spark carries errors between processes, and the default would drop the keywords.
+        # Spark sends errors between processes, and by default the keyword arguments would be lost.
         if not self._keywords:
             return super().__reduce__()
         values = (getattr(self, name) for name in ("reason", *self._keywords))
@@ -35,20 +35,20 @@ class FlexwireError(Exception):
 
 
 def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> FlexwireError:
-    return kind(reason, **dict(zip(kind._keywords, values, strict=True)))  # noqa: SLF001 - its own
+    return kind(reason, **dict(zip(kind._keywords, values, strict=True)))  # noqa: SLF001 - this is an attribute of its own class
 
 
 class ArgumentError(FlexwireError, TypeError, ValueError):
-    """An argument that its parameter does not accept; also Python's own two errors for that.
+    """An argument that is not valid for its parameter; also a TypeError and a ValueError.
 
-    A wrong message or record that a caller passes raises `EncodeError`, which has a path.
+    If a caller passes a wrong message or record, `EncodeError` is raised instead, which has a path.
     """
 
 
 class MissingExtraError(FlexwireError, ModuleNotFoundError):
-    """A package of an extra of flexwire that is not installed; also Python's own error.
+    """A missing package that an extra of flexwire installs; also a ModuleNotFoundError.
 
-    ``subject`` is the function or command that needs it; ``name`` is the missing module.
+    ``subject`` is the function or command that needs the package; ``name`` is the missing module.
 
     >>> print(MissingExtraError("flexwire.columnar", "numpy", "columnar"))
     flexwire.columnar needs numpy, which is not installed: pip install 'flexwire[columnar]'
@@ -76,7 +76,7 @@ def remedy(extra: str) -> str:
 class SpecError(FlexwireError):
     """A message spec that cannot be read, with the place of the error.
 
-    ``line`` and ``column`` count from 1, in characters.
+    ``line`` and ``column`` are counted from 1, in characters.
 
     >>> str(SpecError("unknown key 'tagg'", source="Foo.json", line=3, column=7))
     "Foo.json:3:7: unknown key 'tagg'"
@@ -94,11 +94,11 @@ class SpecError(FlexwireError):
 
 
 class UnknownMessageError(FlexwireError):
-    """No such message, version of a message, or release in the catalog."""
+    """A message, a version of a message, or a release that is not in the catalog."""
 
 
 class CodecError(FlexwireError):
-    """The base of `DecodeError` and `EncodeError`: a message, a version, a field path, a reason."""
+    """The base of `DecodeError` and `EncodeError`, with message, version, field path and reason."""
 
     _keywords = ("path", "offset", "message", "version")
 
@@ -119,7 +119,7 @@ class CodecError(FlexwireError):
         super().__init__(reason)
 
     def within(self, message: str, version: int) -> CodecError:
-        """Name the message and version, once the caller that knows them sees the error."""
+        """Add the message and version to the error, in the code that knows them."""
         self.message = message
         self.version = version
         return self
@@ -136,7 +136,8 @@ class CodecError(FlexwireError):
 class DecodeError(CodecError):
     """Bytes that are not the expected message.
 
-    ``offset`` counts bytes from the start of the data given; ``path`` is in the JSON form's names.
+    ``offset`` is counted from the start of the given data; ``path`` uses the names of the JSON
+    form.
 
     >>> error = DecodeError("5 bytes declared but 2 remain", path="topics[0].name", offset=9)
     >>> print(error.within("FetchRequest", 13))
@@ -145,7 +146,7 @@ class DecodeError(CodecError):
 
 
 class EncodeError(CodecError):
-    """A value that the message cannot hold at the requested version, or the batch at its magic."""
+    """A value that is not possible in the message at its version, or in the batch at its magic."""
 
 
 class JsonFormError(CodecError):
@@ -153,7 +154,7 @@ class JsonFormError(CodecError):
 
 
 class MissingFieldsError(JsonFormError):
-    """A JSON form that lacks fields of the version; ``path`` is the first, the reason names more.
+    """A JSON form without some fields of the version; ``path`` is the first missing field.
 
     >>> error = MissingFieldsError("missing, and mandatory in this version", path="clientId")
     >>> print(error.within("RequestHeader", 2))
@@ -162,7 +163,7 @@ class MissingFieldsError(JsonFormError):
 
 
 class RecordError(FlexwireError):
-    """Bytes that are not a record batch or message set; ``offset`` counts from their start."""
+    """Bytes that are not a record batch or message set; ``offset`` is counted from their start."""
 
     _keywords = ("offset",)
 
@@ -173,7 +174,7 @@ class RecordError(FlexwireError):
 
 
 class RecordHeaderError(FlexwireError):
-    """A record header that does not fit its convention, as bytes or as a value to be written.
+    """A record header that does not follow its convention, as bytes or as a value to write.
 
     >>> print(RecordHeaderError("an int has 4 bytes, got 3", key="retries", convention="kip-1308"))
     record header 'retries' does not fit kip-1308: an int has 4 bytes, got 3
@@ -193,7 +194,7 @@ class FrameError(FlexwireError):
 
 
 class CaptureError(FlexwireError):
-    """A capture file that cannot be read, with the file and the byte of the error."""
+    """A capture file that cannot be read, with the file and the position of the error."""
 
     _keywords = ("source", "offset")
 
@@ -206,9 +207,9 @@ class CaptureError(FlexwireError):
 
 
 class StorageError(FlexwireError):
-    """A file or a place, here or in an object store, that cannot be listed, read or written.
+    """A file or directory, local or in an object store, that cannot be listed, read or written.
 
-    ``url`` has no passwords; ``tried`` is a verb for the failed action.
+    ``url`` contains no passwords; ``tried`` is a verb for the failed action.
 
     >>> print(StorageError("no answer after 120 s", url="s3://bucket/day.pcap", tried="read"))
     s3://bucket/day.pcap: cannot read: no answer after 120 s
@@ -224,23 +225,23 @@ class StorageError(FlexwireError):
 
 
 class JavaError(FlexwireError):
-    """No Java that Spark can run on was found, or the one found is too old."""
+    """An error because no Java was found that Spark can use, or only one that is too old."""
 
 
 class AnalysisError(FlexwireError):
-    """Spark could not finish an analysis: at which stage, and why."""
+    """An analysis that Spark could not finish, with the stage and the reason."""
 
 
 class TapError(FlexwireError):
-    """The tap cannot start: an argument is not an address, or the tap cannot listen there."""
+    """A tap that cannot start: an argument is not an address, or the tap cannot listen there."""
 
 
 class TlsError(FlexwireError):
-    """A certificate, a key or an authority's file with which TLS cannot start, and why."""
+    """A certificate, key or authority file with which TLS cannot start, with the reason."""
 
 
 class CallError(FlexwireError):
-    """A broker that cannot be reached, does not respond, or does not speak Kafka's protocol."""
+    """A broker that cannot be reached, does not respond, or does not use Kafka's protocol."""
 
 
 class ConnectionEndedError(CallError):
@@ -258,7 +259,7 @@ class ConnectionEndedError(CallError):
 
 
 class NoAnswerError(CallError):
-    """A broker that gave no complete answer within the time limit."""
+    """A broker that sent no complete answer within the time limit."""
 
 
 class UnreadableFrameError(CallError):
@@ -266,11 +267,11 @@ class UnreadableFrameError(CallError):
 
 
 class VersionNotOfferedError(CallError):
-    """A request version that the broker does not offer; the error names the versions it offers."""
+    """A request version that the broker does not offer; the error lists the offered versions."""
 
 
 class NoRouteError(CallError):
-    """A broker that does not name the responsible broker; ``code`` is its error code."""
+    """A broker that does not know the responsible broker; ``code`` is its error code."""
 
     _keywords = ("code",)
 
@@ -281,26 +282,26 @@ class NoRouteError(CallError):
 
 
 class LoginError(CallError):
-    """A broker that does not let a client of ours in, or cannot prove that it knows the secret."""
+    """A broker that refuses our login, or cannot prove that it knows the secret."""
 
 
 class WriteRefusedError(FlexwireError):
-    """A request that may change something on a broker, although the caller does not allow that."""
+    """A request that may change something on a broker, without the caller's permission."""
 
 
 class ConformanceJournalError(FlexwireError):
-    """A journal of a conformance run that cannot be read or written, or is of another run."""
+    """A journal of a conformance run that cannot be read or written, or belongs to another run."""
 
 
 class ClientConfigError(FlexwireError):
-    """A client's properties file, or a value in it, that no connection can be made with."""
+    """A client's properties file, or a value in it, with which no connection is possible."""
 
 
 class VectorsError(FlexwireError):
-    """A package of vectors that cannot be read, or a codec's command that cannot be started."""
+    """A package of vectors that cannot be read, or a codec command that cannot be started."""
 
 
-# The names that pickled errors of earlier releases use; they go with the next release.
+# Pickled errors of earlier releases use these names, which will be removed in the next release.
 _rebuild_spec: Final = partial(_rebuild, SpecError)
 _rebuild_record: Final = partial(_rebuild, RecordError)
 _rebuild_record_header: Final = partial(_rebuild, RecordHeaderError)

@@ -1,8 +1,9 @@
-"""Optional packages: the extra that brings each, and one error if a package is missing.
+"""Optional packages: the extra that installs each, and one error for all missing packages.
 
-An optional package is imported inside `needed_by`. A room whose every file needs such a package
-first calls `require`. A file that needs a package only in a part imports it by `import_optional`.
-For all other cases `missing_extra` makes the command line's error from the module's name alone.
+An optional package is imported inside `needed_by`. If every module of a package of flexwire needs
+an optional package, it first calls `require`. If only a part of a module needs an optional package,
+the module imports it by `import_optional`. In all other cases, `missing_extra` creates the error of
+the command line from the name of the module.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ EXTRAS: Final = {
     "aiokafka": "demo",
     "kafka": "demo",
 }
-"""Each module that an extra brings, and the smallest extra that does."""
+"""By module, the smallest extra that installs it."""
 
 
 def require(subject: str, extra: str, *modules: str) -> None:
-    """Raise `MissingExtraError` unless all these modules are installed; none of them is imported.
+    """Raise `MissingExtraError` unless all these modules are installed, without importing them.
 
     >>> require("an example", "columnar", "numpy", "pyarrow")
     """
@@ -67,7 +68,7 @@ def require(subject: str, extra: str, *modules: str) -> None:
 
 
 def import_optional(subject: str, extra: str, module: str) -> Any:
-    """Return a module, or a `MissingModule` if it is not installed.
+    """Return a module, or a `MissingModule` object if it is not installed.
 
     >>> import_optional("an example", "columnar", "no_such_module").something
     Traceback (most recent call last):
@@ -84,25 +85,28 @@ pip install 'flexwire[columnar]'
 
 
 class MissingModule:
-    """Replaces a module that is not installed. Using it raises `MissingExtraError`."""
+    """A placeholder for a module that is not installed.
+
+    Any use of the object raises `MissingExtraError`.
+    """
 
     def __init__(self, subject: str, extra: str, module: str) -> None:
         self._given = subject, module, extra
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
-            # Python itself asks for it, to show or copy the object.
+            # Python itself requests such attributes, to show or copy the object.
             raise AttributeError(name)
         raise MissingExtraError(*self._given)
 
 
 @contextmanager
 def needed_by(subject: str, extra: str) -> Iterator[None]:
-    """Report a package that is missing inside as one that ``subject`` needs, from an extra.
+    """Report packages that are missing inside the block as required by ``subject``, in an extra.
 
-    If two are nested, the outer one makes the error, because the requested function needs its whole
-    extra. A missing module of flexwire itself has nothing to do with extras, so its error is not
-    changed.
+    If two such blocks are nested, the outer one creates the error, because the requested function
+    needs its complete extra. A missing module of flexwire itself has nothing to do with extras, so
+    its error is not changed.
     """
     try:
         yield
@@ -114,7 +118,7 @@ def needed_by(subject: str, extra: str) -> Iterator[None]:
 
 
 def missing_extra(subject: str, error: ModuleNotFoundError) -> MissingExtraError | None:
-    """The same if only the module is known; None if no extra brings it.
+    """Return the same error from the name of the module, or None if no extra installs it.
 
     >>> print(missing_extra("it", ModuleNotFoundError(name="pyspark.sql")))
     it needs pyspark.sql, which is not installed: pip install 'flexwire[spark]'

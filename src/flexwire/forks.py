@@ -1,8 +1,8 @@
-"""Locks that a process may be forked with while other threads hold them.
+"""Locks that allow a process to be forked while other threads hold them.
 
-A forked process has one thread. If another thread held a lock, the lock stays locked in the child
-forever, and code that asks for it there waits forever. `multiprocessing` forks on Linux up to
-Python 3.13, and so do servers that fork their workers.
+A forked process has a single thread. If another thread held a lock, the lock stays locked in the
+child process forever, and code that requests it there waits forever. `multiprocessing` forks on
+Linux up to Python 3.13, and some servers fork their workers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ __all__ = ["lock_over_forks"]
 def lock_over_forks() -> AbstractContextManager[bool]:
     """Return a reentrant lock for which a fork waits, so that it is free in the new process.
 
-    The data that the lock guards is then consistent in both processes. Make one for each module, at
-    import: it is never forgotten. A fork takes all of these locks, in no order that one can rely
-    on. So no thread may ask for one while it holds another.
+    The data that the lock guards is then consistent in both processes. Create one lock per module,
+    when the module is imported, because the lock is never removed. A fork acquires all of these
+    locks, in no particular order. A thread must therefore not request one of them while it holds
+    another.
     """
     lock = RLock()
-    # Windows has no fork.
+    # Windows does not support forks.
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
             before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release

@@ -1,7 +1,6 @@
 """The kinds of input files: captures, log segments, and logs of brokers.
 
-This module is the one place that recognises them: by name, by content, and by the first bytes of
-standard input.
+Only this module recognizes them: by name, by content, and by the first bytes of standard input.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 LOOKED_AT: Final = 1 << 12
-"""This many bytes of an input are enough to recognise it."""
+"""The number of first bytes that are enough to recognize the kind of an input."""
 INPUTS: Final = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
-"""The condition on names of inputs, as an error states it."""
-# A batch or a message set has its magic at this place, up to 2.
+"""A description of the names of inputs, for errors."""
+# A batch or a message set has its magic number, at most 2, at this position.
 _MAGIC, _NEWEST_MAGIC = 16, 2
 
 
@@ -41,7 +40,7 @@ class AnalysisFileKind(Enum):
 
 
 class Inputs(NamedTuple):
-    """The files that paths name: captures, the files of logs, and brokers' request logs."""
+    """The files below some paths: captures, files of logs, and brokers' request logs."""
 
     captures: list[InputFile]
     logs: list[InputFile]
@@ -49,7 +48,7 @@ class Inputs(NamedTuple):
 
 
 def kind_by_name(name: str) -> AnalysisFileKind | None:
-    """Return the kind of a file with this name; None if the name does not show it.
+    """Return the kind of a file with this name, or None if the name does not show it.
 
     >>> kind_by_name("tap-1.pcapng.gz"), kind_by_name("notes.txt")
     (<AnalysisFileKind.CAPTURE: 'a capture'>, None)
@@ -62,10 +61,10 @@ def kind_by_name(name: str) -> AnalysisFileKind | None:
 
 
 def kind_by_bytes(head: bytes) -> AnalysisFileKind:
-    """Return the kind of a file that begins with these bytes, gzip'd or not.
+    """Return the kind of a file that begins with these bytes, compressed with gzip or not.
 
-    ``head`` has `LOOKED_AT` bytes, or the whole file. A file that is neither a capture nor a log
-    segment can only be the text of a broker's log.
+    ``head`` has `LOOKED_AT` bytes, or is the complete file. A file that is neither a capture nor a
+    log segment can only be the text of a broker's log.
 
     >>> kind_by_bytes(bytes.fromhex("0a0d0d0a"))
     <AnalysisFileKind.CAPTURE: 'a capture'>
@@ -82,23 +81,27 @@ def _inflated(head: bytes) -> bytes:
     try:
         return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, LOOKED_AT)
     except zlib.error:
-        # The reader of the file says what is wrong with it.
+        # The reader of the file will report the problem.
         return b""
 
 
 def capture_sources(paths: Iterable[str | Path]) -> list[InputFile]:
-    """Return the files that `list_captures` finds. No two of them have one name."""
+    """Return the files that `list_captures` finds.
+
+    No two files in the result have the same name.
+    """
     return _of_one_name(list_captures(paths))
 
 
 def input_sources(paths: Iterable[str | Path]) -> Inputs:
-    """Return the inputs that ``paths`` name.
+    """Return the inputs below ``paths``.
 
-    If log segments are given, the files beside them are read too.
+    If log segments are given, the files next to them are read too.
 
-    The name of a file shows its kind. If it does not, the content does. Any file may be named; of
-    a directory, files with other names are left out. Raises `CaptureError` for captures together
-    with request logs, because a request that both show would count twice.
+    The kind of a file follows from its name. If the name does not show the kind, the content
+    decides. Any file may be given. Of the files in a directory, those with other names are left
+    out. Raises `CaptureError` for captures together with request logs, because a request in both
+    would be counted twice.
     """
     inputs = Inputs([], [], [])
     for file in _of_one_name(list_files(paths, has_input_name, INPUTS)):

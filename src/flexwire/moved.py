@@ -1,8 +1,9 @@
 """Old module paths and old names, which work until the next release, with a warning.
 
-An old path returns the module at its new path: the same object. An old name returns the object with
-the new name. The tables hold only paths and names that the project's pages or a room's `__all__`
-have shown. Any other path in a room that moved is refused, with the new room's name.
+An old path returns the same module object as its new path. An old name returns the same object as
+the new name. The tables contain only paths and names that were in the project's documentation or in
+the `__all__` of a package. Any other path in a package that was moved is refused with an error,
+which contains the new name of the package.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ MOVED: Final = {
     "flexwire.tap.filtering": "flexwire.tap.frame_filter",
     "flexwire.together": "flexwire.atomic_files",
 }
-"""The new path of each old one."""
+"""The new path of each old path."""
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
@@ -240,9 +241,10 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
     "flexwire.tap.security": {"make_throwaway": "make_throwaway_ca", "names_of": "listener_names"},
 }
-"""For each module the new name of each old one, in the order of modules and of old names.
+"""For each module, the new name of each old name, sorted by modules and old names.
 
-A class that a room's `__init__` also exports has an entry for the room and one for its own module.
+A class that the `__init__` of a package also exports has one entry for the package and one for its
+own module.
 """
 
 _ROOMS: Final = (
@@ -265,9 +267,9 @@ class _Finder:
         self,
         fullname: str,
         path: Sequence[str] | None = None,
-        target: ModuleType | None = None,  # noqa: ARG002 - it is the protocol of finders
+        target: ModuleType | None = None,  # noqa: ARG002 - the protocol of finders requires this argument
     ) -> ModuleSpec | None:
-        """Return the spec of an old path, or of a module with old names; None for others."""
+        """Return the spec of an old path or of a module with old names; None for other modules."""
         if fullname in RENAMED:
             return _with_old_names(fullname, path)
         if fullname in MOVED:
@@ -275,21 +277,25 @@ class _Finder:
         room = next((name for name in _ROOMS if fullname.startswith(f"{name}.")), None)
         if room is None:
             return None
-        # Otherwise it would be found in the new room, and loaded a second time under another name.
+        # Otherwise it would be found in the new package, and loaded a second time with another
+        # name.
         raise ModuleNotFoundError(
             f"{fullname} has moved: the room {room} is {MOVED[room]} now", name=fullname
         )
 
 
 class _Loader:
-    """Returns the module at the new path. A base class of `importlib.abc` costs each start 5 ms."""
+    """Returns the module at the new path.
+
+    It has no base class from `importlib.abc`, because that would make each start 5 ms longer.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module, loaded by its new path."""
+        """Return the module, which is loaded by its new path."""
         warnings.warn(
             f"{spec.name} has moved to {self._path}; the old path will be removed "
             "in the next release",
@@ -301,12 +307,12 @@ class _Loader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module unchanged: import has already set the old path's spec."""
+        """Do nothing: the import system has already set the spec of the old path."""
         module.__spec__ = self._spec
 
 
 def _with_old_names(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """Return a module's own spec, whose loader adds the module's old names."""
+    """Return a module's own spec, with a loader that adds the module's old names."""
     spec = PathFinder.find_spec(fullname, path)
     if spec is None or spec.loader is None:
         return spec
@@ -317,13 +323,13 @@ def _with_old_names(fullname: str, path: Sequence[str] | None) -> ModuleSpec | N
         own = module.__dict__.get("__getattr__")
         module.__dict__["__getattr__"] = _old_names(module, own)
 
-    # The loader belongs to this one spec, so nothing else runs the new method.
+    # The loader belongs only to this spec, so the new method is not used for other modules.
     spec.loader.exec_module = exec_module  # type: ignore[method-assign]
     return spec
 
 
 def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Callable[[str], object]:
-    """Return a module's `__getattr__`, which knows the old names besides those of `own`."""
+    """Return a `__getattr__` for a module, which knows the old names in addition to its own."""
     renamed = RENAMED[module.__name__]
 
     def find(name: str) -> object:
@@ -345,6 +351,6 @@ def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Calla
 
 
 def install() -> None:
-    """Have Python find modules by their old paths, and old names in modules, in this process."""
+    """Make old module paths, and old names in modules, available in this process."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

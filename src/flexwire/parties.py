@@ -1,7 +1,8 @@
 """The parties of captured traffic, and the terms in which an audit judges them.
 
-`flexwire.protocol.audit` decides with them, the facts of a report hold them, and the page shows
-them. Neither room depends on the other, so their shared definitions are in this module.
+`flexwire.protocol.audit` uses these classes for its verdicts, and the facts of a report contain
+them. Neither of these packages depends on the other, so their shared definitions are in this
+module.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ AuditVerdict = Literal[
     "nothing seen against it",
     "not judged",
 ]
-"""The effects of a release on a party, the gravest first.
+"""The effects of a release on a party, the most serious first.
 
-"will do nothing" is a setting that the release accepts without effect. "not judged" is a broker or
-a controller.
+"will do nothing" is for a setting that the release accepts without effect. "not judged" is for a
+broker or a controller.
 """
 
 VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
-"""Every verdict, the gravest first."""
+"""Every verdict, the most serious first."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Client:
-    """The sender of requests, by its own statements; None means unknown.
+    """The sender of requests, as described in its requests; None means unknown.
 
     The software is known only after an ApiVersions request of version 3 or newer (KIP-511).
 
@@ -48,16 +49,16 @@ class Client:
 
     @property
     def software(self) -> str | None:
-        """Name and version in one string, or None when neither is known."""
+        """Name and version in one string, or None if neither is known."""
         return " ".join(filter(None, (self.software_name, self.software_version))) or None
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Party:
-    """The sender of requests and its address, as far as the traffic shows it; otherwise None.
+    """The sender of requests and its address, as far as the traffic shows them; otherwise None.
 
     ``address`` is the host without the port, because a client changes its port with each
-    connection. The principal is in request logs and in no capture.
+    connection. The principal is in request logs, but not in captures.
     """
 
     client_id: str | None
@@ -68,10 +69,10 @@ class Party:
 
     @property
     def client(self) -> Client:
-        """The same without its place."""
+        """The sender without its address."""
         return Client(self.client_id, self.software_name, self.software_version)
 
     @property
     def software(self) -> str | None:
-        """Name and version of its software in one string, or None when neither is known."""
+        """Name and version of its software in one string, or None if neither is known."""
         return self.client.software

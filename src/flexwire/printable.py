@@ -1,9 +1,9 @@
-r"""The one place that decides what text a terminal, a log or a page may be sent.
+r"""The only module that decides which text may be sent to a terminal, a log or a page.
 
-Names, paths, client ids and addresses come from files and the network. A terminal obeys some
-characters rather than showing them: controls (C0, DEL, C1) move its cursor, format characters
-reverse the line or are invisible, and separators break it. They become JSON's escapes, so that JSON
-stays valid and keeps its meaning.
+Names, paths, client ids and addresses come from files and from the network. A terminal interprets
+some characters instead of showing them: control characters (C0, DEL, C1) move its cursor, format
+characters reverse the line or are invisible, and separators break the line. These characters are
+replaced by JSON escapes, so that JSON stays valid and keeps its meaning.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Control characters, format characters (which can reverse their line), surrogates (which UTF-8
-# lacks), unassigned and private characters, and separators that break a line.
+# Control characters, format characters (which can reverse their line), surrogates (which do not
+# exist in UTF-8), unassigned and private characters, and separators that break a line.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e]")
 _BASIC_PLANE = 0xFFFF
@@ -34,7 +34,7 @@ def _shown(char: str) -> str:
 
 
 def escaped(char: str) -> str:
-    r"""Return JSON's escape of a character.
+    r"""Return the JSON escape of a character.
 
     >>> print(escaped("é"), escaped("\U0001f600"))
     \u00e9 \ud83d\ude00
@@ -43,5 +43,5 @@ def escaped(char: str) -> str:
     if code <= _BASIC_PLANE:
         return f"\\u{code:04x}"
     code -= _BASIC_PLANE + 1
-    # Beyond the basic plane JSON has only pairs of surrogates.
+    # JSON can escape characters beyond the basic plane only as surrogate pairs.
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

@@ -1,9 +1,10 @@
-"""A fixture for pytest: a tap before any broker, which says what clients and brokers sent.
+"""A pytest fixture: a tap in front of any broker, which returns the frames that were sent.
 
-A ``conftest.py`` names it: ``pytest_plugins = ["flexwire.pytest_plugin"]``. The tap runs in a
-separate thread, so tests may block or be coroutines, and clients may be other processes. It takes
-no extra. It is not an entry point, because pytest would then rewrite each module of flexwire that a
-test imports. Source: https://docs.pytest.org, "Requiring/Loading plugins in a test module".
+To use it, write ``pytest_plugins = ["flexwire.pytest_plugin"]`` in a ``conftest.py``. The tap runs
+in a separate thread, so tests may block or be coroutines, and clients may be other processes. The
+plug-in needs no extra. The plug-in is not an entry point, because pytest would then rewrite each
+module of flexwire that a test imports. Source: https://docs.pytest.org, "Requiring/Loading plugins
+in a test module".
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ _MOST_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class TappedFrame:
-    """A request or response that passed the tap: ``body`` is a message in ``version``.
+    """A request or response that passed through the tap; ``body`` is its message in ``version``.
 
-    ``name`` is "ProduceRequest" or "ProduceResponse". A response has the version of its request,
-    and 0 where a broker answers ApiVersions in version 0 (KIP-511). ``client_id`` is None for a
-    response, and for a request without one.
+    ``name`` is "ProduceRequest" or "ProduceResponse". A response has the version of its request, or
+    0 if a broker answers ApiVersions in version 0 (KIP-511). ``client_id`` is None for a response,
+    and for a request without one.
     """
 
     name: str
@@ -52,14 +53,14 @@ class TappedFrame:
 
     @property
     def message(self) -> Message:
-        """The body, decoded. Raises `DecodeError` if it breaks its spec."""
-        from flexwire.codec import message  # noqa: PLC0415 - pytest loads this module always
+        """The decoded body. Raises `DecodeError` if the body does not fit its spec."""
+        from flexwire.codec import message  # noqa: PLC0415 - pytest always loads this module
 
         return message(self.name).decode(self.body, self.version)
 
 
 class RunningTap:
-    """A tap that runs until the test ends. Clients bootstrap at ``bootstrap``."""
+    """A tap that runs until the test ends. The address for clients is ``bootstrap``."""
 
     def __init__(self, tap: Tap) -> None:
         self._tap = tap
@@ -83,12 +84,12 @@ class RunningTap:
 
     @property
     def bootstrap(self) -> str:
-        """The address of the tap, as "127.0.0.1:40123", for ``bootstrap.servers``."""
+        """The address of the tap for ``bootstrap.servers``, such as "127.0.0.1:40123"."""
         return str(self._tap.listen_address)
 
     @property
     def tap(self) -> Tap:
-        """The tap itself: its counts, listeners and capture files."""
+        """The tap itself, with its counts, listeners and capture files."""
         return self._tap
 
     @property
@@ -100,23 +101,23 @@ class RunningTap:
         return {client_id: request for (_, client_id), request in [*rehearsal.failed.items()]}
 
     def pretend(self, release: str) -> None:
-        """Show this release, such as "4.4", to all connections from now on (docs/rehearse.md).
+        """Imitate this release, such as "4.4", on all connections from now on (docs/rehearse.md).
 
-        Raises `UnknownMessageError` for a release that the catalog lacks, and the errors of
+        Raises `UnknownMessageError` for a release that is not in the catalog, and the errors of
         `flexwire.tap.Tap.rehearse`.
         """
-        from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - as above
+        from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - pytest always loads this module
 
         self._do(self._tap.rehearse(RehearsalPlan(release)))
 
     def end_rehearsal(self) -> None:
-        """Let all requests pass from now on, as after an upgrade that was rolled back."""
+        """Let all requests pass from now on, as after an upgrade was undone."""
         self._do(self._changed(self._tap.end_rehearsal))
 
     def fault(self, text: str) -> None:
-        """Break requests from now on, as "Produce error=NOT_LEADER_OR_FOLLOWER once".
+        """Apply a fault from now on, such as "Produce error=NOT_LEADER_OR_FOLLOWER once".
 
-        docs/faults.md has the grammar. Raises `ArgumentError` for a text that is not a fault, and
+        The grammar is in docs/faults.md. Raises `ArgumentError` for a text that is not a fault, and
         the errors of `flexwire.tap.Tap.add_fault`.
         """
         self._do(self._changed(lambda: self._tap.add_fault(text)))
@@ -127,23 +128,23 @@ class RunningTap:
 
     @property
     def faults_done(self) -> dict[str, int]:
-        """How often each fault was done, by its text."""
+        """How often each fault was applied, by its text."""
         return {} if self._tap.faults is None else dict(self._tap.faults.done)
 
     def frames(
         self, api: str | None = None, *, at_least: int = 0, timeout: float = 10.0
     ) -> list[TappedFrame]:
-        """Return what has passed so far, each connection in its order: requests and responses.
+        """Return the requests and responses that have passed so far, in order for each connection.
 
-        ``api`` is the name or the api key of an API ("Produce"), or the name of a message
-        ("ProduceRequest"); without it, all frames are returned. A response reaches the capture
-        about when it reaches the client: ``at_least`` waits for this many frames, up to ``timeout``
-        seconds. Each call reads the whole capture.
+        ``api`` is the name or the API key of an API ("Produce"), or the name of a message
+        ("ProduceRequest"). Without it, all frames are returned. A response reaches the capture at
+        about the same time as the client. With ``at_least``, the method waits for this many frames,
+        for at most ``timeout`` seconds. Each call reads the complete capture.
 
-        Raises `ArgumentError` for an API that no release has, and `TapError` if there are fewer
-        frames in time.
+        Raises `ArgumentError` for an API that is in no release, and `TapError` if there are too few
+        frames when the time is over.
         """
-        from flexwire.errors import TapError  # noqa: PLC0415 - as above
+        from flexwire.errors import TapError  # noqa: PLC0415 - pytest always loads this module
 
         to_int(at_least, "at_least", least=0)
         names = _names_of(api)
@@ -158,7 +159,7 @@ class RunningTap:
         return [_tapped(frame) for frame in found]
 
     def _read(self, names: frozenset[str] | None) -> list[CapturedMessage]:
-        from flexwire.capture.messages import UnusedBytes, read_messages  # noqa: PLC0415 - as above
+        from flexwire.capture.messages import UnusedBytes, read_messages  # noqa: PLC0415 - pytest always loads this module
 
         return [
             frame
@@ -180,8 +181,8 @@ class RunningTap:
 
 
 def _names_of(api: str | None) -> frozenset[str] | None:
-    from flexwire.schema.catalog import catalog  # noqa: PLC0415 - as above
-    from flexwire.tap.frame_filter import parse_api  # noqa: PLC0415 - as above
+    from flexwire.schema.catalog import catalog  # noqa: PLC0415 - pytest always loads this module
+    from flexwire.tap.frame_filter import parse_api  # noqa: PLC0415 - pytest always loads this module
 
     if api is None:
         return None
@@ -204,12 +205,12 @@ def _tapped(frame: CapturedMessage) -> TappedFrame:
 
 @pytest.fixture
 def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
-    """Start taps: ``kafka_tap("localhost:9092")`` returns a `RunningTap` before that cluster.
+    """Start taps: ``kafka_tap("localhost:9092")`` returns a `RunningTap` in front of that cluster.
 
-    The first argument is an address of the cluster, ``ssl://`` before it for TLS. ``pretend="4.4"``
-    rehearses that release (docs/rehearse.md); `RunningTap.fault` breaks requests. Other options are
-    those of `flexwire.tap.config.TapConfig`. Captures are below ``tmp_path``; all taps stop with
-    the test.
+    The first argument is an address of the cluster, which begins with ``ssl://`` for TLS.
+    ``pretend="4.4"`` rehearses that release (docs/rehearse.md). To make requests fail, use
+    `RunningTap.fault`. Other options are those of `flexwire.tap.config.TapConfig`. Captures are
+    below ``tmp_path``, and all taps stop at the end of the test.
     """
     with ExitStack() as running:
         count = 0
@@ -217,10 +218,10 @@ def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
         def start(
             upstream: str | HostPort, *, pretend: str | None = None, **options: Any
         ) -> RunningTap:
-            from flexwire.tap import Tap, TapSecurity  # noqa: PLC0415 - as above
-            from flexwire.tap.fault_rules import FaultPlan  # noqa: PLC0415 - as above
-            from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - as above
-            from flexwire.tap.security import resolve_security  # noqa: PLC0415 - as above
+            from flexwire.tap import Tap, TapSecurity  # noqa: PLC0415 - pytest always loads this module
+            from flexwire.tap.fault_rules import FaultPlan  # noqa: PLC0415 - pytest always loads this module
+            from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - pytest always loads this module
+            from flexwire.tap.security import resolve_security  # noqa: PLC0415 - pytest always loads this module
 
             nonlocal count
             count += 1

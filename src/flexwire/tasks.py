@@ -1,4 +1,4 @@
-"""Tasks of Spark that run on the catalog of the process that planned them, and their batches."""
+"""Tasks of Spark, which use the catalog of the process that planned them, and their batches."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
-"""The environment variable with which Arrow's memory pool keeps free memory in a Python worker.
+"""The environment variable that makes Arrow's memory pool keep free memory in a Python worker.
 
-Otherwise it is returned to the system after a hundredth of a second, and clearing it again takes a
-sixth of a task's total time.
+Otherwise free memory is returned to the system after a hundredth of a second. To clear the memory
+again then takes a sixth of a task's total time.
 """
 
 
@@ -38,7 +38,7 @@ _REGISTERED: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the same schema as Spark has it; every column may be null."""
+    """Return the same schema as a schema of Spark; every column may be null."""
     return from_arrow_schema(schema)
 
 
@@ -50,68 +50,71 @@ def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBat
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is Spark Connect's, which has no ``sparkContext``."""
+    """Return whether a session belongs to Spark Connect, and therefore has no ``sparkContext``."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def activate(spark: SparkSession) -> None:
-    """Make a session the active one of this thread.
+    """Make a session the active session of this thread.
 
-    Spark looks up the names of data sources there.
+    Spark looks up the names of data sources in the active session.
     """
-    # PySpark has no shorter public way.
+    # PySpark has no shorter public method for this.
     spark.createDataFrame([], "id bigint")
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
-    """Register a data source of ours in a session, and make the session this thread's active one.
+    """Register one of our data sources in a session, which becomes the active one of the thread.
 
-    Each session has its own data sources. But Spark asks the active session whether a name is
-    taken, so another session can be refused a name that is free there.
+    Each session has its own data sources. However, Spark asks the active session whether a name is
+    already used. A name that is free in this session could therefore be refused.
     """
     activate(spark)
     names = _REGISTERED.setdefault(spark, set())
     if source.name() not in names:
-        # Spark warns about a second source of the same name.
+        # Spark writes a warning about a second source with the same name.
         spark.dataSource.register(source)
         names.add(source.name())
 
 
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
-    """Return ``rows.mapInArrow(task)``, whose workers use this process's catalog.
+    """Return ``rows.mapInArrow(task)``; its workers use the catalog of this process.
 
-    A user's own catalog is sent with the task, about 120 kB. No worker needs its directory, and no
-    worker takes a missing spec from the bundled catalog. Columns of other names than the schema's,
-    or in another order, are an `AnalysisError`.
+    A user's own catalog is sent with the task, and has a size of about 120 kB. Workers therefore do
+    not need the directory of specs, and never use a spec of the bundled catalog instead of a
+    missing one. If a task's columns differ from the schema in their names or their order, an
+    `AnalysisError` is raised.
     """
     run = partial(_run, catalog().packed, task, schema.names)
     return rows.mapInArrow(run, spark_schema(schema) if isinstance(schema, pa.Schema) else schema)
 
 
 def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
-    """Return columns for the schema of `map_in_arrow` that a task passes through.
+    """Return columns that a task returns unchanged, for the schema of `map_in_arrow`.
 
-    Then any of them may be null: a batch made of columns does not declare that one never is.
+    All these columns may be null in the result, because a batch does not declare that a column is
+    never null.
     """
     fields = map(rows.schema.__getitem__, names)
     return [StructField(field.name, field.dataType) for field in fields]
 
 
 class _Worker:
-    """This process, if it is a Spark worker: how many tasks began in it, and the last one."""
+    """This process, if it is a Spark worker: the number of its tasks so far, and the last task."""
 
     tasks = 0
     attempt: int | None = None
 
 
 def spare_modules() -> None:
-    """Exclude the objects that live in a worker at the start of a task from Python's collector.
+    """Exclude objects that exist at the start of a task from Python's garbage collection.
 
-    Spark collects garbage after each task. With all modules that are imported by then this takes
-    0.04 CPU seconds, in which half a million records are counted. Excluded objects are never
-    collected again. So this is done in a worker's first, second, fourth, eighth task and so on:
-    after modules were imported and garbage was collected, and the reference cycles of tasks stay
-    few. May be called for each batch of a task. Outside of tasks nothing is done.
+    Spark collects garbage after each task. With all modules that are imported by then, a collection
+    takes 0.04 CPU seconds, in which half a million records could be counted. Excluded objects are
+    never collected again. The exclusion is therefore done in a worker's first, second, fourth,
+    eighth task and so on, after modules were imported and garbage was collected. Only few reference
+    cycles of tasks are then excluded. This function may be called for each batch of a task. Outside
+    of tasks it does nothing.
     """
     task = TaskContext.get()
     if task is None or task.taskAttemptId() == _Worker.attempt:
@@ -123,9 +126,9 @@ def spare_modules() -> None:
 
 
 def begin_task() -> None:
-    """Prepare this process as a worker for our tasks, when a task begins.
+    """Prepare this process as a worker for our tasks, at the beginning of a task.
 
-    Arrow uses one thread, as Spark runs as many tasks as there are processors.
+    Arrow uses one thread, because Spark runs as many tasks as there are processors.
     """
     spare_modules()
     pa.set_cpu_count(1)
@@ -139,6 +142,6 @@ def _run(
     use_packed_catalog(carried)
     for batch in task(batches):
         if batch.schema.names != names:
-            # Spark assigns columns by position; no setting of its 4.0 changes that.
+            # Spark assigns columns by position, and Spark 4.0 has no setting that changes this.
             raise AnalysisError(f"expected the columns {names}, got {batch.schema.names}")
         yield batch

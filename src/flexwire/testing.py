@@ -1,7 +1,7 @@
-"""Hypothesis strategies for messages of the protocol, for tests of code that reads or writes them.
+"""Hypothesis strategies for messages, to test code that reads or writes the protocol.
 
-It takes the extra ``testing``. Sources: https://hypothesis.readthedocs.io, and the specs of the
-catalog, or your own (`flexwire.load_specs`).
+The module needs the extra ``testing``. The sources are https://hypothesis.readthedocs.io, and the
+specs of the catalog or your own (`flexwire.load_specs`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, Str
 
 require("flexwire.testing", "testing", "hypothesis")
 
-from hypothesis import strategies as st  # noqa: E402 - only if it is installed
+from hypothesis import strategies as st  # noqa: E402 - this is imported only if it is installed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MessageExample", "messages"]
 
 _LOWEST_UNKNOWN_TAG: Final = 10_000
-"""Kafka numbers its own tags from 0 on."""
+"""Kafka numbers its own tags from 0, so it will not use tags from here on."""
 _MOST_ELEMENTS: Final = 3
 _MOST_BYTES: Final = 64
 
@@ -57,14 +57,14 @@ def messages(
     release: str | None = None,
     unknown_tags: bool = True,
 ) -> SearchStrategy[MessageExample]:
-    """Return a strategy for valid messages of a name, as `MessageExample`.
+    """Return a strategy for valid messages with a name, as `MessageExample` objects.
 
-    Without a ``version``, examples have any version that a release has. ``release`` selects the
+    Without a ``version``, examples have any version that is in a release. ``release`` selects the
     layout of a release, as in `flexwire.message`. With ``unknown_tags``, flexible structures have
-    tagged fields that no release knows, with tags from 10,000 on. Fields of records hold a record
-    batch, nothing, or null.
+    tagged fields that are in no release, with tags from 10,000 on. Fields for records contain a
+    record batch, or are empty or null.
 
-    Raises `UnknownMessageError` for a name or a version that no release has.
+    Raises `UnknownMessageError` for a name or a version that is in no release.
 
     >>> from hypothesis import given
     >>> @given(messages("HeartbeatRequest"))
@@ -136,7 +136,7 @@ class _Values:
         return _SCALARS[type(kind)]
 
 
-# A lone surrogate has no UTF-8.
+# A lone surrogate cannot be encoded as UTF-8.
 _TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=_MOST_BYTES)
 _BYTES_OR_NULL: Final = st.none() | st.binary(max_size=_MOST_BYTES)
 _SCALARS: Final[dict[type, SearchStrategy[Any]]] = {

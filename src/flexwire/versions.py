@@ -1,4 +1,4 @@
-"""The algebra of message versions, as the message specs write them."""
+"""Sets of message versions and their operations, in the notation of the message specs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# "2+" means "from 2 to whatever comes", and versions are int16 on the wire.
+# "2+" means version 2 and all later versions up to this one, because versions are int16 on the
+# wire.
 HIGHEST = 32767
 _NUMBER = r"\+?(\d+)"
 _GRAMMAR = re.compile(rf"{_NUMBER}(?:(\+)|-{_NUMBER})?")
@@ -18,10 +19,10 @@ _GRAMMAR = re.compile(rf"{_NUMBER}(?:(\+)|-{_NUMBER})?")
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A set of message versions: a range, written "3", "0-4", "2+" or "none", as specs have it.
+    """A set of message versions: a range in the notation of specs ("3", "0-4", "2+" or "none").
 
-    Only a union has holes, and is written "0-2,16": the versions of a message over all its
-    releases. ``holes`` are the ranges that are missing, (first, last) in ascending order.
+    Only a union can have holes, and is written as "0-2,16". Such a set contains the versions of a
+    message in all releases. ``holes`` are the missing ranges, as (first, last), in ascending order.
 
     >>> Versions.parse("0-4") & Versions.parse("2+")
     Versions('2-4')
@@ -39,17 +40,17 @@ class Versions:
     ALL: ClassVar[Versions]
 
     def __post_init__(self) -> None:
-        # One spelling of empty, so that == means "the same set of versions".
+        # There is only one form of the empty set, so that == means "the same set of versions".
         if self.lowest > self.highest and (self.lowest, self.highest) != (0, -1):
             object.__setattr__(self, "lowest", 0)
             object.__setattr__(self, "highest", -1)
 
     @classmethod
     def parse(cls, text: str, default: Versions | None = None) -> Versions:
-        """Read the spec's notation of one range; "" gives ``default``.
+        """Read one range in the notation of specs; return ``default`` for an empty text.
 
-        Raises `ValueError` for anything else, numbers above 32767 included.
-        A range written backwards ("3-1") is empty, as it is to Kafka's generator.
+        Raises `ValueError` for any other text, including numbers above 32767. A range in the wrong
+        order ("3-1") is empty, as in Kafka's generator.
         """
         text = text.strip()
         if not text and default is not None:
@@ -67,7 +68,7 @@ class Versions:
 
     @classmethod
     def parse_set(cls, text: str) -> Versions:
-        """Read what `str` writes, ranges with holes between them included; raises `ValueError`.
+        """Read the text that `str` returns, including ranges with holes; raises `ValueError`.
 
         >>> Versions.parse_set("0-2,16")
         Versions('0-2,16')
@@ -78,7 +79,7 @@ class Versions:
 
     @classmethod
     def of(cls, versions: Iterable[int]) -> Versions:
-        """The set of these versions, each from 0 to 32767.
+        """Return the set of these versions, each from 0 to 32767.
 
         >>> Versions.of([5, 0, 1])
         Versions('0-1,5')
@@ -102,7 +103,7 @@ class Versions:
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
-        """The ranges without holes that make up the set, (lowest, highest) in ascending order."""
+        """The ranges without holes that form the set, as (lowest, highest), in ascending order."""
         if not self:
             return ()
         edges = [self.lowest]
@@ -121,7 +122,7 @@ class Versions:
         return Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
 
     def __or__(self, other: Versions) -> Versions:
-        """The versions in either set, and none between the two."""
+        """Return the versions that are in at least one of the two sets."""
         if not self or not other:
             return self or other
         return self._joined(self.ranges + other.ranges)
@@ -135,7 +136,7 @@ class Versions:
         return self.lowest <= self.highest
 
     def __le__(self, other: Versions) -> bool:
-        """Return whether every version here is in ``other``; "none" is in everything."""
+        """Return whether ``other`` contains every version of this set, as it does for "none"."""
         if self.holes or other.holes:
             return self & other == self
         return not self or (other.lowest <= self.lowest and self.highest <= other.highest)

@@ -21,7 +21,7 @@ _CHARACTER: Final = 6.2
 """The approximate width of a character of 11 pixels."""
 _MARGIN: Final = 6
 _ALL, _NOT_ALL, _LEFT = "#2e6b3a", "#8a5a00", "#444"
-"""Colours on which white text is readable (contrast above 5)."""
+"""Colors on which white text is readable (contrast above 5)."""
 
 
 def to_badge(run: ConformanceRun) -> str:

@@ -1,9 +1,10 @@
-"""The requests that concern a whole cluster: only for a cluster that nobody needs afterwards.
+"""The requests that affect a whole cluster, for clusters that nobody needs afterwards.
 
 They name the run's own topic, users, producer and groups where an API takes such a name, and
-otherwise a broker, voter or feature that does not exist. A broker with a mistake may understand
-them differently, and quotas, credentials, ACLs and tokens stay. So they need a separate permission.
-Settings of brokers are not changed: a run asks the same APIs about its topic.
+otherwise a broker, voter or feature that does not exist. A broker with an error may interpret them
+differently, and quotas, credentials, ACLs and tokens remain in the cluster. They therefore need a
+separate permission. Settings of brokers are not changed: a run uses the same APIs on its own topic
+instead.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _share_state_questions(own: str, topic_id: Learned) -> dict[str, tuple[Quest
 
 
 def _membership_questions(own: str) -> dict[str, tuple[Question, ...]]:
-    # The cluster's id is another one, so no voter is added or removed.
+    # The cluster id in these requests is wrong, so that no voter is added or removed.
     voter: dict[str, Any] = {
         "clusterId": own,
         "voterId": _NOBODYS_NODE,

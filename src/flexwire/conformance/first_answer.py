@@ -1,7 +1,7 @@
-"""Judge a broker's list of versions that cannot be read, as a case with its outcome.
+"""Judge a broker's unreadable list of versions, as a case with its outcome.
 
-Nothing else can be asked without the list, so this case is the whole run. A missing answer is not
-a finding, because the reason may be TLS, a login or another protocol.
+Without this list no other request can be sent, so this case is the complete run. A missing answer
+is not a finding, because the reason may be TLS, a login or another protocol.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def find_unread_answer(
 ) -> tuple[Case, CaseOutcome] | None:
     """Return the first ApiVersions case whose answer cannot be read, and that answer.
 
-    Like a client, this asks in the newest version first, and after a fallback in the newest version
-    that the broker has. Returns None if all these answers can be read, or if one is missing.
+    Like a client, this function sends the newest version first, and after a fallback the newest
+    version that the broker has. Returns None if all these answers can be read, or if one is
+    missing.
     """
     api_key = api_key_of(NEGOTIATES)
     version = released_versions(api_key).highest
@@ -75,7 +76,7 @@ def _deviates(case: Case, outcome: CaseOutcome, asking: Asking) -> bool:
 
 
 def plan_of_unread(case: Case, asking: Asking) -> CasePlan:
-    """Return the plan of a run that consists of this case alone."""
+    """Return the plan of a run that consists only of this case."""
     unasked = (
         Unasked(key, name, released_versions(key), VERSIONS_UNREAD)
         for key, name in sorted((api_key_of(name), name) for name in QUESTIONS)

@@ -1,4 +1,4 @@
-"""Write a run as text with a matrix, as JSON or as JUnit; and the plan of a dry run."""
+"""Write a run as text with a matrix, as JSON or as JUnit, and write the plan of a dry run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def grouped_findings(run: ConformanceRun) -> list[tuple[CaseResult, list[CaseRes
 
 
 def result_words(result: CaseResult) -> str:
-    """Return a few words about a broker's behaviour in a case."""
+    """Return a short description of a broker's behavior in a case."""
     rule = f" ({result.deviation.rule.name})" if result.deviation else ""
     parts = [f"{result.verdict.value}{rule}"]
     if result.outcome.ending is not None:
@@ -82,7 +82,7 @@ def result_words(result: CaseResult) -> str:
 
 
 def also_lines(others: Sequence[CaseResult]) -> Iterator[str]:
-    """Yield lines that name the other cases with the same finding."""
+    """Yield lines with the names of the other cases that have the same finding."""
     if others:
         told = _case_names(others)
         yield from _wrapped(f"the same in {plural(len(others), 'other case')}: {told}")
@@ -98,9 +98,9 @@ def _case_names(results: Sequence[CaseResult]) -> str:
 
 
 def finding_lines(result: CaseResult, against: BrokerComparison | None = None) -> Iterator[str]:
-    """Yield the finding of a case: place, rule, source, and the bytes of both sides.
+    """Yield the finding of a case: field, rule, source, and the bytes of both sides.
 
-    The behaviour of a second broker follows, with its bytes.
+    The behavior of a second broker follows, with its bytes.
     """
     deviation, case = result.deviation, result.case
     if deviation is None:
@@ -125,7 +125,7 @@ def _other_lines(result: CaseResult, against: BrokerComparison) -> Iterator[str]
 
 
 def beside_words(result: CaseResult, against: BrokerComparison) -> str:
-    """Return the behaviour of a second broker in a case, or why it was not asked."""
+    """Return the behavior of a second broker in a case, or why the case was not sent to it."""
     other = against.by_name.get(result.case.name)
     if other is not None:
         return result_words(other)
@@ -149,7 +149,7 @@ def comparison_lines(run: ConformanceRun) -> Iterator[str]:
 
 
 def alone_lines(run: ConformanceRun) -> Iterator[str]:
-    """Yield the versions that only one of two brokers offers, a line for each broker."""
+    """Yield the versions that only one of two brokers offers, one line for each broker."""
     against = run.against
     if against is None:
         return
@@ -169,7 +169,7 @@ def _shared(run: ConformanceRun) -> int:
 
 
 def difference_rows(run: ConformanceRun) -> list[tuple[str, str, str, str]]:
-    """Return the differences of two brokers: API, cases, behaviour of the first and the second."""
+    """Return the differences of two brokers: API, cases, and the behavior of each broker."""
     groups: dict[tuple[str, str, str], list[CaseResult]] = {}
     for here, there in run.differences:
         key = (here.case.api_name, result_words(here), result_words(there))
@@ -196,7 +196,7 @@ def _shown(data: bytes) -> str:
 
 
 def received_hex(result: CaseResult) -> str | None:
-    """Return the bytes of a response as hex; None if there is none.
+    """Return the bytes of a response as hex, or None if there is no response.
 
     The bytes are withheld if the message may carry credentials.
     """
@@ -214,7 +214,7 @@ def _received(result: CaseResult) -> str:
 
 
 def remark_lines(run: ConformanceRun) -> Iterator[str]:
-    """Yield a line for each reason why cases were not judged or asked, and for each quirk."""
+    """Yield a line for each quirk, and for each reason why cases were not judged or not sent."""
     for verdict, words in (
         (CaseVerdict.QUIRK, "as Kafka, a quirk"),
         (CaseVerdict.NOT_JUDGED, "not judged"),
@@ -243,7 +243,7 @@ def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
 
 
 def plan_text(plan: CasePlan, address: str) -> str:
-    """Write the requests that a run would send to a broker, and what it leaves out and why."""
+    """Write the requests that a run would send to a broker, and the omitted APIs with reasons."""
     lines = []
     cases = sorted(plan.cases, key=lambda case: case.api_key)
     for name, of_api in groupby(cases, key=lambda case: case.api_name):

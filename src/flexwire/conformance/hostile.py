@@ -1,8 +1,8 @@
 """Requests that no client sends: some are unreadable, and some only Apache Kafka accepts.
 
 Each request is a read-only request with one fault. Requests that a broker must refuse are made from
-the emptiest request. So a broker that accepts one reads no name or value that could change
-something. Requests that Apache Kafka accepts have the values of the plain request.
+the emptiest request. A broker that accepts one of these therefore reads no name or value that could
+change something. Requests that Apache Kafka accepts have the values of the plain request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO_MORE_THAN_NULL: Final = (-2).to_bytes(4, "big", signed=True)
 
 
 class _Damage(NamedTuple):
-    """A damaged payload, and a description of the fault."""
+    """A damaged payload, with a description of the fault."""
 
     payload: bytes
     words: str
@@ -59,7 +59,7 @@ def hostile_cases(
 ) -> Iterator[Case]:
     """Yield damaged requests of each API: in its newest version, and its newest inflexible version.
 
-    ``correlation_id`` is the first request's; each request has a different one.
+    ``correlation_id`` is the id of the first request; each further request has another id.
     """
     for api_key in sorted(offered):
         if not asking.asks(api_key):
@@ -105,7 +105,7 @@ def _cases(writer: RequestWriter, correlation_id: int) -> Iterator[Case]:
 
 
 def _numbered(payload: bytes, number: int) -> bytes:
-    """Return a payload with its correlation id increased by a number."""
+    """Return a payload whose correlation id is increased by a number."""
     start, stop = 4, 8
     told = int.from_bytes(payload[start:stop], "big", signed=True) + number
     return payload[:start] + told.to_bytes(stop - start, "big", signed=True) + payload[stop:]
@@ -139,7 +139,7 @@ def _taken(
 
 
 def _is_open_list(place: Annotation, writer: RequestWriter) -> bool:
-    """Return whether a place is the int32 length of a nullable list without elements."""
+    """Return whether a place is the int32 length of an empty list that may be null."""
     field = next((one for one in writer.schema.fields if one.json_name == place.path), None)
     is_list = _is_list(place) and not place.type.startswith(_COMPACT)
     return is_list and field is not None and field.nullable and writer.form.get(place.path) == []
@@ -161,7 +161,7 @@ def _refused(
     if place is not None:
         is_compact = place.type.startswith(_COMPACT)
         huge = write_unsigned_varint(INT32_MAX) if is_compact else INT32_MAX.to_bytes(4, "big")
-        # An empty list is only its length. Otherwise the elements follow.
+        # For an empty list, this place is the complete list. Otherwise the elements follow.
         damaged = body[: place.offset] + huge + body[place.offset + (1 if is_compact else 4) :]
         yield _Damage(
             header + damaged, "a list that is longer than the frame", CaseExpectation.REFUSED

@@ -3,7 +3,7 @@
 The first line identifies the run: the brokers, the release, and a digest of all requests. The
 journal of another run is refused. Verdicts are not written, because outcomes are judged again. Only
 its owner can read the file, because answers name the topics and groups of a cluster. An answer is
-not written if it may hold credentials or is too long to judge. Its case is then sent again.
+not written if it may hold credentials or is too long to judge. The case is then sent again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "flexwire conform, journal 1"
 LONGEST_LINE: Final = 2 * MOST_DECODED + 64 * 1024
-"""The most bytes of a line: an answer in hex, and the words about it."""
+"""The largest size of a line in bytes: an answer in hex, with some text."""
 
 
 class JournalHeader(NamedTuple):
@@ -43,7 +43,7 @@ class JournalHeader(NamedTuple):
 
     @classmethod
     def of(cls, sides: Sequence[tuple[str, CasePlan]], asking: Asking) -> JournalHeader:
-        """Return the header for brokers and the cases for each of them."""
+        """Return the header for some brokers and for the cases of each."""
         digest = sha256()
         for _, plan in sides:
             for case in plan.cases:
@@ -86,7 +86,7 @@ class ConformanceJournal(Closeable):
             raise
 
     def finished(self, broker: int, plan: CasePlan) -> dict[str, CaseOutcome]:
-        """Return the outcomes of finished cases, by name; ``broker`` counts from 0."""
+        """Return the outcomes of finished cases by name; ``broker`` is counted from 0."""
         names = {case.name for case in plan.cases}
         found: dict[str, CaseOutcome] = {}
         for of_broker, name, outcome in self._entries:
@@ -118,7 +118,7 @@ class ConformanceJournal(Closeable):
         self._write(_to_line(form))
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file; a second call has no effect."""
         self._file.close()
 
     def _opened(self) -> FileIO:
@@ -142,7 +142,7 @@ class ConformanceJournal(Closeable):
             raise self._refusal(error.strerror or str(error)) from None
 
     def _read(self, header: JournalHeader) -> int:
-        """Read the entries, and return where the last whole line ends."""
+        """Read the entries, and return the end of the last complete line."""
         with self._path.open("rb") as file:
             first = file.readline(LONGEST_LINE)
             if header.to_line().startswith(first) and not first.endswith(b"\n"):
@@ -163,7 +163,7 @@ class ConformanceJournal(Closeable):
         return end
 
     def _check(self, line: bytes, header: JournalHeader) -> None:
-        """Raise if the first line does not belong to this run."""
+        """Raise an error if the first line does not belong to this run."""
         try:
             form = json.loads(line)
             is_ours = form["format"] == FORMAT

@@ -1,8 +1,9 @@
 """Judge the outcome of a case by the spec of its version, by KIPs, and by Apache Kafka.
 
-A response is judged from its first byte to its last: correlation id, header version, fields, end.
-Its values are judged after that. An error code alone is never a deviation, because no list of an
-API's error codes exists. If a right is missing or a feature is off, the case is not judged.
+A response is judged from its first byte to its last: correlation id, header version, fields, and
+end. Its values are judged after that. An error code alone is never a deviation, because no list of
+an API's error codes exists. If a permission is missing or a feature is disabled, the case is not
+judged.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 
 MOST_DECODED: Final = 8 * 1024 * 1024
-"""Longer responses are not judged, because one byte may become 100 bytes of objects."""
+"""Longer responses are not judged, because one byte may need 100 bytes of memory when it is
+decoded."""
 
 
 class Ending(Enum):
@@ -55,7 +57,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """The outcome of a request: the payload of a response, or how the exchange ended, in words.
+    """The outcome of a request: the payload of a response, or a description of the end.
 
     ``unread`` counts the bytes that arrived together with the response, after its end.
     """
@@ -67,7 +69,7 @@ class CaseOutcome:
 
     @property
     def told(self) -> str:
-        """The way in which the exchange ended, with details; "" if there is a response."""
+        """A description of how the exchange ended, or "" if a response came."""
         words = self.ending.value if self.ending else ""
         return f"{words}: {self.detail}" if self.detail else words
 
@@ -86,8 +88,8 @@ class CaseVerdict(Enum):
 class CaseDeviation:
     """A broken rule, with the finding.
 
-    ``offset`` counts bytes of the response from the end of its length; None if the finding is not
-    about a byte. ``path`` is the field, with the names of the JSON form.
+    ``offset`` is a position in the response, counted from the end of its length. It is None if the
+    finding is not about a byte. ``path`` is the field, with the names of the JSON form.
     """
 
     rule: ConformanceRule
@@ -100,8 +102,8 @@ class CaseDeviation:
 class CaseResult:
     """A case, its outcome, and the verdict.
 
-    ``deviation`` is the first broken rule. ``remark`` is a fact worth knowing that breaks no rule.
-    ``error_codes`` has the response's error codes other than 0.
+    ``deviation`` is the first broken rule. ``remark`` is a useful fact about the case, although no
+    rule is broken. ``error_codes`` has the response's error codes other than 0.
     """
 
     case: Case
@@ -112,8 +114,8 @@ class CaseResult:
     error_codes: frozenset[int] = frozenset()
 
 
-class _Broken(Exception):  # noqa: N818 - not an error: it ends the judging of a case
-    """A broken rule."""
+class _Broken(Exception):  # noqa: N818 - this is not an error, but ends the judging of a case
+    """An exception for a broken rule."""
 
     def __init__(
         self, rule: ConformanceRule, found: str, offset: int | None = None, path: str = ""
@@ -139,8 +141,8 @@ def judge(
 ) -> CaseResult:
     """Return the verdict about a case.
 
-    ``release`` is the release to compare with. ``plain`` is the result of the plain request of the
-    same API and version.
+    ``release`` is the release with which the broker is compared. ``plain`` is the result of the
+    plain request of the same API and version.
     """
     result = CaseResult(case, CaseVerdict.AS_KAFKA, outcome)
     try:
@@ -172,7 +174,7 @@ def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
 
 
 def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
-    """Return the payload of a response; raise if there is none."""
+    """Return the payload of a response; raise the broken rule if there is none."""
     if outcome.ending is Ending.NO_FRAME:
         raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
     if outcome.payload is None:
@@ -232,7 +234,7 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
     if refused:
         remark = f"the answer is {code_names(refused)}"
         return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=remark)
-    # The plain request may have created or removed something, and so changed the state.
+    # The plain request may have created or removed something, which changes the state.
     if rule is rules.TAGS and plain is not None and not case.writes:
         _compare_with_plain(result, codes, plain)
     _check_echo(case, form, type(body), codes)
@@ -240,7 +242,7 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
 
 
 def _remark_on(case: Case, codes: frozenset[int]) -> str:
-    """Return a remark on error codes that Apache Kafka never returned in our runs; "" if none."""
+    """Return a remark on error codes that Apache Kafka never returned in our runs, or ""."""
     unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
     if not unseen:
         return ""
@@ -276,14 +278,14 @@ class ResponseReading:
         self._header_version = response_header_version(case.api_key, case.version)
 
     def read(self, payload: bytes) -> Message:
-        """Return the body of a response; raise the broken rule if there is one."""
+        """Return the body of a response, or raise the broken rule."""
         try:
             return self._decoded(payload, self._header_version)
         except DecodeError as error:
             for other in self._header.entry.versions:
                 if other != self._header_version and self._decodes(payload, other):
                     found = f"expected a header of version {self._header_version}, got {other}"
-                    # A body of zeros is complete with either header version.
+                    # A body of zeros is complete with both header versions.
                     if (end := self._end(payload)) is not None:
                         rest = plural(len(payload) - end, "byte")
                         found += f"; or it ends at byte {end}, with {rest} behind it"
@@ -350,11 +352,11 @@ def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
 
 
 def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int]) -> None:
-    """Raise if the response leaves out a name from the request.
+    """Raise a broken rule if a name from the request is missing in the response.
 
     Names are not required if the response's spec has no field for them in this version. An entry
     with an error may consist of the error alone. For example, a broker that is the coordinator of
-    only some groups names the topics of these alone.
+    only some groups returns the topics of only these groups.
     """
     has = set(entity_types(kind, case.version).values())
     said = entity_values(form, kind.definition.schema(case.version), kind, case.version)
@@ -371,7 +373,7 @@ def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int
 
 
 def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> int:
-    """Count the entries with an error that name no entity, neither inside nor around them."""
+    """Count the entries with an error that contain no name of an entity and are not inside one."""
     types = entity_types(kind, version)
     fields = {place for place, one in types.items() if one == entity}
     errors: list[str] = []
@@ -390,7 +392,7 @@ def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> i
 
 
 def _outer_paths(path: str) -> list[str]:
-    """Return the paths of a structure and of those around it.
+    """Return the paths of a structure and of the structures that contain it.
 
     >>> _outer_paths("groups[0].topics[3]")
     ['groups[0].topics[3]', 'groups[0]', '']

@@ -1,6 +1,6 @@
-"""The matrix of a run: a row for each API and its versions with equal results, a column per kind.
+"""The matrix of a run: a row for each API and group of versions, and a column per kind.
 
-If a second broker differs from the first in a cell, the cell has two words.
+If a second broker differs from the first in a cell, the cell has a word for each of them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def matrix_rows(run: ConformanceRun) -> list[Row]:
 
 
 def _words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
-    """Yield each case with its word, and with the second broker's word if it differs."""
+    """Yield each case with its word, and with the second broker's word if the two differ."""
     there = None
     if run.against is not None:
         there = {case.name: word for case, word in _own_words(run.against.other)}
@@ -87,7 +87,7 @@ def _own_words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
 
 
 def matrix_legend(run: ConformanceRun) -> dict[str, str]:
-    """Return the meanings of those words in a run's matrix that are not self-explanatory."""
+    """Return the meanings of those words in a run's matrix that need an explanation."""
     told = {words for _, words in _words(run)}
     found = {word for words in told for word in words.split(BESIDE)}
     legend = {word: meaning for word, meaning in LEGEND.items() if word in found}
@@ -97,7 +97,7 @@ def matrix_legend(run: ConformanceRun) -> dict[str, str]:
 
 
 def _cell(words: Sequence[str]) -> str:
-    """Return the cell for the words of several cases: each word, with its count if they differ."""
+    """Return the cell for the words of several cases, with counts if the words differ."""
     counts = Counter(words)
     if len(counts) <= 1:
         return next(iter(counts), "")

@@ -1,9 +1,10 @@
-"""The objects of a run on one cluster: it routes the requests about them, and finally removes them.
+"""The objects that a run creates in one cluster: requests are routed to them, and they are removed.
 
-Requests about the topic go to its leader, and those about a group or a transaction to its
-coordinator. The run learns the topic's id, and the ids and epochs of its member and its producer,
-from the broker's answers. If a broker names no leader or coordinator, the requests go to the broker
-that is tested. It answers with an error code, which breaks no rule.
+Requests about the topic are sent to its leader, and requests about a group or a transaction to its
+coordinator. The run learns several values from the broker's answers: the topic's id, and the ids
+and epochs of its member and its producer. If a broker reports no leader or coordinator, the
+requests are sent to the broker that is tested. This broker then answers with an error code, which
+breaks no rule.
 """
 
 from __future__ import annotations
@@ -41,15 +42,16 @@ if TYPE_CHECKING:
     from flexwire.conformance.sending import CaseSender
 
 _LOG: Final = logging.getLogger(__name__)
-# The transaction before has not ended yet.
+# The previous transaction has not ended yet.
 _CONCURRENT_TRANSACTIONS: Final = 51
 _LATER: Final = MOVED_CODES | {_CONCURRENT_TRANSACTIONS}
-# A topic that was just created is not yet known everywhere.
+# A new topic is not yet known to all brokers.
 _NOT_YET: Final = MOVED_CODES | UNKNOWN_TOPIC
 MOST_WAITED: Final = 10.0
-"""How long a run waits in all for leaders, coordinators and the ends of transactions, in seconds.
+"""The total time, in seconds, that a run waits for leaders, coordinators and the ends of
+transactions.
 
-Removing has as much time again.
+The same time is available again for removing the objects.
 """
 _PAUSE: Final = 0.2
 _NO_VALUES: Final = (None, "", -1)
@@ -60,7 +62,7 @@ _FORGOTTEN: Final = (
 
 
 class OwnThings(Closeable):
-    """The objects of a run on one broker's cluster, and what the broker has told about them."""
+    """The objects of a run in one broker's cluster, and the values that the broker has sent."""
 
     def __init__(self, sender: CaseSender, asking: Asking) -> None:
         self._main = sender
@@ -73,25 +75,25 @@ class OwnThings(Closeable):
         self.known: dict[str, Any] = {}
 
     def prepared(self, case: Case) -> Case:
-        """Return a case with the values that the broker has told since it was planned."""
+        """Return a case with the values that the broker has sent since the case was planned."""
         if not case.writes:
             return case
         self._sent.add(case.api_name)
         return with_learned(case, self._asking, self.known)
 
     def sender(self, case: Case) -> CaseSender:
-        """Return the sender to the broker that has to answer a case."""
+        """Return the sender for the broker that has to answer a case."""
         return self._routed(case.route) if case.expected is CaseExpectation.TAKEN else self._main
 
     def waits_for(self, result: CaseResult) -> bool:
-        """Wait a moment if a broker can carry out a request later; return whether it waited."""
+        """Wait a moment if a broker may execute a request later; return whether it waited."""
         if not result.case.writes or not result.error_codes & _LATER or not self._pauses():
             return False
         self._routes.pop(result.case.route, None)
         return True
 
     def learn(self, result: CaseResult) -> None:
-        """Keep the values of an answer that later requests repeat."""
+        """Store the values of an answer that later requests repeat."""
         case, payload = result.case, result.outcome.payload
         if not case.writes or payload is None:
             return
@@ -105,14 +107,14 @@ class OwnThings(Closeable):
             kind, version = message(found.message_name), found.body_version
             body, _ = kind.decode_prefix(payload[found.body_offset :], version, lenient=True)
         except (CodecError, FrameError):
-            # The verdict about the case says so.
+            # The verdict about the case reports this.
             return
         form = body.to_json(version)
         told = {name: form.get(field) for field, name in learns.items()}
         self.known |= {name: value for name, value in told.items() if value not in _NO_VALUES}
 
     def _learn_topic(self) -> None:
-        """Learn the id and the leader of the topic that was just created."""
+        """Learn the id and the leader of the new topic."""
         form = {"topics": [{"name": self._asking.own}], "allowAutoTopicCreation": False}
         while True:
             try:
@@ -126,13 +128,13 @@ class OwnThings(Closeable):
                 break
         for topic in (answer.to_json() or {})["topics"]:
             self._has_topic = self._has_topic or not codes
-            # Brokers older than topic ids name none.
+            # Brokers that are older than topic ids return none.
             self.known |= {TOPIC_ID: topic["topicId"]} if "topicId" in topic else {}
             leaders = [partition["leaderId"] for partition in topic["partitions"]]
             self.known |= {NODE: leaders[0]} if leaders else {}
 
     def _routed(self, route: Route) -> CaseSender:
-        """Return the sender to a route's broker, or to the broker that is tested."""
+        """Return the sender for a route's broker, or for the broker that is tested."""
         if route == ANY or (route.kind == "leader" and not self._has_topic):
             return self._main
         while route not in self._routes:
@@ -148,12 +150,12 @@ class OwnThings(Closeable):
         return self._routes[route]
 
     def _keep_main(self, route: Route, error: FlexwireError) -> None:
-        """Send a route's requests to the broker that is tested, as it names no other."""
+        """Send a route's requests to the broker that is tested, because it reports no other."""
         _LOG.info("%s answers for %s itself: %s", self._main.address, route, error)
         self._routes[route] = self._main
 
     def _sender_to(self, address: HostPort) -> CaseSender:
-        """Return the sender to an address, with a connection."""
+        """Return a connected sender for an address."""
         text = str(address)
         if text == self._main.address:
             return self._main
@@ -162,7 +164,7 @@ class OwnThings(Closeable):
         return sender
 
     def _pauses(self) -> bool:
-        """Wait a moment if there is time left; return whether it waited."""
+        """Wait a moment if time is left; return whether it waited."""
         if self._seconds <= 0:
             return False
         self._seconds -= _PAUSE
@@ -171,10 +173,10 @@ class OwnThings(Closeable):
 
     @contextmanager
     def removing(self, left: list[str]) -> Iterator[None]:
-        """Remove everything that cases may have created when a block ends, in any way.
+        """At the end of a block, remove all objects that cases may have created.
 
-        The things that could not be removed are added to ``left``, with the reasons. If the block
-        raises, they are also logged.
+        Objects that could not be removed are added to ``left``, with the reasons. If the block
+        raises an error, these objects are also logged.
         """
         try:
             yield
@@ -186,8 +188,8 @@ class OwnThings(Closeable):
         left += self._remove()
 
     def _remove(self) -> Iterator[str]:
-        """Remove what the run created; yield the reason for each thing that is left."""
-        # A connection may hold the answer to the last request.
+        """Remove the objects that the run created; yield a reason for each object that remains."""
+        # A connection may still contain the answer to the last request.
         self.close()
         self._main.close()
         self._seconds = MOST_WAITED
@@ -201,7 +203,7 @@ class OwnThings(Closeable):
             yield f"transactional id {self._asking.own}: {_FORGOTTEN}"
 
     def _removed(self, removal: Removal) -> str:
-        """Send the request that removes a thing; return why the thing is left, or ""."""
+        """Send the request that removes an object; return why the object remains, or ""."""
         form = filled(removal.form, known=self.known)
         while True:
             try:
@@ -216,13 +218,13 @@ class OwnThings(Closeable):
             self._routes.pop(removal.route, None)
 
     def close(self) -> None:
-        """End the connections to other brokers than the one that is tested."""
+        """End the connections to all brokers except the one that is tested."""
         for sender in self._others.values():
             sender.close()
 
 
 def _call(broker: Broker, api_name: str, form: dict[str, Any]) -> BrokerAnswer:
-    """Send a request in the newest version, with the fields of the form that it has."""
+    """Send a request in the newest version, with the fields of the form that this version has."""
     version = broker.newest(api_name)
     kind = message(request_name(api_key_of(api_name), version))
     return broker.call(api_name, fitting(form, kind.definition.schema(version)), version)

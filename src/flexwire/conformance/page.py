@@ -1,4 +1,4 @@
-"""Shows a run as one HTML page that needs no other file and no network."""
+"""Show a run as one HTML page, which needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from flexwire.conformance.runs import ConformanceRun
 
 MOST_SHOWN: Final = 500
-"""The page shows this many groups of deviations and differences; the others are counted."""
+"""The largest number of groups of deviations and differences on the page; others are counted."""
 
 
 def to_html(run: ConformanceRun) -> str:
-    """Write the page: summary, matrix, each deviation with its bytes, and what the run left."""
+    """Write the page: summary, matrix, deviations with bytes, and the objects that remain."""
     found, differences = grouped_findings(run), difference_rows(run)
     view = {
         "run": run,
@@ -53,7 +53,7 @@ def to_html(run: ConformanceRun) -> str:
 
 
 def _deviates(cell: str) -> bool:
-    """Return whether a cell of the matrix has a deviation of the first broker."""
+    """Return whether a cell of the matrix contains a deviation of the first broker."""
     return any("DEVIATES" in words.partition(BESIDE)[0] for words in cell.split(", "))
 
 

@@ -1,9 +1,9 @@
-"""The requests that may be sent to somebody's cluster, and why all others are not sent.
+"""The requests that may be sent to any cluster, and why all other requests are not sent.
 
 A request is listed here only if it changes nothing: it creates no topic, group, member, session or
-producer id, and it asks about names that do not exist. "Null or empty means all" makes work for a
-large cluster, so such a list is sent only if the protocol has no other read-only request. APIs
-without a question are not tested, and `why_not_asked` returns the reason.
+producer id, and its names do not exist. A request in which a null or empty list means "all" is
+expensive in a large cluster. Such a list is sent only if the protocol has no other read-only
+request. APIs without a question are not tested, and `why_not_asked` returns the reason.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from flexwire.client.cluster import Route
 
 NAME: Final = "flexwire-conform-{number}"
-"""The names of topics, groups and users that requests ask about; they do not exist."""
+"""The names of topics, groups and users in requests; they do not exist."""
 
 NAMESPACE: Final = uuid.UUID("5b0f8f5e-2d3e-5c1a-9b1e-2f6a3c4d5e6f")
-"""Topic ids are derived from this and a name, so they are the same in each run."""
+"""Topic ids are derived from this value and a name, so they are the same in each run."""
 
 _ID: Final = f"id of {NAME}"
 _ALL: Final = Versions(0, HIGHEST)
@@ -41,7 +41,7 @@ NOTHING_LEARNED: Final[Mapping[str, Any]] = {}
 
 
 class Learned(NamedTuple):
-    """A value that only the broker knows; ``until`` is sent before the broker has told it."""
+    """A value that only the broker knows; ``until`` is sent as long as the value is unknown."""
 
     name: str
     until: Any
@@ -50,12 +50,13 @@ class Learned(NamedTuple):
 class Question(NamedTuple):
     """A request of an API in some versions: its JSON form, with the fields of all these versions.
 
-    Texts with ``{number}`` are names that do not exist. Separate cases empty and lengthen the lists
-    of the form that hold such names, unless ``one_only`` states a reason against it.
-    ``is_filter``: the answer lists only existing things, so it need not repeat the names asked.
-    ``ends_connection``: the broker may read later bytes on the same connection differently.
-    ``writes``: the request changes something, so the next request may get another error code.
-    ``route``: the broker of the cluster that has to answer; others answer with an error code.
+    Texts with ``{number}`` are names that do not exist. Separate cases empty and lengthen those
+    lists of the form that contain such names, unless ``one_only`` states a reason against it.
+    ``is_filter``: the answer lists only existing objects, so it need not repeat the names in the
+    request. ``ends_connection``: the broker may read later bytes on the same connection
+    differently. ``writes``: the request changes something, so the next request may get another
+    error code. ``route`` is the broker of the cluster that has to answer; other brokers answer with
+    an error code.
     """
 
     form: Mapping[str, Any]
@@ -68,7 +69,7 @@ class Question(NamedTuple):
 
 
 def _about(topics: str, name: str, partitions: str, *partition: Any) -> dict[str, Any]:
-    """Return the form that asks about one topic and its partitions."""
+    """Return the form of a request about one topic and its partitions."""
     return {topics: [{name: NAME, "topicId": _ID, partitions: list(partition)}]}
 
 
@@ -77,16 +78,17 @@ _GROUPS: Final = {"groupIds": [NAME], "includeAuthorizedOperations": False}
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "ApiVersions": (Question({}),),
     "Metadata": (
-        # Here an empty list means all topics, but a name could create its topic.
+        # Here an empty list means all topics, but a topic could be created if it were named.
         Question({"topics": []}, Versions(0, 0)),
-        # A name could create its topic: the field that prevents this came with version 4.
+        # A topic could be created if it were named; the field that prevents this was added in
+        # version 4.
         Question({"topics": []}, Versions(1, 3)),
         Question(
             {"topics": [{"name": NAME}], "allowAutoTopicCreation": False}, Versions(4, HIGHEST)
         ),
     ),
     "Fetch": (
-        # Session epoch -1 uses none of the broker's session slots, and nothing waits.
+        # Session epoch -1 occupies no session of the broker, and the broker does not wait.
         Question(
             {
                 "replicaId": -1,
@@ -131,7 +133,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
         Question(_about("topics", "topic", "partitions", {"partition": 0, "leaderEpoch": 0})),
     ),
     "FindCoordinator": (
-        # Looking for a coordinator creates its internal topic.
+        # A search for a coordinator creates the coordinator's internal topic.
         Question({"coordinatorKeys": []}, Versions(4, HIGHEST)),
     ),
     "DescribeGroups": (Question({"groups": [NAME], "includeAuthorizedOperations": False}),),
@@ -223,7 +225,7 @@ NOT_ASKED: Final = {
 
 
 def question(api_name: str, version: int) -> Question | None:
-    """Return the request to send for an API in a version; None if none is sent.
+    """Return the request to send for an API in a version, or None if none is sent.
 
     >>> question("Metadata", 12).form["allowAutoTopicCreation"]
     False
@@ -234,7 +236,7 @@ def question(api_name: str, version: int) -> Question | None:
 
 
 def why_not_asked(api_key: int, api_name: str) -> str:
-    """Return why an API, or a version of it, is not tested.
+    """Return why an API, or a version of an API, is not tested.
 
     >>> why_not_asked(20, "DeleteTopics")
     'DeleteTopics may change something'
@@ -246,12 +248,12 @@ def why_not_asked(api_key: int, api_name: str) -> str:
 
 
 def one_question(route: Route = ANY, **form: Any) -> tuple[Question, ...]:
-    """Return the one question of an API in all versions, which changes something."""
+    """Return the only question of an API for all versions; its request changes something."""
     return (Question(form, writes=True, route=route),)
 
 
 def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNED) -> Any:
-    """Return a form with ``{number}`` filled in, and with topic ids derived from names.
+    """Return a form in which ``{number}`` is replaced and topic ids are derived from names.
 
     ``known`` has the values that the broker has sent, by the names of their `Learned`.
 
@@ -277,7 +279,7 @@ def id_of(name: str) -> str:
 
 
 def has_names(form: Any) -> bool:
-    """Return whether a form, or a part of one, holds one of our names that do not exist.
+    """Return whether a form, or a part of it, contains one of our names that do not exist.
 
     >>> has_names([{"name": NAME}]), has_names([7])
     (True, False)

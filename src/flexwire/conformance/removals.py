@@ -1,7 +1,8 @@
 """The requests that remove what a run created, in the order to send them.
 
-A transaction is ended first, because its offsets keep a group. Members leave before their group is
-removed. An API is tested only if the broker also offers the APIs that remove what it creates.
+A transaction is ended first, because a group cannot be removed while a transaction holds its
+offsets. Members leave before their group is removed. An API is tested only if the broker also
+offers the APIs that remove what it creates.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Removal(NamedTuple):
-    """A request that removes a thing of a run.
+    """A request that removes an object of a run.
 
-    ``makers`` are the APIs whose cases may create it. ``gone`` has the error codes that mean that
-    nothing is left: the thing was removed, or was never created (for example, because the broker
-    is not the coordinator). Nothing was created if the run did not learn ``needed``. A member is no
-    ``noun``: its group cannot be removed if it stays.
+    ``makers`` are the APIs whose cases may create the object. ``gone`` has the error codes which
+    mean that nothing remains: the object was removed, or was never created (for example, because
+    the broker is not the coordinator). If the run did not learn ``needed``, nothing was created. A
+    member has no ``noun``, because its group cannot be removed while the member remains.
     """
 
     noun: str
@@ -66,7 +67,7 @@ _OF_SHARERS: Final = frozenset(
     )
 )
 UNKNOWN_TOPIC: Final = frozenset((3,))
-"""UNKNOWN_TOPIC_OR_PARTITION."""
+"""The error code UNKNOWN_TOPIC_OR_PARTITION."""
 _NO_COORDINATOR: Final = frozenset((15, 16))
 _NO_GROUP: Final = _NO_COORDINATOR | {69}
 

@@ -89,7 +89,7 @@ RULES: Final = (
 """All rules, in the order of judging."""
 
 NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
-"""The error codes for a missing right or a disabled feature, which prove nothing else."""
+"""The error codes for a missing permission or a disabled feature, which prove nothing else."""
 
 
 SEEN_CODES: Final = {
@@ -125,9 +125,9 @@ Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of
 
 
 class Quirk(NamedTuple):
-    """A rule that some releases of Apache Kafka break.
+    """A rule that is broken by some releases of Apache Kafka.
 
-    ``releases`` has the beginnings of their names. ``reason`` has the number of the Jira issue, or
+    ``releases`` are the beginnings of their names. ``reason`` has the number of the Jira issue, or
     states how the quirk was measured.
     """
 
@@ -158,7 +158,7 @@ QUIRKS: Final = (
 
 
 def find_quirk(rule: ConformanceRule, api_name: str, version: int, release: str) -> Quirk | None:
-    """Return the quirk of a release that explains a broken rule; None if there is none."""
+    """Return the quirk of a release that explains a broken rule, or None."""
     return next(
         (
             quirk

@@ -1,6 +1,6 @@
 """Send all cases of a plan to a broker, one after the other, and judge the outcomes.
 
-The cases that only read go to the broker that is tested. Requests about a topic, a group or a
+Read-only cases are sent to the broker that is tested. Requests about a topic, a group or a
 transaction of the run go to the responsible broker of its cluster (`own`).
 """
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 
 class SecondBroker(NamedTuple):
-    """A broker to compare with: its address and security; None means the first broker's."""
+    """A broker for comparison: its address and security; None means the first broker's security."""
 
     address: str
     security: Security | None = None
 
 
 def plan_with_hostile(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return the read-only cases for a broker, followed by the other cases that were asked for.
+    """Return the read-only cases for a broker, followed by the other requested cases.
 
     Hostile cases come first, then the cases that change the run's own topic and group.
     """
@@ -78,16 +78,17 @@ def conform(
 ) -> ConformanceRun:
     """Send all cases to a broker and return the verdicts.
 
-    ``timeout`` is for one answer, in seconds. ``watch`` is called with each result and the number
-    of cases. ``against`` is a second broker, which gets the same cases. ``journal`` is a file of
-    finished cases: new ones are written to it, and those in it are not sent again.
+    ``timeout`` is the limit for one answer, in seconds. ``watch`` is called with each result and
+    the number of cases. ``against`` is a second broker, which gets the same cases. ``journal`` is a
+    file of finished cases. New cases are added to it, and the cases in it are not sent again.
 
     If the broker's list of versions cannot be read, this is a deviation and the only case of the
-    run. Raises `CallError` if a broker cannot be reached, or becomes unreachable; the error names
-    the case before. Raises `ConformanceJournalError` for the journal of another run.
+    run. Raises `CallError` if a broker cannot be reached; the error contains the name of the last
+    case. Raises `ConformanceJournalError` for the journal of another run.
     """
     if asking.own and journal is not None:
-        # The first run removes what it created, so a second run cannot continue from there.
+        # The first run removes the objects that it created, so a second run cannot continue from
+        # there.
         raise refuse("journal", "None for a run that changes something", journal)
     to_sender = partial(CaseSender, client_id=asking.client_id, timeout=timeout)
     with ExitStack() as stack:
@@ -96,7 +97,7 @@ def conform(
         if against is not None:
             other = to_sender(against.address, against.security or security)
             sides.append(_beside(stack.enter_context(other), here))
-        # If the list of versions is unreadable now but readable later, the cases will differ.
+        # If the list of versions is unreadable now and readable later, the cases will differ.
         if journal is not None and here.is_known:
             header = JournalHeader.of([(side.sender.address, side.plan) for side in sides], asking)
             kept = stack.enter_context(ConformanceJournal(journal, header))
@@ -133,10 +134,10 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
     try:
         offered = sender.offered()
     except (ConnectionEndedError, NoAnswerError, UnreadableFrameError):
-        # This may not be a broker, or the connection may need other settings.
+        # This may be no broker, or the connection may need other settings.
         raise
     except (CallError, CodecError, FrameError):
-        # More bytes on this connection may belong to that answer.
+        # Further bytes on this connection may belong to that answer.
         sender.close()
         found = find_unread_answer(sender.send, asking)
         if found is None:
@@ -149,9 +150,9 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
 
 
 def _beside(sender: CaseSender, here: _Side) -> _Side:
-    """Return the second broker with those of the first broker's cases that apply to it."""
+    """Return the second broker, with those of the first broker's cases that apply to it."""
     offered = sender.offered()
-    # The second broker's turn comes after the first's, and brokers close idle connections.
+    # The second broker is tested after the first, and brokers close idle connections.
     sender.close()
     return _Side(sender, shared_plan(here.plan, here.offered, offered), offered)
 
@@ -159,7 +160,7 @@ def _beside(sender: CaseSender, here: _Side) -> _Side:
 def _ask_all(
     sides: Sequence[_Side], asking: Asking, watch: Callable[[CaseResult, int], None] | None
 ) -> list[ConformanceRun]:
-    """Test the brokers one after the other, and remove what the run created on each."""
+    """Test the brokers one after the other, and remove the objects of the run on each."""
     total = sum(len(side.plan.cases) for side in sides)
     told = None if watch is None else lambda result: watch(result, total)
     runs = []
@@ -209,13 +210,13 @@ def _sent(
     results: list[CaseResult],
     judged: Callable[[Case, CaseOutcome], CaseResult],
 ) -> CaseResult:
-    """Send a case and judge it; again, if the broker can carry it out a moment later."""
+    """Send a case and judge it; repeat it if the broker may execute it a moment later."""
     case = own.prepared(case)
     while True:
         sender = own.sender(case)
         result = judged(case, _send(sender, case, results))
         if result.verdict is CaseVerdict.DEVIATES:
-            # More bytes on this connection may belong to this case.
+            # Further bytes on this connection may belong to this case.
             sender.close()
         if not own.waits_for(result):
             own.learn(result)
@@ -223,7 +224,7 @@ def _sent(
 
 
 def _is_hopeless(case: Case, plain: CaseResult | None) -> bool:
-    """Return whether the plain request of a case's API and version was not answered."""
+    """Return whether the plain request of a case's API and version got no answer."""
     return (
         plain is not None
         and plain.case.kind is not case.kind

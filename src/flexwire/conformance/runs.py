@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConformanceRun:
-    """A broker, the release that it is compared with, and the result of each case.
+    """A broker, the release with which it is compared, and the result of each case.
 
     ``skipped`` are cases that were not sent, because the plain request of their API and version got
     no answer. ``against`` has the results of a second broker. ``resumed`` counts the results that
-    come from a journal. ``left`` names the things that the run created and could not remove.
+    come from a journal. ``left`` has the names of objects that the run created and could not
+    remove.
     """
 
     address: str
@@ -55,7 +56,7 @@ class ConformanceRun:
 
     @property
     def of_each_broker(self) -> tuple[ConformanceRun, ...]:
-        """This run, and that of a second broker if there is one."""
+        """This run, and the run of a second broker, if any."""
         return (self,) if self.against is None else (self, self.against.other)
 
     @property
@@ -66,12 +67,12 @@ class ConformanceRun:
 
     @property
     def summary(self) -> str:
-        """Return the sentence that sums up the run."""
+        """Return the sentence that summarizes the run."""
         return f"{self.address} {self.claim}"
 
     @property
     def differences(self) -> tuple[tuple[CaseResult, CaseResult], ...]:
-        """The cases in which a second broker differs: the first's result and the second's."""
+        """The cases in which a second broker differs, with the results of both brokers."""
         there = {} if self.against is None else self.against.by_name
         return tuple(
             (here, there[here.case.name])
@@ -108,7 +109,7 @@ class BrokerComparison:
 
 
 def is_alike(here: CaseResult, there: CaseResult) -> bool:
-    """Return whether two brokers behaved the same in a case, by rules and error codes."""
+    """Return whether two brokers behaved alike in a case, by rules and error codes."""
     return _manner(here) == _manner(there)
 
 

@@ -1,7 +1,7 @@
-"""Send cases to one broker, over a connection that lasts until something goes wrong on it.
+"""Send cases to one broker, over a connection that is used until an error occurs.
 
 A case has its own connection if the broker must refuse it, if it is hostile, or if it changes how
-the connection is read.
+later bytes on the connection are read.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 
 class CaseSender(Closeable):
-    """Connects to one broker and sends cases to it; ``timeout`` is for one answer, in seconds."""
+    """Connects to one broker and sends cases; ``timeout`` is the limit for an answer in seconds."""
 
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
         self.address = address
         self.to = partial(CaseSender, security=security, client_id=client_id, timeout=timeout)
-        """Returns a sender to another broker, which is reached in the same way."""
+        """Returns a sender for another broker, with the same settings."""
         self.connect = partial(
             Broker.connect, address, security, client_id=client_id, timeout=timeout
         )
         self._broker: Broker | None = None
 
     def offered(self) -> Mapping[int, Versions]:
-        """Return the versions that the broker offers, by api key."""
+        """Return the versions that the broker offers, by API key."""
         return self.connected().offered
 
     def send(self, case: Case) -> CaseOutcome:
-        """Send a case and return its outcome; `CallError` if the broker cannot be reached."""
+        """Send a case and return its outcome; raise `CallError` if the broker cannot be reached."""
         if case.is_alone:
             self.close()
         broker = self.connected()
@@ -59,13 +59,13 @@ class CaseSender(Closeable):
                 self.close()
 
     def close(self) -> None:
-        """End the connection; a second call does nothing."""
+        """End the connection; a second call has no effect."""
         if self._broker is not None:
             self._broker.close()
             self._broker = None
 
     def connected(self) -> Broker:
-        """Return the broker; connect and log in first if there is no connection."""
+        """Return the broker; if there is no connection, connect and log in first."""
         if self._broker is None or not self._broker.is_open:
             self._broker = self.connect()
         return self._broker

@@ -1,4 +1,4 @@
-"""The cases that change something, of the requests in `writing` and `disposable`."""
+"""The cases that change something, for the requests in `writing` and `disposable`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _chooser(questions: Mapping[str, tuple[Question, ...]]) -> QuestionOf:
 
 
 def with_learned(case: Case, asking: Asking, known: Mapping[str, Any]) -> Case:
-    """Return a case that changes something, with the values that the broker has told."""
+    """Return a case that changes something, with the values that the broker has sent."""
     if case.kind is Kind.UNOFFERED:
         return case
     writer = RequestWriter(case.api_key, case.version, asking, _chooser(own_questions(asking)))
@@ -98,6 +98,6 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
 
 
 def _missing_remover(name: str, offered: Mapping[int, Versions], own: str) -> str:
-    """Return an API that removes what another creates, and that the broker does not offer."""
+    """Return an API that removes the objects of another API and is not offered by the broker."""
     removers = (one.api_name for one in removals(own) if name in one.makers)
     return next((one for one in removers if api_key_of(one) not in offered), "")

@@ -1,9 +1,9 @@
-"""The requests that change something: only a run's own topic, groups and transactional id.
+"""The requests that change something: only the run's own topic, groups and transactional id.
 
-Their names begin with one new name, which is drawn at random for each run. The requests follow the
-life of the topic, of a transaction and of the groups. `removals` has those that remove everything
-again, and `write_plans` makes cases of the requests. Requests about a whole cluster are in
-`disposable`.
+Their names begin with the same new name, which is random in each run. The requests follow the life
+of the topic, of a transaction, and of the groups. `removals` has the requests that remove the
+objects again, and `write_plans` makes cases of all these requests. Requests that affect a whole
+cluster are in `disposable`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ LEARNED_FROM: Final = {
     "InitProducerId": {"producerId": PRODUCER, "producerEpoch": EPOCH},
     "EndTxn": {"producerId": PRODUCER, "producerEpoch": EPOCH},
 }
-"""The fields of responses that later requests repeat. A value of "" or -1 means none."""
+"""The fields of responses that later requests repeat. A value of "" or -1 means that there is none.
+"""
 
 
 def own_name() -> str:
@@ -51,7 +52,7 @@ def own_name() -> str:
 
 
 class OwnNames(NamedTuple):
-    """The names of a run's groups, and of the member in those that let members name themselves."""
+    """The names of a run's groups, and of the member in groups whose members choose their names."""
 
     consumers: str
     sharers: str
@@ -80,7 +81,7 @@ def transaction_coordinator(own: str) -> Route:
 
 
 def write_questions(own: str) -> dict[str, tuple[Question, ...]]:
-    """Return the requests about what a run owns, by API, in the order to send them."""
+    """Return the requests about the objects of a run, by API, in the order to send them."""
     return {
         **_topic_questions(own),
         **_transaction_questions(own),
@@ -113,7 +114,8 @@ def _topic_questions(own: str) -> dict[str, tuple[Question, ...]]:
             leader_of(own),
             topics=[{"name": own, "partitions": [{"partitionIndex": 0, "offset": 0}]}],
         ),
-        # Without --write it is not asked in these versions: it may create an internal topic.
+        # Without --write, this API is not tested in these versions, because it may create an
+        # internal topic.
         "FindCoordinator": (Question({"key": own}, Versions(0, 3), writes=True),),
         "OffsetCommit": one_question(
             group_coordinator(own),
@@ -202,7 +204,7 @@ def _classic_questions(own: str) -> dict[str, tuple[Question, ...]]:
 
 
 def _versioned(body: Any) -> str:
-    """Return a message in version 0 after its version, in the JSON form of bytes."""
+    """Return the version 0 and a message in this version, in the JSON form of bytes."""
     return base64.b64encode(bytes(2) + body.encode(0)).decode()
 
 
@@ -264,12 +266,12 @@ def _newer_group_questions(own: str) -> dict[str, tuple[Question, ...]]:
 
 
 def _filtering(route: Route, **form: Any) -> tuple[Question, ...]:
-    """Return a question whose answer need not repeat the names that it has."""
+    """Return a question whose answer need not repeat the names in the request."""
     return (one_question(route, **form)[0]._replace(is_filter=True),)
 
 
 def _subtopology(own: str) -> dict[str, Any]:
-    """Return the form of a part of a topology that has a source and no internal topics."""
+    """Return the form of a subtopology that has a source and no internal topics."""
     empty = (
         *("sourceTopicRegex", "stateChangelogTopics", "repartitionSinkTopics"),
         *("repartitionSourceTopics", "copartitionGroups"),
@@ -278,7 +280,7 @@ def _subtopology(own: str) -> dict[str, Any]:
 
 
 def removing_questions(own: str) -> dict[str, tuple[Question, ...]]:
-    """Return the requests that end the life of the classic group and the topic."""
+    """Return the requests that end the classic group and remove the topic."""
     deleted = [{"name": own, "partitions": [{"partitionIndex": _FORGOTTEN}]}]
     return {
         "OffsetDelete": one_question(group_coordinator(own), groupId=own, topics=deleted),

@@ -1,7 +1,7 @@
-"""The embedded cluster: three mock brokers on loopback, each with a front that repairs it.
+"""The embedded cluster: three mock brokers on loopback, each behind a repairing proxy.
 
-confluent-kafka's Python interface can only start the mock with default topics. The C interface
-also creates topics, limits versions and sets advertised addresses, which the demo needs.
+confluent-kafka's Python interface can only start the mock with default topics. The C interface can
+also create topics, limit versions and set advertised addresses, which the demo needs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_PRODUCER = 0  # rd_kafka_type_t
+_PRODUCER = 0  # of the type rd_kafka_type_t
 _TEXT = ctypes.c_char_p
 _HANDLE = ctypes.c_void_p
 
-# name → result type, argument types
+# By name: the type of the result, and the types of the arguments.
 _FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
     "rd_kafka_conf_new": (_HANDLE, ()),
     "rd_kafka_conf_set_log_cb": (None, (_HANDLE, ctypes.c_void_p)),
@@ -46,8 +46,9 @@ _FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
 
 
 def _library() -> ctypes.CDLL:
-    # The extension module is linked to librdkafka, and a look-up in its handle also searches linked
-    # libraries. So we need not guess the file name of the library, which differs in every wheel.
+    # The extension module is linked to librdkafka, and a look-up with its handle also searches
+    # linked libraries. We therefore need not guess the file name of the library, which differs in
+    # every wheel.
     cimpl = require("confluent_kafka.cimpl")
     library = ctypes.CDLL(str(cimpl.__file__))
     for name, (result, arguments) in _FUNCTIONS.items():
@@ -64,17 +65,17 @@ def _library() -> ctypes.CDLL:
 
 
 class MockBrokers:
-    """The brokers of one mock cluster, which live until `close`.
+    """The brokers of one mock cluster, which run until `close` is called.
 
-    They have the ids 1 to ``count`` and listen on ports of 127.0.0.1 that the system picks.
+    Their ids are 1 to ``count``, and they listen on ports of 127.0.0.1 that the system chooses.
     """
 
     def __init__(self, count: int) -> None:
         self._library = _library()
         error = ctypes.create_string_buffer(512)
         conf = self._library.rd_kafka_conf_new()
-        # The mock logs its errors about hostile input to standard error; the capture shows them
-        # better.
+        # The mock would write its errors about hostile input to standard error. The capture shows
+        # them better.
         self._library.rd_kafka_conf_set_log_cb(conf, None)
         self._client = self._library.rd_kafka_new(_PRODUCER, conf, error, len(error))
         if not self._client:
@@ -98,9 +99,9 @@ class MockBrokers:
         )
 
     def create_topic(self, name: str, partitions: int, replicas: int) -> None:
-        """Create a topic; its partitions get different leaders in turn.
+        """Create a topic, whose partitions get different leaders, one after the other.
 
-        `FlexwireError` if it exists.
+        Raises `FlexwireError` if the topic exists.
         """
         code = self._library.rd_kafka_mock_topic_create(
             self._cluster, name.encode(), partitions, replicas
@@ -108,7 +109,7 @@ class MockBrokers:
         self._expect(code, f"topic {name!r} was not created")
 
     def limit_versions(self, api_key: int, lowest: int, highest: int) -> None:
-        """Support the api key only in these versions."""
+        """Restrict the API key to these versions."""
         code = self._library.rd_kafka_mock_set_apiversion(self._cluster, api_key, lowest, highest)
         self._expect(code, f"api key {api_key} was not limited to versions {lowest}-{highest}")
 
@@ -132,20 +133,20 @@ class MockBrokers:
 _BROKERS = 3
 _REBALANCE_DELAY_MS = 200
 
-# The mock declares versions that it misreads, and then closes the connection. It reads the counts
-# of a flexible JoinGroup (6) and SyncGroup (4) as int32, and the member array of LeaveGroup 3 and
-# above as one member id.
+# The mock declares versions that it cannot read correctly, and closes the connection when they are
+# used. The mock reads the counts of a flexible JoinGroup (6) and SyncGroup (4) as int32, and the
+# member array of LeaveGroup 3 and above as one member id.
 _JOIN_GROUP, _LEAVE_GROUP, _SYNC_GROUP = 11, 13, 14
 _LIMITS = {_JOIN_GROUP: (0, 5), _LEAVE_GROUP: (0, 2), _SYNC_GROUP: (0, 3)}
 
 
 class MockCluster(Closeable):
-    """Three brokers with the ids 1, 2 and 3, which speak the Kafka protocol in memory only.
+    """Three brokers with the ids 1, 2 and 3, which have all data in memory only.
 
-    They support the APIs for producers, consumers, groups and transactions, but not the admin APIs
-    (CreateTopics, DescribeConfigs, ListGroups and so on): on these they close the connection. A
-    topic that a client names is created with 4 partitions. ``bootstrap`` is the value for clients'
-    ``bootstrap.servers``.
+    The brokers support the APIs for producers, consumers, groups and transactions, but not the
+    admin APIs (CreateTopics, DescribeConfigs, ListGroups and so on), for which they close the
+    connection. If a client names a topic that does not exist, the topic is created with 4
+    partitions. ``bootstrap`` is the value for ``bootstrap.servers`` of clients.
 
     >>> with MockCluster() as cluster:
     ...     cluster.create_topic("orders", partitions=6)
@@ -169,7 +170,10 @@ class MockCluster(Closeable):
             self._brokers.limit_versions(api_key, lowest, highest)
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic with a replica on every broker. `FlexwireError` if it exists already."""
+        """Create a topic with a replica on every broker.
+
+        Raises `FlexwireError` if the topic exists already.
+        """
         self._brokers.create_topic(name, partitions, _BROKERS)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The content that the demo's clients write: seeded records of every kind."""
+"""The records that the demo's clients write: random records of every kind, with fixed seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# topic → partitions. A topic belongs to one client, so that it reads back only its own records.
+# By topic, the number of partitions. Each topic belongs to one client, so that this client reads
+# back only its own records.
 TOPICS = {
     "orders": 6,
     "payments": 3,
@@ -42,7 +43,7 @@ _BARE_EVERY = 5
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A record to produce or a consumed one; equal if key, value and headers are equal."""
+    """A record, produced or consumed; two are equal if key, value and headers are equal."""
 
     topic: str
     key: bytes | None
@@ -53,16 +54,16 @@ class SampleRecord:
 def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
 ) -> list[SampleRecord]:
-    """Return records for a topic, the same in every run.
+    """Return records for a topic, which are the same in every run.
 
     Among them are null keys, tombstones (a key, no value), records without headers, and record
-    headers that are repeated, binary, UTF-8, empty or null. ``null_headers=False`` is for clients
-    that cannot write null, ``headers=False`` for clients that do not support record headers.
+    headers that are repeated, binary, UTF-8, empty or null. Use ``null_headers=False`` for clients
+    that cannot write null, and ``headers=False`` for clients that do not support record headers.
 
     >>> [sample.key for sample in make_samples("orders", 3)]
     [None, b'orders-30', b'orders-76']
     """
-    source = random.Random(topic)  # noqa: S311 - content, not secrets; the same in every run
+    source = random.Random(topic)  # noqa: S311 - these are sample values, not secrets, and are the same in every run
     records = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
     return records if headers else [replace(record, headers=()) for record in records]
 
@@ -108,7 +109,7 @@ def _headers(
 
 
 def require(module: str) -> ModuleType:
-    """Import a module of the demo, or say which extra to install.
+    """Import a module of the demo, or raise an error that names the extra to install.
 
     Raises `MissingExtraError` if a package that the module needs is not installed.
 

@@ -1,7 +1,8 @@
-"""A broker like Kafka 0.10's: it answers a few APIs in old versions, and closes on all others.
+"""A broker like Kafka 0.10: it answers a few APIs in old versions, and no others.
 
-The mock cluster accepts everything that the demo's clients send, and offers newer versions than
-they use. An audit of an old cluster's clients needs an old broker.
+For all other APIs it closes the connection. The mock cluster accepts all requests of the demo's
+clients, and offers newer versions than they use. An audit of an old cluster's clients needs an old
+broker.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from flexwire.protocol import RequestFrame
 
-# The versions that it offers and reads, by API. ApiVersions is newer, so that clients can name
-# their software.
+# The versions that the broker offers and reads, by API. ApiVersions is newer, so that clients can
+# name their software.
 OFFERS = {
     "Produce": Versions(0, 2),
     "Fetch": Versions(0, 3),
@@ -38,7 +39,7 @@ _CHUNK = 65536
 
 @asynccontextmanager
 async def run_old_broker() -> AsyncIterator[tuple[str, int]]:
-    """Serve on a port of 127.0.0.1 and yield the address; connections end with the block."""
+    """Serve on a port of 127.0.0.1 and yield the address; all connections end with the block."""
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -78,7 +79,7 @@ def _answer(request: RequestFrame) -> bytes:
 
 
 def _fields(api_name: str) -> dict[str, Any]:
-    """Return an answer's fields that differ from defaults: the offer, and the authentication."""
+    """Return the fields of an answer that differ from the defaults."""
     if api_name == "SaslHandshake":
         return {"mechanisms": [_MECHANISM]}
     if api_name != "ApiVersions":

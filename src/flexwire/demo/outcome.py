@@ -1,4 +1,4 @@
-"""The result of a client in the demo: its steps, and whether it read back what it wrote."""
+"""The result of a client in the demo: its steps, and whether it could read what it wrote."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
-    """A client's account of its run; no failures means that every check passed.
+    """The report of a client about its run; without failures, every check was successful.
 
-    ``part`` describes the client's purpose in the demo in a phrase. ``produced`` and ``consumed``
-    count records. ``did`` names the steps in order.
+    ``part`` is a phrase with the client's purpose in the demo. ``produced`` and ``consumed`` count
+    records. ``did`` lists the steps in order.
     """
 
     client: str
@@ -31,7 +31,7 @@ class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class OutcomeRecorder:
-    """Gathers a client's outcome while it runs: steps, records written and read, failed checks.
+    """Collects a client's outcome: its steps, its written and read records, and failed checks.
 
     >>> from flexwire.demo.content import SampleRecord
     >>> ledger = OutcomeRecorder("a-client", "1.0", part="an example")
@@ -51,30 +51,30 @@ class OutcomeRecorder:
         self._read: Counter[SampleRecord] = Counter()
 
     def client_id(self, name: str) -> str:
-        """Note a client id that will be used."""
+        """Record a client id that will be used."""
         if name not in self._client_ids:
             self._client_ids.append(name)
         return name
 
     def step(self, what: str) -> None:
-        """Note a step that is done."""
+        """Record a step that is done."""
         self._did.append(what)
 
-    def expect(self, truth: bool, failure: str) -> None:  # noqa: FBT001 - the condition itself
-        """Note the failure unless the condition holds."""
+    def expect(self, truth: bool, failure: str) -> None:  # noqa: FBT001 - this is the condition itself
+        """Record the failure unless the condition is true."""
         if not truth:
             self._failures.append(failure)
 
     def produced(self, samples: Iterable[SampleRecord]) -> None:
-        """Note records that the cluster acknowledged."""
+        """Record the records that the cluster acknowledged."""
         self._written.update(samples)
 
     def consumed(self, samples: Iterable[SampleRecord]) -> None:
-        """Note records that a consumer read."""
+        """Record the records that a consumer read."""
         self._read.update(samples)
 
     def outcome(self, *, error: str | None = None) -> ClientOutcome:
-        """Return the account so far; ``error`` is the reason if the run ended early."""
+        """Return the outcome so far; ``error`` is the reason if the run ended early."""
         failures = [*self._failures, *self._differences()]
         if error is not None:
             failures.insert(0, error)

@@ -1,12 +1,13 @@
-"""A proxy before each mock broker, which corrects the mock's wrong responses.
+"""A proxy in front of each mock broker, which corrects the mock's wrong responses.
 
-ApiVersions: the mock supports versions 0 to 2. To a later version it should answer as in KIP-511:
-with the error UNSUPPORTED_VERSION and its own versions, in version 0's layout. Instead it answers
-with a compact count that is off by one, and without tag sections. This body is valid in no version.
-librdkafka reads only its error code and continues; kafka-python 3 decodes all of it and fails.
+ApiVersions: the mock supports versions 0 to 2. To a request of a later version, the mock should
+answer according to KIP-511: with the error UNSUPPORTED_VERSION and its own versions, in the layout
+of version 0. Instead, its answer has a compact count that is wrong by one, and no tag sections.
+This body is not valid in any version. librdkafka reads only its error code and continues, but
+kafka-python 3 decodes the complete body and fails.
 
-Metadata: in flexible versions the mock writes the last tag section twice, so one byte follows the
-message. Clients ignore this byte; a strict decoder does not.
+Metadata: in flexible versions, the mock writes the last tag section twice, so one extra byte
+follows the message. Clients ignore this byte, but a strict decoder does not.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ if TYPE_CHECKING:
 _METADATA, _API_VERSIONS = 3, 18
 _UNSUPPORTED_VERSION = 35
 _FIRST_FLEXIBLE = {_METADATA: 9, _API_VERSIONS: 3}
-# correlation id, error code, 1, api key, lowest, highest, throttle time
+# The fields are correlation id, error code, 1, API key, lowest, highest and throttle time.
 _WRONG_FALLBACK = struct.Struct(">ihbhhhi")
-# correlation id, error code, count, api key, lowest, highest
+# The fields are correlation id, error code, count, API key, lowest and highest.
 _RIGHT_FALLBACK = struct.Struct(">ihihhh")
 _EMPTY_TAG_SECTION = b"\0"
 
 
 def may_need_repair(api_key: int, api_version: int) -> bool:
-    """Return whether the mock may write its response to such a request wrong."""
+    """Return whether the mock may send a wrong response to such a request."""
     return api_version >= _FIRST_FLEXIBLE.get(api_key, api_version + 1)
 
 
 def repair(payload: bytes, api_key: int, api_version: int) -> bytes:
-    """Return the corrected response; responses without these two faults are returned unchanged.
+    """Return the corrected response, or the response itself if it has neither fault.
 
     >>> repair(bytes.fromhex("00000001 0023 01 0012 0000 0002 00000000"), 18, 4).hex(" ", 2)
     '0000 0001 0023 0000 0001 0012 0000 0002'
@@ -80,8 +81,8 @@ _SECONDS = 60.0
 class RepairProxy:
     """One listener on a port of 127.0.0.1 for each broker address, all in a separate thread.
 
-    ``addresses`` are the listeners' addresses, in the order of the brokers. Requests pass
-    unchanged, and so do responses that `repair` does not change.
+    ``addresses`` are the listeners' addresses, in the order of the brokers. Requests are forwarded
+    unchanged, and so are responses that `repair` does not change.
     """
 
     def __init__(self, brokers: Sequence[tuple[str, int]]) -> None:
@@ -115,7 +116,8 @@ class RepairProxy:
             self._connections.add(task)
 
             def done(task: asyncio.Task[None]) -> None:
-                # Not in the task itself: a task that is cancelled before it begins never runs.
+                # This is not done in the task itself, because a task that is canceled before it
+                # begins never runs.
                 writer.close()
                 self._connections.discard(task)
 
@@ -165,7 +167,7 @@ class _RepairedConnection:
 async def _serve(
     host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Forward one connection until either side closes it or sends bytes that are not frames."""
+    """Forward one connection until either end closes it or sends bytes that are not frames."""
     with contextlib.suppress(ConnectionError, FrameError):
         broker_reader, broker_writer = await asyncio.open_connection(host, port)
         with contextlib.closing(broker_writer):

@@ -1,4 +1,4 @@
-"""Run the demo: clients, tap and embedded cluster first, then capture, Spark and report."""
+"""Run the demo: first clients, tap and embedded cluster, then the analysis and the report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CLIENT_SECONDS = 180.0
 _CAPTURE_PREFIX = "demo"
 _REASON_LINES = 3
 _STAGE = "Clients talk to the cluster"
-_PLANTED_FAILURES = 1  # a frame that was cut off on purpose
+_PLANTED_FAILURES = 1  # a frame that is cut off on purpose
 # The releases of the demo's audit: the first that removed versions, and its newest patch, which
 # reads JoinGroup 0 and 1 again (KAFKA-19444).
 RELEASES = ("4.0.0", "4.0")
@@ -45,7 +45,7 @@ RELEASES = ("4.0.0", "4.0")
 
 @dataclass(frozen=True, slots=True)
 class DemoTraffic:
-    """The results of the clients, the counts of each tap, and the capture files."""
+    """The outcomes of the clients, the counts of each tap, and the capture files."""
 
     clients: tuple[ClientOutcome, ...]
     taps: tuple[TapStatistics, ...]
@@ -53,7 +53,7 @@ class DemoTraffic:
 
     @property
     def failures(self) -> list[str]:
-        """The failures by client; empty if every client did its work."""
+        """The failures by client; empty if every client was successful."""
         wrong = {
             "connections closed by a defect": sum(tap.failures for tap in self.taps),
             "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
@@ -78,7 +78,7 @@ class DemoOutcome:
 
     @property
     def failures(self) -> list[str]:
-        """The failures; empty if only the planted frame did not decode."""
+        """The failures; empty if only the damaged frame of the demo did not decode."""
         count = self.analysis.facts.totals.decode_failures
         if count == _PLANTED_FAILURES:
             return self.traffic.failures
@@ -93,8 +93,9 @@ def run_demo(
 ) -> DemoOutcome:
     """Run the whole demo; captures, tables and report go to the directory ``out``.
 
-    ``memory`` is Java's for the analysis. A failed client is listed in the outcome and stops
-    nothing else. Raises `FlexwireError` if the cluster, the tap or the analysis cannot run at all.
+    ``memory`` is the memory of Java for the analysis. If a client fails, this is recorded in the
+    outcome, and everything else continues. Raises `FlexwireError` if the cluster, the tap or the
+    analysis cannot run at all.
     """
     analyze = require("flexwire.spark.analyze").analyze
     traffic = record_traffic(out / "capture", progress=progress)
@@ -112,7 +113,7 @@ def run_demo(
 def record_traffic(directory: Path, *, progress: Progress = silent) -> DemoTraffic:
     """Start the cluster and the tap, run every client, and stop both.
 
-    The capture of an earlier demo in the directory is removed, by the demo's own file names.
+    The capture of an earlier demo in the directory is removed, recognized by the file names.
     """
     for old in directory.glob(f"{_CAPTURE_PREFIX}-*.pcapng"):
         old.unlink()
@@ -153,8 +154,8 @@ async def run_client(
 ) -> ClientOutcome:
     """Run one client in its own process, so that it can be killed and its logs stay separate.
 
-    Never raises because of the client: a crash, a hang or unreadable output is a failure in the
-    outcome, with the last lines of its standard error.
+    The client cannot make this function raise an error: a crash, a hang or unreadable output
+    becomes a failure in the outcome, with the last lines of its standard error.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -190,7 +191,7 @@ def _failed(name: str, reason: str) -> ClientOutcome:
 
 
 def print_summary(console: Console, outcome: DemoOutcome) -> None:
-    """Print a short table of the clients, the counts of the analysis, and failures."""
+    """Print a short table of the clients, the counts of the analysis, and the failures."""
     facts = outcome.analysis.facts
     console.print(_clients(outcome.traffic.clients, facts))
     totals = facts.totals

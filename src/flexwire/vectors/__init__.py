@@ -1,24 +1,24 @@
-"""Vectors of Kafka's wire protocol, and a runner that tests a codec in any language with them.
+"""Test vectors of Kafka's wire protocol, and a runner that tests codecs in any language.
 
-Without published bytes, the authors of a codec learn only from its users what it reads wrongly. A
-package of vectors holds the bytes: every version of every message, with the result of Apache
-Kafka's own Java classes. `run_codec` starts any command, gives it one case a line over standard
-input, and judges one line of answer. It knows no message and decodes nothing: the package has
-everything that it compares. `tools/vectors_package.py` builds the package.
+Without published bytes, the authors of a codec learn about its errors only from users. A package of
+vectors contains such bytes: every version of every message, with the result of Apache Kafka's own
+Java classes. `run_codec` starts any command, sends it one case per line on standard input, and
+judges one line of output per case. It knows no messages and decodes nothing, because the package
+has all the data for the comparison. `tools/vectors_package.py` builds the package.
 
 - `package` reads a package: its manifest, its files, and each `Vector`.
-- `process` talks to the command, with a limit on time, lines and starts.
+- `process` communicates with the command, and limits time, lines and starts.
 - `judging` compares an answer with a vector, and has the classes of outcomes.
-- `running` asks for each vector in each direction, and starts the command again after a fault.
-- `results` sums the verdicts up by message and version, as text and as JSON.
+- `running` sends each vector in each direction, and restarts the command after a fault.
+- `results` counts the verdicts by message and version, as text and as JSON.
 
-Laws of this room (tests below `tests/`):
+Laws of this package (tests below `tests/`):
 
-- A codec that is silent, crashes, never stops writing or writes unrequested lines fails a case, and
-  never hangs the run (`codec_vectors/test_running.py`).
-- Bytes that Kafka accepts although the protocol does not require it are never a deviation
-  (`codec_vectors/test_judging.py`).
-- flexwire's own reading of the bytes never decides: this room imports no codec
+- If a codec is silent, crashes, never stops writing or writes unrequested lines, the case fails,
+  but the run always continues (`codec_vectors/test_running.py`).
+- If Kafka accepts bytes although the protocol does not require it, no reaction of a codec to these
+  bytes is a deviation (`codec_vectors/test_judging.py`).
+- flexwire's own interpretation of the bytes is never used: this package imports no codec
   (`codec_vectors/test_running.py`).
 """
 

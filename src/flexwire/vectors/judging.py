@@ -1,4 +1,4 @@
-"""Judge the answers of a codec: a verdict for each case and direction."""
+"""Judge the answers of a codec, with one verdict for each case and direction."""
 
 from __future__ import annotations
 
@@ -29,28 +29,30 @@ class Direction(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a case ended."""
+    """The outcome of a case."""
 
     PASSED = "passed"
     DROPPED = "dropped unknown tags"
-    """Right, except that unknown tagged fields are missing. A codec may ignore them (KIP-482)."""
+    """The answer is right, except that unknown tagged fields are missing. A codec may ignore these
+    fields (KIP-482)."""
     FAILED = "failed"
-    """The content or the bytes differ, or there is no valid answer."""
+    """The content or the bytes differ, or the answer is invalid."""
     REFUSED = "refused wrongly"
     TAKEN = "taken wrongly"
     STRICTER = "stricter than Kafka"
-    """Refused, where Apache Kafka accepts bytes that it would not write. It is a remark."""
+    """The codec refused bytes that Apache Kafka accepts but would not write. This is only a remark.
+    """
     OTHERWISE = "read otherwise"
-    """Read with another content, where Apache Kafka accepts bytes that it would not write. A
-    remark."""
+    """The codec read other content from bytes that Apache Kafka accepts but would not write. This
+    is only a remark."""
     UNSUPPORTED = "unsupported"
     """The codec declares that it does not know the message or the version."""
     NOT_ASKED = "not asked"
-    """The codec may not be started again."""
+    """The case was not sent, because the codec may not be started again."""
 
     @property
     def is_deviation(self) -> bool:
-        """True if the codec differs from what it must do."""
+        """True if the codec differs from the required behavior."""
         return self in {Outcome.FAILED, Outcome.REFUSED, Outcome.TAKEN}
 
 
@@ -64,7 +66,10 @@ class Verdict(NamedTuple):
 
 
 class CodecAnswer(msgspec.Struct):
-    """A line of a codec. It has one of ``json``, ``hex``, ``refused`` and ``unsupported``."""
+    """A line from a codec.
+
+    Exactly one of ``json``, ``hex``, ``refused`` and ``unsupported`` is set.
+    """
 
     json: Any = UNSET
     hex: str | UnsetType = UNSET
@@ -77,7 +82,7 @@ _DECODER: Final = msgspec.json.Decoder(CodecAnswer)
 
 
 def judge(vector: Vector, direction: Direction, line: bytes) -> Verdict:
-    """Return the verdict for the line with which a codec answered a case."""
+    """Return the verdict on the line with which a codec answered a case."""
     try:
         answer = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -129,11 +134,11 @@ def _judged_refusal(vector: Vector, words: str) -> tuple[Outcome, str]:
 
 
 def _hex_difference(vector: Vector, got: str, direction: Direction) -> Outcome | str:
-    """Return the outcome if the bytes are right, and otherwise the difference."""
+    """Return the outcome if the bytes are right, or else the difference."""
     got = got.lower()
     if direction is Direction.DECODE_RECORDS:
         return "expected the content of the batches as json, got hex"
-    # If Kafka refuses to write the message that it read, these are the bytes that it read.
+    # If Kafka refuses to write the message that it read, the expected bytes are those that it read.
     expected = vector.hex if vector.read is None else vector.hex[: 2 * vector.read]
     if isinstance(vector.written, str):
         expected = vector.written
@@ -173,10 +178,10 @@ def _json_difference(vector: Vector, got: Any, direction: Direction) -> Outcome 
 
 
 def difference(expected: Any, got: Any, path: str = "") -> str | None:
-    """Return where two JSON forms differ first and how; None if they are equal.
+    """Return the first difference between two JSON forms, or None if they are equal.
 
-    The order of keys does not matter, nor that of unknown tagged fields with other tags. An
-    integer may be a text of its digits, because JavaScript has no integers of 64 bits.
+    The order of keys is irrelevant, and so is the order of unknown tagged fields with different
+    tags. An integer may be a string of its digits, because JavaScript has no 64-bit integers.
 
     >>> difference({"a": [1, 2]}, {"a": [1, 3]})
     'a[1]: expected 2, got 3'
@@ -215,7 +220,7 @@ def _key_difference(expected: Mapping[str, Any], got: Mapping[str, Any], path: s
 
 
 def _by_tag(fields: Any) -> Any:
-    """Return unknown tagged fields sorted by tag; anything else as it is."""
+    """Return unknown tagged fields sorted by tag; return other values unchanged."""
     if not isinstance(fields, list) or not all(
         isinstance(one, dict) and isinstance(one.get("tag"), int) for one in fields
     ):
@@ -224,7 +229,7 @@ def _by_tag(fields: Any) -> Any:
 
 
 def _is_same(expected: Any, got: Any) -> bool:
-    # True is 1 in Python, and not in JSON.
+    # In Python True equals 1, but not in JSON.
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     if isinstance(expected, int) and isinstance(got, str):
@@ -235,7 +240,7 @@ def _is_same(expected: Any, got: Any) -> bool:
 
 
 def without_unknown(form: Any) -> Any:
-    """Return a JSON form without the unknown tagged fields in it.
+    """Return a JSON form without its unknown tagged fields.
 
     >>> without_unknown({"a": [{"b": 1, "_unknownTaggedFields": []}]})
     {'a': [{'b': 1}]}
@@ -248,7 +253,10 @@ def without_unknown(form: Any) -> Any:
 
 
 def _records_difference(expected: Any, got: Any) -> str | None:
-    """Return how batches differ. A codec may leave out any key of a batch but its records."""
+    """Return the difference between batches, if any.
+
+    A codec may omit any key of a batch except its records.
+    """
     if not isinstance(got, dict) or not isinstance(got.get("batches"), list):
         return "expected an object with a list of batches"
     named = []

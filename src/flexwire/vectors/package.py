@@ -1,6 +1,6 @@
 """A package of vectors: a directory with a manifest and files of JSON lines.
 
-The classes here are the format: `json_schema` writes the package's own schema from them.
+The classes here define the format: `json_schema` makes the schema of the package from them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORMAT: Final = 1
-"""The version of the format. A reader refuses any other; new optional keys do not change it."""
+"""The version of the format. A reader refuses any other version; new optional keys do not change
+the version."""
 MANIFEST: Final = "manifest.json"
 INSTALLED: Final = "flexwire_vectors"
 """The Python package that the wheel installs."""
@@ -37,17 +38,18 @@ class Expected(StrEnum):
     """The required behavior of a codec for the bytes of a vector."""
 
     TAKE = "take"
-    """It must read them: they are a valid message."""
+    """The codec must read the bytes, which are a valid message."""
     REFUSE = "refuse"
-    """It must refuse them, as Apache Kafka does."""
+    """The codec must refuse the bytes, as Apache Kafka does."""
     EITHER = "either"
-    """It may read or refuse them. Apache Kafka accepts them, although it would not write them."""
+    """The codec may read or refuse the bytes. Apache Kafka accepts these bytes, although it would
+    not write them."""
 
 
 class Vector(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """The bytes of a message, a header or record batches, and the result of Apache Kafka."""
+    """The bytes of a message, a header or record batches, with the result of Apache Kafka."""
 
     case: Annotated[str, Meta(description="The name of the case. It is stable between packages.")]
     expected: Annotated[
@@ -113,13 +115,13 @@ class Vector(
 
     @property
     def can_be_encoded(self) -> bool:
-        """True if a codec can be asked to encode it: it is valid, and Kafka writes these bytes."""
+        """True if a codec can be told to encode it: it is valid, and Kafka writes these bytes."""
         is_plain = self.message is not None and not self.is_hostile and not self.decode_only
         return is_plain and self.written is UNSET
 
 
 class PackageFile(msgspec.Struct, frozen=True):
-    """A file of JSON lines, as it is without gzip: ``bytes`` long, with this SHA-256."""
+    """A file of JSON lines; size and SHA-256 are those of the file without gzip."""
 
     name: str
     cases: int
@@ -132,7 +134,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     version: str
-    """The package's version: the release of Kafka, and a number that counts up from 1."""
+    """The package's version: the release of Kafka, and a number that is counted from 1."""
     kafka: str
     """The release of Apache Kafka whose classes made or confirmed every case."""
     jars: dict[str, str]
@@ -152,8 +154,8 @@ class VectorPackage:
     def vectors(self) -> Iterator[Vector]:
         """Yield the vectors of all files, in the order of the manifest.
 
-        Raises `VectorsError` for a file that is missing, damaged or not the one in the manifest.
-        The digest of a file is compared at its end.
+        Raises `VectorsError` for a file that is missing, damaged or different from the file in the
+        manifest. The digest of a file is compared after its last line.
         """
         for file in self.manifest.files:
             yield from self._of_file(file)
@@ -183,9 +185,9 @@ _DECODER: Final = msgspec.json.Decoder(Vector)
 
 
 def read_package(directory: Path | str | None = None) -> VectorPackage:
-    """Return the package of a directory, or without one, the package that pip installed.
+    """Return the package in a directory, or by default the package that pip installed.
 
-    Raises `VectorsError` if there is no package, or one of another format.
+    Raises `VectorsError` if no package is found, or if its format is another one.
     """
     if directory is not None and not isinstance(directory, Path | str):
         raise refuse("directory", "a path", directory)
@@ -208,7 +210,7 @@ def read_package(directory: Path | str | None = None) -> VectorPackage:
 
 
 def installed() -> Path:
-    """Return the directory of the package that pip installed; `VectorsError` if there is none."""
+    """Return the directory of the package that pip installed; raise `VectorsError` if none is."""
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(

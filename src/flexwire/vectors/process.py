@@ -1,7 +1,7 @@
-"""A command that answers each line on its standard input with a line on its standard output.
+"""A command that answers each line of its standard input with a line of standard output.
 
-Whatever the command does, `ask` returns: with a line, or with the fault that ended the command.
-Input, output and errors are moved by one selector, so neither side can block the other.
+Whatever the command does, `ask` ends: with a line, or with the fault that ended the command. One
+selector moves input, output and errors, so neither end can block the other.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 65_536
 _KEPT: Final = 200
-"""How many bytes of the start and of the end of standard error are kept, for a fault's text."""
+"""The number of bytes that are kept of the start and of the end of standard error, for the text of
+a fault."""
 _MOST_WAIT: Final = 2.0
-"""How long a process that closed its output may take to end, in seconds."""
+"""The largest number of seconds that a process may need to end after it closed its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodecLimits:
-    """The limits for a codec. Times are in seconds, and the length of a line in bytes."""
+    """The limits for a codec. Times are in seconds, and the length of a line is in bytes."""
 
     case_seconds: float = 5.0
-    """For one answer."""
+    """The time for one answer."""
     start_seconds: float = 60.0
-    """For the first answer after a start: some languages take long to start."""
+    """The time for the first answer after a start, because some languages start slowly."""
     line_bytes: int = 16 * 1024 * 1024
     starts: int = 20
-    """How often the command is started, at most."""
+    """The largest number of starts of the command."""
 
     def __post_init__(self) -> None:
         for name in ("case_seconds", "start_seconds", "line_bytes", "starts"):
@@ -49,11 +50,11 @@ class CodecLimits:
 
 
 class CodecFaultError(FlexwireError):
-    """A codec that crashed, was silent, or broke the rule of a line for a line."""
+    """A codec that crashed, was silent, or did not write exactly one line per line of input."""
 
 
 class CodecProcess:
-    """A command that is started on the first request, and again after a fault."""
+    """A command that is started at the first request, and again after a fault."""
 
     def __init__(self, command: Sequence[str], limits: CodecLimits) -> None:
         self._command = [*command]
@@ -69,8 +70,8 @@ class CodecProcess:
     def ask(self, line: bytes) -> bytes:
         """Return the line with which the command answers a line; both end with a line feed.
 
-        Raises `CodecFaultError`, and then the command has ended. Raises `VectorsError` if it cannot
-        be started.
+        Raises `CodecFaultError` for a fault, after which the command has ended. Raises
+        `VectorsError` if it cannot be started.
         """
         seconds = self._limits.case_seconds
         if self._running is None:
@@ -84,7 +85,7 @@ class CodecProcess:
             raise
 
     def close(self) -> None:
-        """End the command, and whatever it started in its process group."""
+        """End the command, and all processes of its process group."""
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -109,7 +110,7 @@ class _Running:
         if not command:
             raise refuse("command", "a program and its arguments", command)
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - the command is the caller's own
+            self._process = subprocess.Popen(  # noqa: S603 - the command is chosen by the caller
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -164,7 +165,7 @@ class _Running:
         except BlockingIOError:
             return left
         except BrokenPipeError:
-            # It has ended or is silent: its output shows which.
+            # The command has ended or is silent, and its output shows which of the two is the case.
             left = left[:0]
         if not left:
             self._selector.unregister(self._in)

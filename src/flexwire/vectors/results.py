@@ -1,4 +1,4 @@
-"""The result of a run of a codec: sums by message and version, and each deviation."""
+"""The result of a run of a codec: counts by message and version, and each deviation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from flexwire.vectors.package import Manifest
 
 RECORDS: Final = "record batches"
-"""The row of record batches in a table by message."""
+"""The name of the row for record batches in a table by message."""
 _OF_EACH: Final = 2
-"""How many deviations of a message and an outcome are printed as text."""
+"""The number of deviations that are printed as text for each message and outcome."""
 _COLUMNS: Final = (
     ("passed", (Outcome.PASSED, Outcome.DROPPED)),
     ("failed", (Outcome.FAILED,)),
@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 
 
 class CodecResults:
-    """The verdicts of a run, summed up. Deviations and remarks are kept whole."""
+    """The verdicts of a run, counted. Deviations and remarks are kept completely."""
 
     def __init__(self, command: list[str], manifest: Manifest | None = None) -> None:
         self.command = command
@@ -54,11 +54,11 @@ class CodecResults:
 
     @property
     def is_clean(self) -> bool:
-        """True if every case was asked and none deviates."""
+        """True if every case was sent and there are no deviations."""
         return not self.deviations and not self.counts[Outcome.NOT_ASKED]
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as JSON: the counts, a row for each version, and each deviation."""
+        """Return all results as JSON: the counts, a row for each version, and each deviation."""
         manifest = self.manifest
         return {
             "command": self.command,
@@ -78,7 +78,8 @@ class CodecResults:
     def text(self, *, most: int = 20, every_version: bool = False) -> Iterator[str]:
         """Yield the lines of a table by message, or by version, and the first deviations.
 
-        Rows without a deviation and remark are summed up in one line unless ``every_version``.
+        Unless ``every_version`` is set, one line summarizes all rows without deviations and
+        remarks.
         """
         rows = self._rows(every_version=every_version)
         shown = [
@@ -96,7 +97,7 @@ class CodecResults:
         yield self.summary()
 
     def _examples(self, most: int) -> Iterator[str]:
-        """Yield the first deviations of each message and outcome, with a limit for all together."""
+        """Yield the first deviations of each message and outcome, up to a common limit."""
         seen: Counter[tuple[str | None, Outcome]] = Counter()
         shown = 0
         for verdict in self.deviations:
@@ -132,7 +133,7 @@ def _sum(counts: Counter[Outcome], outcomes: Iterable[Outcome]) -> int:
 
 
 def _sums(counts: Counter[Outcome]) -> dict[str, int]:
-    """Return every count by the name of its outcome in JSON.
+    """Return all counts by the JSON names of their outcomes.
 
     >>> _sums(Counter({Outcome.REFUSED: 2}))["refusedWrongly"]
     2

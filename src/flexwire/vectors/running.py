@@ -1,4 +1,4 @@
-"""Asking a codec for each vector, in each direction."""
+"""Send each vector to a codec, in each direction."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def run_codec(
     manifest: Manifest | None = None,
     on_verdict: Callable[[Verdict], object] | None = None,
 ) -> CodecResults:
-    """Return how a codec does on vectors. ``command`` is a program with its arguments.
+    """Run a codec on vectors, and return the results. ``command`` is a program with its arguments.
 
     Each vector is decoded. With ``encode``, valid messages are also encoded from their JSON. A
-    fault costs the case at which it happens, and the command is started again, as often as
-    ``limits`` allow. ``manifest`` says in the results which vectors these are; a package brings its
-    own. ``on_verdict`` is called with each verdict as soon as it is known.
+    fault affects only the case at which it happens. The command is then restarted, as often as
+    ``limits`` allow. ``manifest`` identifies the vectors in the results; a package brings its own
+    manifest. ``on_verdict`` is called with each verdict as soon as it is known.
 
     Raises `VectorsError` if the command cannot be started or a vector cannot be read.
     """
@@ -72,7 +72,10 @@ def _asked(process: CodecProcess, vector: Vector, direction: Direction) -> Verdi
 
 
 def question(vector: Vector, direction: Direction) -> bytes:
-    """Return the line that asks a codec for a case. It does not contain the expected result."""
+    """Return the line that sends a case to a codec.
+
+    The line does not contain the expected result.
+    """
     facts: dict[str, Any] = {"case": vector.case, "do": direction.value}
     for name in ("message", "type", "api_key", "version", "header_version"):
         value = getattr(vector, name)

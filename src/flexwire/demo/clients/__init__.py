@@ -1,4 +1,4 @@
-"""The demo's clients: one file each, loaded by name, each run in a separate process."""
+"""The demo's clients: one module each, loaded by name, and run in separate processes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
 
 CLIENTS = ("confluent", "aio", "kafka_python", "raw")
-# These talk to an old broker instead of the cluster.
+# These clients connect to an old broker instead of the cluster.
 OLD_CLIENTS = ("stand_ins",)
 
 
 class DemoClient(Protocol):
-    """A module with a client's part in the demo."""
+    """A module that contains one client of the demo."""
 
     def run(self, bootstrap: str) -> ClientOutcome:
-        """Talk to the cluster at ``bootstrap`` ("host:port,…") and return the outcome.
+        """Use the cluster at ``bootstrap`` ("host:port,…") and return the outcome.
 
-        Raises only unexpected errors; a failed check is in the outcome.
+        Raises only unexpected errors, because failed checks are part of the outcome.
         """
 
 
 def load_client(name: str) -> DemoClient:
-    """The client of that name. `FlexwireError` if the package it needs is not installed."""
+    """Return the client with that name.
+
+    Raises `FlexwireError` if the package that it needs is not installed.
+    """
     return cast("DemoClient", require(f"{__name__}.{name}"))

@@ -1,4 +1,4 @@
-"""``python -m flexwire.demo.clients NAME BOOTSTRAP``: one client, and its outcome as JSON."""
+"""``python -m flexwire.demo.clients NAME BOOTSTRAP`` runs one client and prints its outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flexwire.errors import FlexwireError
 
 
 def main(name: str, bootstrap: str) -> int:
-    """Run the client; 1 with the reason on standard error if it cannot run at all."""
+    """Run the client; return 1, with the reason on standard error, if it cannot run at all."""
     try:
         outcome = load_client(name).run(bootstrap)
     except FlexwireError as error:
@@ -22,5 +22,6 @@ def main(name: str, bootstrap: str) -> int:
 
 
 if __name__ == "__main__":
-    # Flush and leave: a client's threads that linger must not hold up the process.
+    # Flush and exit at once, because threads of a client that are still running must not delay the
+    # end of the process.
     sys.exit(main(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""aiokafka: a client that still speaks the protocol of Kafka 2.x."""
+"""aiokafka, a client that still uses the protocol of Kafka 2.x."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _RECORDS = 100
 
-# client id, topic, compression, idempotent
+# The columns are client id, topic, compression, and whether the producer is idempotent.
 _PRODUCERS = (
     ("shipping-service", "shipments", "gzip", False),
     ("customer-sync", "customers", "snappy", True),
@@ -29,7 +29,7 @@ _PRODUCERS = (
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce with every compression, consume in groups and commit, ask for the cluster."""
+    """Produce with every compression, consume in groups and commit, and describe the cluster."""
     ledger = OutcomeRecorder(
         "aiokafka",
         aiokafka.__version__,

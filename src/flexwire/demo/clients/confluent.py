@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka): every compression, both kinds of group, transactions."""
+"""confluent-kafka (librdkafka), with every compression, both kinds of group, and transactions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RECORDS = 120
 
 _Config = dict[str, str | int | bool | logging.Logger]
 
-# client id, topic, the producer's other settings
+# The columns are client id, topic, and the other settings of the producer.
 _PRODUCERS: tuple[tuple[str, str, _Config], ...] = (
     ("orders-service", "orders", {"compression.type": "zstd", "enable.idempotence": True}),
     ("billing-batch", "payments", {"compression.type": "gzip", "linger.ms": 50}),
@@ -30,7 +30,7 @@ _PRODUCERS: tuple[tuple[str, str, _Config], ...] = (
     ("audit-trail", "audit", {"compression.type": "none"}),
 )
 
-# client id, group id, topics, the consumer's other settings
+# The columns are client id, group id, topics, and the other settings of the consumer.
 _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
     ("orders-projector", "orders-projection", ("orders",), {}),
     ("billing-dashboard", "billing", ("payments", "audit"), {"group.protocol": "consumer"}),
@@ -44,9 +44,9 @@ _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce, consume in groups and commit, produce in transactions."""
-    # librdkafka reports every broker that closes a connection, even at the end of the demo.
-    # Important problems are returned as errors.
+    """Produce, consume in groups and commit, and produce in transactions."""
+    # librdkafka reports every broker that closes a connection, even at the end of the demo, so
+    # these reports are ignored. Important problems are returned as errors.
     quiet = logging.getLogger("flexwire.demo.confluent")
     quiet.addHandler(logging.NullHandler())
     quiet.propagate = False
@@ -69,7 +69,7 @@ def run(bootstrap: str) -> ClientOutcome:
 
 
 def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
-    """Send and wait; return the records that the cluster refused."""
+    """Send records and wait; return the records that the cluster refused."""
     refused: list[str] = []
 
     def delivered(error: object, _message: Message) -> None:
@@ -92,7 +92,7 @@ def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
 def _produce(ledger: OutcomeRecorder, config: _Config, topic: str) -> None:
     batch = make_samples(topic, _RECORDS)
     producer = Producer(config)
-    # In several calls, so that there are several record batches.
+    # The records are sent in several calls, so that there are several record batches.
     for start in range(0, len(batch), _RECORDS // 4):
         part = batch[start : start + _RECORDS // 4]
         refused = _send(producer, part)
@@ -121,7 +121,7 @@ def _consume(ledger: OutcomeRecorder, config: _Config, topics: tuple[str, ...]) 
         consumer.commit(asynchronous=False)
         assigned = consumer.assignment()
         committed = consumer.committed(assigned, timeout=_SECONDS)
-        # A partition without records has no committed offset, which reads as a negative one.
+        # A partition without records has no committed offset, which appears as a negative number.
         total = sum(max(partition.offset, 0) for partition in committed)
         ledger.expect(
             total == len(read), f"{config['group.id']}: committed {total} of {len(read)} offsets"
@@ -156,10 +156,10 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
-    """Two transactions that commit, one of them with a group's offsets, and one that aborts.
+    """Run two transactions that commit, one with a group's offsets, and one that aborts.
 
-    Their records are not read back: the control batch with which the mock ends a transaction has
-    a CRC of 0.
+    The records of these transactions are not read back, because the control batch with which the
+    mock ends a transaction has a CRC of 0.
     """
     producer = Producer(config | {"transactional.id": "ledger-1", "compression.type": "zstd"})
     producer.init_transactions(_SECONDS)
@@ -170,7 +170,7 @@ def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
         ledger.expect(not refused, f"ledger: {'; '.join(sorted(set(refused)))}")
         if number == 1:
             _send_offsets(producer, config)
-        if number < 2:  # noqa: PLR2004 - the last of three
+        if number < 2:  # noqa: PLR2004 - not the last of the three
             producer.commit_transaction(_SECONDS)
         else:
             producer.abort_transaction(_SECONDS)

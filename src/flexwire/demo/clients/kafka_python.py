@@ -1,4 +1,4 @@
-"""kafka-python: one client at its newest versions, and three configured for old brokers."""
+"""kafka-python, with one client at its newest versions, and three for old brokers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _RECORDS = 80
 
-# client id, topic, the broker version the client assumes, compression
+# The columns are client id, topic, the broker version that the client assumes, and the compression.
 _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
     ("crm-export", "invoices", None, "gzip"),
     ("warehouse-2018", "stock", (2, 0), "gzip"),
@@ -27,7 +27,7 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce and consume in a group, as a client of today, of 2018, of 2017 and of 2016."""
+    """Produce and consume in a group, as clients of today and of 2018, 2017 and 2016."""
     ledger = OutcomeRecorder(
         "kafka-python", kafka.__version__, part="a client of today, of 2018, of 2017 and of 2016"
     )
@@ -59,7 +59,7 @@ def _produce(
         client_id=client_id,
         api_version=api_version,
         compression_type=compression,
-        # Brokers before 0.11 had no idempotent producer, and 0.11 allows one request in flight.
+        # Brokers before 0.11 have no idempotent producer, and 0.11 allows one request in flight.
         enable_idempotence=api_version is None,
         max_block_ms=int(_SECONDS * 1000),
         linger_ms=20,
@@ -104,8 +104,9 @@ def _consume(
         read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
-            # It returns the records that exist. A client that ends while the group answers joins
-            # again, and is admitted when its first session has expired, after most of a minute.
+            # The function returns the records that exist. If a client ends while the group answers,
+            # it joins again. The group accepts it when its first session has expired, after almost
+            # a minute.
             for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
                     SampleRecord(record.topic, record.key, record.value, tuple(record.headers))

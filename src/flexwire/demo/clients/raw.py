@@ -1,8 +1,8 @@
 """Plain sockets and flexwire's own codec, for requests that no library sends.
 
-A client from the future, whose request header has a tagged field of no release; one with old
-metadata, which asks the wrong broker and gets the right one in tagged fields; one from 2013, which
-uses version 0; and one whose process dies while it writes a frame.
+The clients are: a future client, whose request header has a tagged field that is in no release; a
+client with old metadata, which asks the wrong broker and gets the right one in tagged fields; a
+client of 2013, which uses version 0; and a client whose process ends while it writes a frame.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RawConnection(Closeable):
     def request(
         self, api_key: int, name: str, api_version: int, body: dict[str, Any], **header: Any
     ) -> dict[str, Any]:
-        """Send a request whose body is given in the JSON form; return the response in that form."""
+        """Send a request with a body in JSON form, and return the response in JSON form."""
         payload = self.payload(api_key, name, api_version, body, **header)
         self._socket.sendall(len(payload).to_bytes(4, "big") + payload)
         answer = self._receive()
@@ -71,7 +71,7 @@ class RawConnection(Closeable):
     def payload(
         self, api_key: int, name: str, api_version: int, body: dict[str, Any], **header: Any
     ) -> bytes:
-        """The bytes of a request under the next correlation id."""
+        """Return the bytes of a request with the next correlation id."""
         self._correlation_id += 1
         first: Message = message("RequestHeader").from_json(
             {
@@ -104,7 +104,7 @@ class RawConnection(Closeable):
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Send an unknown tag, a Fetch to the wrong broker, requests of version 0, part of a frame."""
+    """Send an unknown tag, a misdirected Fetch, requests of version 0, and a partial frame."""
     ledger = OutcomeRecorder("raw sockets", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:
@@ -136,9 +136,10 @@ def _topic_metadata(connection: RawConnection, **header: Any) -> dict[str, Any]:
 
 
 def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
-    """Fetch from a broker that does not lead; the response must name the leader as Metadata did.
+    """Fetch from a broker that is not the leader; its response must name the leader.
 
-    Through a tap both are the tap's own address; otherwise the next request would bypass the tap.
+    The leader must have the same address as in Metadata. With a tap, this is the tap's own address;
+    otherwise the next request would bypass the tap.
     """
     client_id = ledger.client_id("stale-cache")
     with RawConnection(address, client_id) as connection:

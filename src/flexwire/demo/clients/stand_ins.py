@@ -1,6 +1,6 @@
-"""Stand-ins: plain sockets that send the requests of clients that are no longer in use.
+"""Plain sockets that send the requests of clients that are no longer in use.
 
-They talk to an old broker, and each produces another kind of evidence for an audit.
+They connect to an old broker, and each produces another kind of evidence for an audit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FETCH_BODY: dict[str, Any] = {
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Negotiate and reach the broker's limit; be refused; play two releases of librdkafka."""
+    """Reach the broker's limit by negotiation, be refused, and imitate two old librdkafkas."""
     ledger = OutcomeRecorder("stand-ins", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:

@@ -187,7 +187,7 @@ class ConformanceJournal(Closeable):
 
 
 def _entry(line: bytes) -> tuple[int, str, CaseOutcome]:
-    """Return an entry's broker, case and outcome; raise `ValueError` or similar if it has none."""
+    """Return an entry's broker, case and outcome; raise an error if the entry is invalid."""
     form = json.loads(line)
     broker, name, detail, unread = (form[key] for key in ("broker", "case", "detail", "unread"))
     payload = None if form["payload"] is None else bytes.fromhex(form["payload"])

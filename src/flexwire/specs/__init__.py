@@ -1,14 +1,16 @@
-"""For people who write message specs: lint, breaking changes, costs, and the guide.
+"""Tools for people who write message specs: lint, breaking changes, costs, and the guide.
 
-The four rooms share this folder but not a layer. `lint` and `breaking` know only schemas. `cost`
-measures captured messages. `guide` needs the report, because its pages look like the report.
+The four packages are in this directory, but in different layers. `lint` and `breaking` know only
+schemas. `cost` measures captured messages. `guide` needs the report, because its pages look like
+the report.
 
-Laws of these rooms:
+Laws of these packages:
 
-- **A rule is one file.** Its name is the rule's id and its docstring the rule's page, so a rule is
-  found at once and cannot lack a page. `tests/check/test_docs.py`, `tests/check/test_rules.py`
-- **`cost` computes no size.** The reference writes both sides, or the column kernels return the
-  bytes that the reference would write. Each byte belongs to one field. `tests/cost/test_fields.py`,
+- **A rule is one module.** The name of the module is the rule's id, and its docstring is the rule's
+  page, so a rule is easily found and cannot lack a page. `tests/check/test_docs.py`,
+  `tests/check/test_rules.py`
+- - **`cost` computes no size.** The reference writes both sides, or the column kernels return the
+  sizes that the reference would write. Each byte belongs to one field. `tests/cost/test_fields.py`,
   `tests/cost/test_columns.py`
 - **The guide's script compares nothing.** `guide/rows.py` compares versions, in the order of the
   page's rows, and the script shows the result. `tests/guide/test_changes.py`

@@ -27,12 +27,13 @@ _NOT_LINE_END = re.compile(r"[^\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class AllowComment:
-    """One comment to flexwire, valid or not.
+    """A comment that is meant for flexwire, valid or not.
 
-    ``verb`` is "allow" if the comment is valid. ``reason`` is empty if the comment gives none.
-    ``line`` is the line that the comment is about: its own line if something stands before it,
-    otherwise the next line that has more than comments. It is 0 if there is no such line. ``at`` is
-    the place of the rule's id, or of the text in its place.
+    ``verb`` is "allow" if the comment is valid. ``reason`` is empty if the comment contains no
+    reason. ``line`` is the line to which the comment applies: its own line if the line has other
+    text before the comment, otherwise the next line that has more than comments. ``line`` is 0 if
+    there is no such line. ``at`` is the position of the rule's id, or of the text in the place of
+    the id.
     """
 
     verb: str
@@ -43,7 +44,7 @@ class AllowComment:
 
     @property
     def allows(self) -> bool:
-        """True if the comment allows anything. It must give a reason for that."""
+        """True if the comment allows findings. For this it must contain a reason."""
         return self.verb == "allow" and bool(self.reason)
 
 
@@ -64,8 +65,8 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
         if spoken is None:
             continue
         at = text.position(match.start() + spoken.start("rule" if spoken["rule"] else "verb"))
-        # If the last filled line up to here is the comment's own, it is meant; otherwise the next
-        # one is.
+        # If the last line with content up to here is the comment's own, the comment applies to it;
+        # otherwise it applies to the next one.
         place = bisect_right(filled, at.line)
         own = place > 0 and filled[place - 1] == at.line
         line = at.line if own else filled[place] if place < len(filled) else 0
@@ -104,7 +105,7 @@ class AllowedFindings:
         return True
 
     def unused(self) -> list[AllowComment]:
-        """Return the comments that allowed nothing; of two equal ones, the second."""
+        """Return the comments that allowed nothing; of two equal comments, only the second."""
         return [
             comment
             for comment in self._waiting

@@ -22,10 +22,11 @@ _LONGEST_MESSAGE = 500
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A violation of a rule at one place; findings sort by file and place.
+    """A violation of a rule at one place; findings are sorted by file and place.
 
-    ``line`` and ``column`` count from 1, in characters. ``excerpt`` is the line of the file, or a
-    part of it around the column. ``excerpt_column`` is the place in the excerpt, from 1.
+    ``line`` and ``column`` are counted from 1, in characters. ``excerpt`` is the line of the file,
+    or a part of it around the column. ``excerpt_column`` is the position in the excerpt, counted
+    from 1.
     """
 
     source: str
@@ -43,7 +44,7 @@ class Finding:
 def make_finding(
     source: str, line: int, column: int, rule: str, message: str, text: str
 ) -> Finding:
-    """Return a finding, given the whole line of the text. A terminal can show the whole line."""
+    """Return a finding, given the complete line of the text. A terminal can show the whole line."""
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
     message = printable(message)
     if len(message) > _LONGEST_MESSAGE:
@@ -52,7 +53,7 @@ def make_finding(
 
 
 def window(line: str, column: int, width: int) -> tuple[str, int]:
-    """Cut a line to a width around a column; return it with the column's new place.
+    """Cut a line to a width around a column; return the line and the new column.
 
     >>> window("abcdefghijklmnopqrstuvwxyz", 14, 9)
     ('…klmnopq…', 5)
@@ -69,7 +70,7 @@ def window(line: str, column: int, width: int) -> tuple[str, int]:
 
 
 def _one_column_each(text: str) -> str:
-    """Return a line in which every character takes one column, so that marks line up below it."""
+    """Return a line in which every character is one column wide, so that marks can be aligned."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -85,7 +86,7 @@ class RuleInfo(Protocol):
 
     @property
     def level(self) -> Level:
-        """How grave a finding is."""
+        """The severity of a finding."""
 
     @property
     def summary(self) -> str:
@@ -93,7 +94,7 @@ class RuleInfo(Protocol):
 
     @property
     def page(self) -> str:
-        """The whole page."""
+        """The complete page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class RulePage:
-    """A rule and its page. The name of its module is its id, the module's docstring its page."""
+    """A rule and its page.
+
+    The name of its module is its id, and the docstring of its module is its page.
+    """
 
     module: str
     docstring: str | None
 
     @property
     def id(self) -> str:
-        """The id, in capitals; it reads well after "allow"."""
+        """The id, in capitals, as in "allow" comments."""
         return self.module.rpartition(".")[2].upper()
 
     @property
@@ -129,7 +133,7 @@ class RulePage:
 
     @property
     def page(self) -> str:
-        """The page: what the rule flags, why, what to write instead, and the source of the rule."""
+        """The page: the violation, the reason, the remedy, and the source of the rule."""
         return (self.docstring or "").strip()
 
 

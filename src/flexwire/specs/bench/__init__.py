@@ -1,10 +1,10 @@
-"""The bench: everything that a reviewer of a spec change asks, on one page.
+"""The bench: everything that a reviewer of a spec change needs, on one page.
 
-It computes nothing itself. It shows the results of `lint`, `breaking`, `cost` and `guide`, with the
-reference executor's explanation of the bytes, side by side.
+The bench computes nothing itself. It shows the results of `lint`, `breaking`, `cost` and `guide`,
+next to the reference executor's explanation of the bytes.
 
-The law of this room: a comparison of equal specs is empty, and one of different specs names every
-message that differs (`tests/check/test_bench.py`).
+The law of this package: the comparison of equal specs is empty, and the comparison of different
+specs names every message that differs (`tests/check/test_bench.py`).
 """
 
 from __future__ import annotations

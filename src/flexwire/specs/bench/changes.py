@@ -1,4 +1,4 @@
-"""The differences of two editions of a message, version by version."""
+"""The differences between two editions of a message, version by version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class VersionChange:
 
     A version that both editions have is compared with itself, and ``beside`` is None, because
     programs already use that version. A new version is compared with ``beside``, the version before
-    it. ``facts`` are name, old value and new value.
+    it. ``facts`` have a name, an old value and a new value.
     """
 
     version: int

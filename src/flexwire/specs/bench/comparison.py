@@ -1,4 +1,4 @@
-"""Two sets of specs side by side: the differences, the breakage, and examples of the bytes."""
+"""Two sets of specs compared: the differences, the breaking changes, and examples of bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ByteExample:
-    """A message in which every field is set, in one version: its bytes, and their meaning.
+    """A message in one version in which every field is set: its bytes, and their meaning.
 
     ``default_size`` is the number of bytes if every field has its default.
     """
@@ -54,9 +54,9 @@ class ByteExample:
 class MessageDifference:
     """A message that only one side has, or that differs.
 
-    ``old`` and ``new`` are the valid versions, None if the side lacks the message; the header
-    versions are empty for a message that is neither request nor response. ``before`` and ``after``
-    are examples in the newest version of each side.
+    ``old`` and ``new`` are the valid versions, or None if the side lacks the message. The header
+    versions are empty for a message that is neither a request nor a response. ``before`` and
+    ``after`` are examples in the newest version of each side.
     """
 
     name: str
@@ -73,13 +73,13 @@ class MessageDifference:
 
     @property
     def only_text(self) -> bool:
-        """True if only descriptions changed, such as the text about a field."""
+        """True if only descriptions changed, such as the description of a field."""
         return self.old == self.new and not self.changes and self.old_headers == self.new_headers
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBreaks:
-    """The breakage by new specs for a release, and how many of its findings the old specs have."""
+    """The findings of new specs for a release, and how many of them the old specs have too."""
 
     release: str
     findings: tuple[Finding, ...]
@@ -88,12 +88,12 @@ class ReleaseBreaks:
 
 @dataclass(frozen=True)
 class SpecComparison:
-    """Everything about a change of specs from ``old_name`` to ``new_name``.
+    """All results about a change of specs from ``old_name`` to ``new_name``.
 
-    ``breaking`` are the findings of `schema breaking` against the old specs. ``lint`` are those of
-    `schema lint` that the old specs do not have; ``lint_as_before`` counts the others. Both are
-    None for a release of the catalog, which has no texts. ``releases`` has the changed messages
-    beside each final release, oldest first.
+    ``breaking`` are the findings of `schema breaking` against the old specs. ``lint`` are those
+    findings of `schema lint` that the old specs do not have; ``lint_as_before`` counts the others.
+    Both are None for a release of the catalog, which has no texts. ``releases`` compares the
+    changed messages with each final release, oldest first.
     """
 
     old_name: str
@@ -115,8 +115,8 @@ def compare_specs(
 ) -> SpecComparison:
     """Compare two inputs: files, directories, jars, ``REV:PATH``, or ``release:NAME``.
 
-    ``releases`` are those that the changed messages are compared with too, None for all final ones.
-    Raises `SpecError` for an input that cannot be read or laid out.
+    The changed messages are also compared with ``releases``, or with all final releases if it is
+    None. Raises `SpecError` for an input that cannot be read or laid out.
     """
     old_editions, _ = _read(old, mode)
     new_editions, texts = _read(new, mode)
@@ -269,7 +269,7 @@ def _new_lint(old: str, new: str, mode: Mode) -> tuple[tuple[Finding, ...] | Non
 
 
 def _without_place(finding: Finding) -> tuple[str, str, str]:
-    """Return a finding without its line, which moves when another line is added."""
+    """Return a finding without its line, which changes when another line is added."""
     file = finding.source.replace("\\", "/").rpartition("/")[2]
     return file, finding.rule, finding.message
 
@@ -277,7 +277,7 @@ def _without_place(finding: Finding) -> tuple[str, str, str]:
 def _released_breaks(
     release: str, old: Editions, new: Editions, texts: Mapping[str, SpecText], mode: Mode
 ) -> ReleaseBreaks:
-    """Return the breakage by changed messages for a release that has them."""
+    """Return the findings about changed messages for a release that has these messages."""
     editions = released_editions(release)
     released = {name: editions[name] for name in new if name in editions}
     earlier = _breaking(released, old, {}, mode).findings if old else ()

@@ -37,7 +37,7 @@ _BYTES_IN_A_LINE: Final = 16
 
 
 def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
-    """Yield sentences that answer a reviewer's first questions, each with whether it is bad."""
+    """Yield the sentences that answer a reviewer's first questions, and whether each is bad."""
     old, count = printable(comparison.old_name), len(comparison.breaking)
     if count:
         yield True, f"It breaks something: {plural(count, 'finding')} against {old}."
@@ -156,12 +156,12 @@ _SPECIAL: Final = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|
 
 
 def _marked_down(text: str) -> str:
-    """Return a text on one line, in which Markdown sees no marks."""
+    """Return a text on one line, in which no character has a special meaning in Markdown."""
     return printable(text).translate(_SPECIAL)
 
 
 def to_json(comparison: SpecComparison, costs: dict[str, Any] | None = None) -> str:
-    """Write everything except the HTML; ``costs`` is the output of `schema cost --format json`."""
+    """Write all results except the HTML; ``costs`` is the output of `schema cost --format json`."""
     document = {
         "old": comparison.old_name,
         "new": comparison.new_name,

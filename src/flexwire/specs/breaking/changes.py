@@ -1,12 +1,13 @@
-"""Find everything that a change of a message spec breaks, each break once for all its versions.
+"""Find the breaking changes of a message spec, each change once for all its versions.
 
-Old messages are matched with new ones, and some old messages may be gone. A message is gone only if
-the new input would have to contain it. Only the given input is compared: if one file is compared
-with a release, the other messages of the release are not missed.
+Old messages are matched with new messages, and some old messages may be missing. A message counts
+as removed only if the new input would have to contain it. Only the given input is compared: if one
+file is compared with a release, the other messages of the release are not expected.
 
-Preview versions break nothing. If a request has `latestVersionUnstable`, brokers offer its highest
-version only if `unstable.api.versions.enable` is set, and Kafka may still change that version. The
-same holds for the response, although only the request has the word. Source: KAFKA-14391, Kafka 3.5.
+Changes of preview versions do not count as breaking. If a request has `latestVersionUnstable`,
+brokers offer its highest version only if `unstable.api.versions.enable` is set, and Kafka may still
+change that version. This also applies to the response, although only the request has the property.
+Source: KAFKA-14391, Kafka 3.5.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def breaking_rules() -> dict[str, BreakingRule]:
 
 @dataclass(frozen=True, slots=True)
 class BreakingChange:
-    """One break in a change of specs.
+    """A breaking change of a spec.
 
-    ``position`` is a place in the new spec, or the first line if the message is gone. ``versions``
-    are the versions in which it breaks, and are empty if the message breaks as a whole.
+    ``position`` is a place in the new spec, or the first line if the message was removed.
+    ``versions`` are the affected versions; they are empty if the message as a whole is affected.
     """
 
     rule: BreakingRule
@@ -59,7 +60,7 @@ class BreakingChange:
 
     @property
     def text(self) -> str:
-        """The reason, with the versions in which it holds."""
+        """The reason, with the affected versions."""
         if not self.versions:
             return self.reason
         several = "s" if len(self.versions) > 1 else ""
@@ -71,7 +72,7 @@ class BreakingChange:
 def find_changes(
     old: Edition, new: Edition | None, rules: Iterable[BreakingRule]
 ) -> list[BreakingChange]:
-    """Compare a message in all versions that old and new have; ``new`` is None if it is gone.
+    """Compare a message in all common versions; ``new`` is None if the message was removed.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """
@@ -105,7 +106,7 @@ def find_changes(
 
 
 def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
-    """Yield the versions that both have, in runs in which neither side changes its layout.
+    """Yield the common versions, in runs in which neither side changes its layout.
 
     Each run comes with the old version to compare with its first version. The two differ only if a
     version number has changed its meaning.
@@ -138,10 +139,10 @@ def _differences(
 
 
 def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
-    """Pair old messages with new ones: by name, or by an api key under a new name.
+    """Pair old messages with new ones by name, or by API key if the name changed.
 
-    An old message that is gone is paired with None. An old message that the new input need not
-    contain is left out.
+    A removed message is paired with None. An old message that the new input need not contain is
+    left out.
     """
     partners = {name: new.get(name) or partner for name, partner in _by_key(old, new)}
     matched = [(edition, partners[name]) for name, edition in old.items()]
@@ -152,10 +153,11 @@ def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
 
 
 def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]]:
-    """For each old name, yield the new message that has its api key and type under a new name.
+    """Yield, for each old name, the message with the same API key and type under a new name.
 
-    Api keys of requests are unique in all of Kafka. Each module numbers its records anew. So two
-    records match only if their directories have other messages in common, where any directories do.
+    API keys of requests are unique in all of Kafka. Each module numbers its records separately. If
+    any directories have messages in common, two records therefore match only if their own
+    directories do.
     """
     by_key = defaultdict(list)
     for name, edition in new.items():
@@ -178,13 +180,13 @@ def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]
 
 
 class _Scope:
-    """The places whose messages the new side would contain, if they still existed.
+    """The places whose messages the new side would contain if they had not been removed.
 
-    Directories have different names in different places, so they are recognised by their content.
+    Directories have different names in different places, so they are recognized by their content.
     Two directories correspond if they have a message in common, or the same path from the given
-    path. If the whole old input is inside the new input, all its messages are expected. Otherwise
-    only those in corresponding directories are expected. The same holds for a release, because some
-    of its modules may not have been imported.
+    path. If the complete old input is inside the new input, all its messages are expected.
+    Otherwise only those in corresponding directories are expected. The same applies to a release,
+    because some of its modules may not have been imported.
     """
 
     def __init__(self, matched: list[Matched], new: Editions) -> None:
@@ -230,7 +232,7 @@ def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
 def without_unstable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
     """Return the messages by name, without the versions that their requests call unstable.
 
-    A response without its request stays as it is, because nothing says which version was unstable.
+    A response without its request is returned unchanged, because the unstable version is unknown.
     """
     unstable = {
         edition.spec.api_key: edition.spec.valid_versions.highest

@@ -1,4 +1,4 @@
-"""Report the breakage by a change of specs, as findings."""
+"""Report the breaking changes of specs as findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BreakingConfig(Protocol):
 
     @property
     def mode(self) -> Mode:
-        """How strictly specs are read."""
+        """The mode in which specs are read."""
 
     def ignores(self, rule: str, path: str) -> bool:
         """Return whether a rule is ignored in a file."""
@@ -46,8 +46,8 @@ def compare(
     """Compare all messages of the old set with those of the new set, by the named rules.
 
     ``texts`` are the texts of the new specs; comments in them allow the findings that they name.
-    Messages that only the new set has break nothing. Changes of a version that the old set calls
-    unstable are only counted, unless ``unstable`` is true. Raises `SpecError` for a spec that
+    Messages that only the new set has cause no findings. Changes of a version that the old set
+    calls unstable are only counted, unless ``unstable`` is true. Raises `SpecError` for a spec that
     cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)
@@ -75,7 +75,7 @@ def _compare(
     findings: list[Finding] = []
     files = {_source(edition) for edition in new.values()}
     for edition, partner in match_messages(old, new):
-        # A message that is gone is reported in its old file.
+        # A removed message is reported in its old file.
         text = texts.get(partner.spec.name) if partner else None
         source = _source(partner or edition)
         path = (partner or edition).path or source

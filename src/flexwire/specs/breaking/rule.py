@@ -1,4 +1,4 @@
-"""A breaking-change rule: an id, a category, a page, and a function that finds breaks."""
+"""A rule about breaking changes: an id, a category, a page, and a function that finds changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COORDINATORS = {MessageType.COORDINATOR_KEY, MessageType.COORDINATOR_VALUE}
 
 
 class Breaks(Enum):
-    """The kind of damage that a change does."""
+    """The kind of damage that a change causes."""
 
     WIRE = "bytes of an existing version are not read as they were written"
     JSON = "the JSON form, and code that names fields, no longer mean the same"
@@ -35,11 +35,11 @@ class Breaks(Enum):
 class BreakingRule(RulePage):
     """One rule.
 
-    ``structure`` compares a structure that old and new have in a version. ``message`` compares the
-    specs of a message; the new one is None if the message is gone. Both yield places in the new
-    spec and the changes there. ``compatible_in`` are the modes whose document calls such a change
-    compatible; the rule is not used in these modes. ``needs_own_text`` marks rules about words that
-    the catalog has only for the newest release of a message (`Edition.own_text`).
+    ``structure`` compares the two editions of a structure in a version. ``message`` compares the
+    specs of a message; the new spec is None if the message was removed. Both yield places in the
+    new spec and the changes there. ``compatible_in`` are the modes whose source calls such a change
+    compatible, so that the rule is not used in these modes. ``needs_own_text`` marks rules about
+    properties that the catalog has only for the newest release of a message (`Edition.own_text`).
     """
 
     category: Breaks
@@ -50,12 +50,12 @@ class BreakingRule(RulePage):
 
     @property
     def level(self) -> Level:
-        """How grave a finding is: misread bytes are an error, everything else is a warning."""
+        """The severity of a finding: misread bytes are an error, everything else is a warning."""
         return "error" if self.category is Breaks.WIRE else "warning"
 
 
 def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
-    """Return whether data became the key or value of a coordinator's record, or the reverse.
+    """Return whether data became the key or value of a coordinator's record, or vice versa.
 
     The writer of data decides what comes before it, and coordinators wrote the same before and
     after this change. Source: the specs of Kafka 4.0 and 4.1.
@@ -67,9 +67,9 @@ def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
 def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
     """Return the old and the new version of the same record, if a number identifies it.
 
-    A coordinator writes a record's type before its key. While keys were data, that number was the
-    version. Now that they have a message type of their own, it is the api key, and the version is
-    0.
+    A coordinator writes a record's type before its key. While keys had the type data, this number
+    was the version. Now that keys have their own message type, this number is the API key, and the
+    version is 0.
     """
     if became_a_record(old, new) and MessageType.COORDINATOR_KEY in {old.type, new.type}:
         key = old.api_key if new.api_key is None else new.api_key
@@ -80,7 +80,7 @@ def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
 
 def has_other_default(old: StructureMember, new: StructureMember) -> bool:
     """Return whether the defaults differ as values; defaults of different types never differ."""
-    # Comparing texts makes NaN equal to itself and 0 different from false.
+    # The comparison as text makes NaN equal to itself, and makes 0 different from false.
     return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
 
 

@@ -1,9 +1,9 @@
 """Measure frames in every encoding, from the columns of a message table.
 
-`CostMeter` measures message by message and field by field. This file measures millions of whole
-frames, or a sample of them. It writes no bytes and creates no objects, because `message_sizes`
-returns the size that the reference would write. Record batches are not in the table. They have the
-same bytes in every encoding, so stand-ins of the same size replace them.
+`CostMeter` measures message by message and field by field. This module measures millions of
+complete frames, or a sample of them. It writes no bytes and creates no objects, because
+`message_sizes` returns the size that the reference would write. Record batches are not in the
+table. They have the same bytes in every encoding, so placeholders of the same size replace them.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ ERROR_TAGS: Final = "error_tags"
 WITHOUT_ERROR_TAGS: Final = "without_error_tags"
 """The column to compare with KIP-636, which makes a message flexible if necessary.
 
-The bytes that this saves belong to KIP-482. So this column has the size by KIP-482, and the size as
-sent if KIP-636 leaves the message alone.
+The bytes that this saves are due to KIP-482. This column therefore has the size according to
+KIP-482, or the size as sent if KIP-636 does not change the message.
 """
 FRAME_SIZES: Final = pa.schema(
     [
@@ -57,7 +57,7 @@ FRAME_SIZES: Final = pa.schema(
         ("has_error", pa.bool_()),
     ]
 )
-"""For each frame: its size in each encoding, and whether some error code in it is not 0."""
+"""For each frame: its size in each encoding, and whether any error code in the frame is not 0."""
 NEEDED: Final = (
     "api_key",
     "body_version",
@@ -70,7 +70,7 @@ NEEDED: Final = (
 
 _LENGTH = 4
 _NO_ID, _SOME_ID = uuid_text(UUID(int=0)), uuid_text(UUID(int=1))
-# The stand-ins of record batches are memory that is reserved and never written.
+# The placeholders for record batches are memory that is reserved and never written.
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -85,10 +85,10 @@ class _ErrorTaggedVersion(NamedTuple):
 def frame_sizes(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Measure the frames of one message and return a row for each: `FRAME_SIZES`.
 
-    ``rows`` has the columns `NEEDED`. A size is null if the encoding has no place for a value (such
+    ``rows`` has the columns `NEEDED`. A size is null if the encoding cannot express a value (such
     as tagged fields in an encoding without them), and if the body is null. ``has_error`` is null if
-    KIP-636 leaves the message alone or the message has no error code. Sizes include the four bytes
-    of a frame's length.
+    KIP-636 does not change the message or the message has no error code. Sizes include the four
+    bytes of a frame's length.
     """
     parts = [_measure_rows(message, part).columns for part in _parts(rows)]
     columns = [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
@@ -96,7 +96,7 @@ def frame_sizes(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut rows into parts whose record batches fit into one column."""
+    """Divide rows into parts whose record batches fit into one column."""
     which = np.cumsum(rows["size"].fill_null(0).to_numpy(zero_copy_only=False)) // _MOST_BYTES
     ends = [*(np.flatnonzero(np.diff(which)) + 1).tolist(), rows.num_rows]
     begin = 0
@@ -113,8 +113,7 @@ def _measure_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     sizes_by_encoding: dict[Encoding, pa.Int64Array] = {}
     alike: dict[tuple[int | None, ...], pa.Int64Array] = {}
     for encoding in Encoding:
-        # If two encodings lay out all versions in the same way, the sizes of one are those of the
-        # other.
+        # If two encodings have the same layout in all versions, their sizes are equal.
         key = tuple(_layout(message, version, encoding) for version in different_versions)
         if key not in alike:
             headers = _header_versions(message, versions, encoding)
@@ -160,17 +159,17 @@ def _header_field(field: pa.Field, rows: pa.RecordBatch) -> pa.Array:
         return fitted(rows["header_unknown_tagged_fields"], field.type)
     if field.name in rows.schema.names:
         return rows[field.name].cast(field.type)
-    # All numbers take the same bytes, and the zero uuid is not written.
+    # All numbers have the same size, and the zero UUID is not written.
     nothing = _NO_ID if pa.types.is_string(field.type) else 0
     return pa.repeat(pa.scalar(nothing, field.type), rows.num_rows)
 
 
 def _with_sent_client(message: str, rows: pa.RecordBatch, body: pa.StructArray) -> pa.RecordBatch:
-    """Return the rows with the client that the headers of requests name.
+    """Return the rows with the client id that the request headers contain.
 
-    A client may name itself once on a connection (KIP-1313). ``client_id`` in ``rows`` is that of
-    the connection, and no column has the client instance id of the header. But each takes bytes,
-    so the size of the frame shows which of them the header has.
+    A client may send its id only once on a connection (KIP-1313). ``client_id`` in ``rows`` is the
+    id of the connection, and no column has the client instance id of the header. Each of these ids
+    takes bytes, so the size of the frame shows which of them the header contains.
     """
     if catalog().entry(message).type is not MessageType.REQUEST:
         return rows
@@ -327,7 +326,7 @@ def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.Boo
 
 
 def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column with the fields of ``kind``, and stand-ins of equal size for record bytes.
+    """Return a column with the fields of ``kind``, and placeholders of equal size for records.
 
     Fields that only ``kind`` has are left out. No other bytes are copied.
     """
@@ -353,7 +352,7 @@ def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
-    """Return values of these sizes, null for null: zeros in memory that is never touched."""
+    """Return values of these sizes, or null for null: zeros in memory that is never accessed."""
     ends = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes.fill_null(0).to_numpy(zero_copy_only=False), out=ends[1:])
     valid = None
@@ -366,8 +365,8 @@ def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
 AS_SENT: Final = "kafka"
 """The column of `SAMPLE` for frames as they were sent."""
 # After these frames, one in 32 of each octave (such as 256 to 511) is measured, in two blocks: one
-# at its start and one at its middle. So files are read only in places, and each connection is
-# sampled from its start to its end.
+# at the start of the octave and one in its middle. Only parts of the files are therefore read, and
+# each connection is sampled from its start to its end.
 _WHOLE_UNTIL: Final = 256
 _ONE_OF: Final = 32
 _LONGEST: Final = 2**31
@@ -382,7 +381,7 @@ SAMPLE: Final = pa.schema(
         *FRAME_SIZES,
     ]
 )
-"""A measured frame. If an encoding cannot hold a value, its size is the size as sent."""
+"""A measured frame. If an encoding cannot express a value, the size is the size as sent."""
 
 
 def _blocks() -> ValueRanges:

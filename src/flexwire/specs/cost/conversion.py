@@ -1,4 +1,4 @@
-"""Convert a value from one schema to another, and count what is lost on the way."""
+"""Convert a value from one schema to another, and count the values that are lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     _Steps = tuple[str, ...]
 
 MOST_FIELDS = 100_000
-"""The highest number of fields in a message; a spec can double the fields at every level."""
+"""The largest number of fields in a message, because a spec can double the fields at every level.
+"""
 
 
 def renames(
@@ -48,8 +49,8 @@ def renames(
 def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Field, Field | None]]:
     """Pair the fields on the old side's wire with the new schema's fields of the same name.
 
-    A field that the new schema lacks is paired with None. A field that only the new encoding cannot
-    carry counts as there.
+    A field that the new schema lacks is paired with None. A field that is missing only because of
+    the new encoding counts as present.
     """
     names = renamed.get((old.name, new.name), {})
     for field in old.fields:
@@ -64,7 +65,7 @@ def _is_missing(field: Field) -> bool:
 
 
 class MatchedField(NamedTuple):
-    """A field of both schemas: its path on either side, and the attributes that lead to it."""
+    """A field of both schemas: its path on each side, and the attributes that lead to it."""
 
     steps: tuple[str, ...]
     old_path: str
@@ -75,7 +76,7 @@ class MatchedField(NamedTuple):
 
 
 def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField]:
-    """Yield every field that both schemas have, at every depth; ``form`` is that of the new side.
+    """Yield every field that both schemas have, at any depth; ``form`` belongs to the new side.
 
     Raises `SpecError` for a message of more than 100,000 fields.
     """
@@ -123,9 +124,9 @@ class ValueConverter:
     def carry(self, value: dict[str, Any], lost: Counter[str]) -> dict[str, Any]:
         """Return the value with the fields that the new schema has.
 
-        ``lost`` counts by path the values that differ from their field's default and have no place
-        in the new schema. A value that the new field cannot hold stays, and writing it raises an
-        error.
+        ``lost`` counts, by path, the values that differ from the default of their field and have no
+        field in the new schema. If the new field cannot hold a value, the value is kept, and an
+        error is raised when it is written.
         """
         if self._is_same:
             return value

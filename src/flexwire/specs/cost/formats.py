@@ -1,4 +1,4 @@
-"""Print costs: tables for people, and JSON and CSV with all figures for programs."""
+"""Print costs: tables for people, and JSON and CSV with all numbers for programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewestRequests:
-    """How many requests were compared, and how many of them use the old specs' newest version.
+    """The number of compared requests, and of those in the newest version of the old specs.
 
     Requests that begin a connection (ApiVersions, SASL) and unstable versions are not counted.
     """
@@ -46,7 +46,7 @@ def newest_requests(meter: CostMeter) -> NewestRequests:
 
 
 def newest_sentence(counts: NewestRequests) -> str:
-    """Return a sentence about them, or an empty text if there is no request.
+    """Return a sentence about these requests, or an empty text if there are none.
 
     >>> newest_sentence(NewestRequests(200, 50))
     '50 of 200 requests (25.0 %) are at the newest version: only their senders gain by a newer one'
@@ -94,7 +94,7 @@ def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
 
 
 def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
-    """Write all figures; every size is in bytes."""
+    """Write all numbers; every size is in bytes."""
     rows, newest = sorted_rows(meter), newest_requests(meter)
     document = {
         "question": question,
@@ -117,7 +117,7 @@ def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
 
 
 def to_csv(meter: CostMeter) -> str:
-    """Write a line for each message and version as a whole, for its header, body, and fields."""
+    """Write a line for each message and version, and for its header, body, and fields."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(CSV_COLUMNS)
@@ -207,16 +207,16 @@ _Table = list[tuple[str, ...]]
 SHOWN = 15
 """The number of lines of a table that are shown unless all are requested."""
 
-# The least and the median are of the saving of one message.
+# The minimum and the median describe the saving for one message.
 _SAVING = ("messages", "old", "new", "saved", "%", "least", "median")
 _GAP = "  "
 _LEAST_WIDTH = 12
 
 
 def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
-    """Write the tables; ``width`` is the terminal's, and ``whole`` shows every line.
+    """Write the tables; ``width`` is that of the terminal, and ``whole`` shows every line.
 
-    A name that does not fit loses its middle.
+    A name that is too long is shortened in the middle.
     """
     rows = sorted_rows(meter)
     losing = sum(row.losing for row in rows)
@@ -361,7 +361,7 @@ def _laid_out(
     texts: int,
     feet: Sequence[tuple[str, ...]] = (),
 ) -> list[str]:
-    """Lay out a table: ``texts`` columns of text, then numbers; the widest text is shortened."""
+    """Format a table: ``texts`` columns of text, then numbers; the widest text is shortened."""
     shown = table if whole else table[: 1 + SHOWN]
     lines = [*shown, *feet]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]

@@ -1,4 +1,4 @@
-"""Measure messages one after the other: their sizes on the old side and on the new side."""
+"""Measure messages one by one: their sizes on the old side and on the new side."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ number."""
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")
 HEADER_ENCODINGS = (Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS)
-"""The encodings that also change headers. With the others, headers are as Kafka writes them."""
+"""The encodings that also change headers. With the other encodings, headers are written as in
+Kafka."""
 
 
 class VersionChoice(Enum):
@@ -51,7 +52,7 @@ class VersionChoice(Enum):
 
 
 class SentMessage(NamedTuple):
-    """A message as it was sent, in Kafka's encoding; without a header if it came alone."""
+    """A message as it was sent, in Kafka's encoding; its header is missing if it came alone."""
 
     name: str
     api_key: int | None
@@ -78,7 +79,7 @@ class SizePair:
 
     @property
     def saved(self) -> int:
-        """By how many bytes the new side is smaller; negative if it is larger."""
+        """The number of bytes by which the new side is smaller; negative if it is larger."""
         return self.old.total - self.new.total
 
 
@@ -86,11 +87,11 @@ class SizePair:
 class MessageCost:
     """The cost of the messages of one name and version; ``whole`` is the header and the body.
 
-    ``api`` is the message's API, None if it is neither a request nor a response. ``fields`` are
-    those of the body, by path; their totals add up to that of ``body``. ``saved`` has the bytes
-    that each message is smaller on the new side. ``sent`` counts the bytes of the bodies as they
-    were sent. ``lost`` counts by path the values that have no field on the new side, and ``losing``
-    the messages with such values.
+    ``api`` is the message's API, or None if the message is neither a request nor a response.
+    ``fields`` are the fields of the body, by path; their totals add up to the total of ``body``.
+    ``saved`` has the number of bytes by which each message is smaller on the new side. ``sent``
+    counts the bytes of the bodies as they were sent. ``lost`` counts, by path, the values that have
+    no field on the new side. ``losing`` counts the messages with such values.
     """
 
     name: str
@@ -114,7 +115,7 @@ class MessageCost:
         return self.whole.old.count
 
     def add(self, old: tuple[int, int], new: tuple[int, int]) -> None:
-        """Count a message, given the sizes of its header and its body on both sides."""
+        """Count a message, given the sizes of its header and body on both sides."""
         for pair, was, is_ in zip((self.header, self.body), old, new, strict=True):
             pair.old.add(was)
             pair.new.add(is_)
@@ -167,8 +168,8 @@ class _WriteForm:
 class _CostPlan:
     """The plan for measuring the messages of one name and version.
 
-    ``read`` is the schema that reads them. If other versions are compared, ``upgrade`` converts
-    them to the newest version of the old specs. ``change`` converts them to the new side.
+    ``read`` is the schema with which they are read. If other versions are compared, ``upgrade``
+    converts them to the newest version of the old specs. ``change`` converts them to the new side.
     """
 
     read: Schema
@@ -178,7 +179,7 @@ class _CostPlan:
     new: _WriteForm
     row: MessageCost
     is_same: bool
-    # For renamed fields: the new path by the old one.
+    # For renamed fields: the new path, by the old path.
     paths: Mapping[str, str]
 
 
@@ -243,7 +244,7 @@ class CostMeter:
         except CodecError as error:
             self._refuse(sent, f"has no place on the {side} side", error)
             return
-        # The old side nearly always writes what was sent.
+        # The old side almost always writes the bytes that were sent.
         is_as_sent = plan.old.schema is plan.read and old_body == sent.body
         old_sizes = sizes if is_as_sent else read_sizes(plan.old.schema, old_body)[1]
         new_sizes = old_sizes if plan.is_same else read_sizes(plan.new.schema, new_body)[1]
@@ -260,11 +261,11 @@ class CostMeter:
 
     def _newest(self, sent: SentMessage) -> int:
         old = self.old.specs.find(sent[:3])
-        assert old is not None  # noqa: S101 - there is a plan for it
+        assert old is not None  # noqa: S101 - the plan exists only if it is set
         return old.spec.valid_versions.highest
 
     def _refuse(self, sent: SentMessage, what: str, error: CodecError) -> None:
-        # Indexes and tags in the path would make each refusal a different one.
+        # With indexes and tags in the path, each refusal would be a different one.
         path = _INDEX.sub("[]", error.path) or "the message"
         example = "" if carries_credentials(sent.name) else error.reason
         self.leave_out(f"{sent.name} {sent.version}", f"{what}: {path}", len(sent.body), example)

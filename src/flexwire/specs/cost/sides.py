@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 
-# Identifies a message: its name, and its api key and type in case it was renamed.
+# The identity of a message: its name, and its API key and type in case it was renamed.
 MessageKey = tuple[str, int | None, MessageType | None]
 
 
@@ -72,7 +72,7 @@ class SideSpecs:
     def target(
         self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
-        """Return the message that replaces an old one, and its version, or why none does.
+        """Return the message that replaces an old one, and its version, or why there is none.
 
         The version stays the same. It becomes the newest version if the old version was the newest
         of its specs, or if ``newest`` is true.
@@ -94,10 +94,11 @@ def bundled_specs() -> SideSpecs:
 
 
 class ErrorTaggedSpecs(SideSpecs):
-    """The old specs, with an RPC's errors tagged from the next version on.
+    """The old specs, in which the errors of an RPC are tagged from the next version on.
 
-    The KIP gives each RPC one new version after its newest. Traffic has many versions. So here each
-    version has a next version with the same fields, which differs only in the tagged errors.
+    The KIP adds one new version to each RPC, after its newest version. Traffic has many versions.
+    Here each version therefore has a next version with the same fields, which differs only in the
+    tagged errors.
     """
 
     def __init__(self, old: SideSpecs, mode: Mode = "strict") -> None:
@@ -131,7 +132,7 @@ class ErrorTaggedSpecs(SideSpecs):
 
 
 def single_version(spec: MessageSpec, version: int) -> MessageSpec:
-    """Return a spec with one version only, in which each field stays as it is in that version.
+    """Return a spec with one version only, in which each field is as in the given version.
 
     >>> from flexwire.schema.catalog import catalog
     >>> fetch = single_version(catalog().entry("FetchRequest").spec(12), 12)

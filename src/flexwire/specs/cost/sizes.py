@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sizes:
-    """Numbers of bytes, negative ones too. Equal numbers are stored once, with a count.
+    """Numbers of bytes, which may be negative. Equal numbers are stored once, with a count.
 
     >>> sizes = Sizes([4, 8, 8])
     >>> sizes.count, sizes.total, sizes.least, sizes.median, sizes.most
@@ -55,17 +55,17 @@ class Sizes:
 
     @property
     def least(self) -> int:
-        """The smallest size; 0 without sizes."""
+        """The smallest size, or 0 if there are no sizes."""
         return min(self._times, default=0)
 
     @property
     def most(self) -> int:
-        """The largest size; 0 without sizes."""
+        """The largest size, or 0 if there are no sizes."""
         return max(self._times, default=0)
 
     @property
     def median(self) -> float:
-        """The middle size, or the mean of the middle two; 0 without sizes."""
+        """The middle size, or the mean of the two middle sizes; 0 if there are no sizes."""
         count = self.count
         both = self._at((count - 1) // 2) + self._at(count // 2)
         return both / 2 if both % 2 else both // 2
@@ -80,7 +80,8 @@ class Sizes:
 
 
 TAGGED_FIELDS = "_taggedFields"
-"""The name under which a structure's count of tagged fields, or its buffer's end, is counted."""
+"""The name under which the bytes of a structure's tagged fields that belong to no field are
+counted."""
 UNKNOWN = "_unknownTaggedFields"
 
 # Bytes that begin or end the tagged fields. Other bytes there come before a field's value.
@@ -89,7 +90,7 @@ _OF_THE_STRUCTURE = frozenset({"tagged field count", "end of optional fields"})
 
 @lru_cache(maxsize=65536)
 def field_path(steps: tuple[str, ...]) -> str:
-    """Join a path, with ``[]`` for every index; the elements of an array belong to it.
+    """Join a path, with ``[]`` for every index; an array includes its elements.
 
     >>> field_path(("topics", "[]", "partitions", "[]")), field_path(("topics", "[]", "name"))
     ('topics[].partitions', 'topics[].name')
@@ -136,9 +137,9 @@ class _SizingReader(Reader):
 def read_sizes(schema: Schema, data: bytes) -> tuple[dict[str, Any], dict[str, int]]:
     """Read exactly one message; return its value, and the bytes of each field by path.
 
-    The sizes add up to the size of ``data``. The length of an array counts for the array. So do its
-    elements, unless they are structures. The count of tagged fields counts for the structure, under
-    `TAGGED_FIELDS`. Raises `DecodeError`.
+    The sizes add up to the size of ``data``. The length of an array counts as part of the array.
+    The elements do too, unless they are structures. The count of tagged fields counts as part of
+    the structure, under `TAGGED_FIELDS`. Raises `DecodeError`.
     """
     reader = _SizingReader(data)
     value = schema.read(reader)

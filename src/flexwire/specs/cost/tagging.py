@@ -1,8 +1,8 @@
-"""Fields that were mandatory and are now tagged: how often they are set, and the cost of that.
+"""Fields that were mandatory and are now tagged: how often they are set, at which cost.
 
 A tagged field is not written while it has its default, which saves its bytes each time. A field
-that is set costs a tag and a size. The break-even share is the share of set values at which cost
-and saving are equal.
+that is set costs a tag and a size. The break-even share is the share of set values at which the
+cost equals the saving.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from flexwire.specs.cost.conversion import Renames
     from flexwire.wire.schema import Schema
 
-# Values for fields that are never set in the traffic. A default among them does no harm, because
-# only the bytes around them count.
+# Values for fields that are never set in the traffic. A value may equal the default, because only
+# the bytes around the value are counted.
 _STAND_INS: dict[type[types.Type], Any] = {
     types.Boolean: True,
     types.Integer: 1,
@@ -72,7 +72,7 @@ class NewlyTaggedField:
 
 @dataclass(slots=True)
 class Share:
-    """The use of such a field in the messages: its values, how many are set, and their bytes."""
+    """The use of such a field: its values, the number of set values, and their bytes."""
 
     field: NewlyTaggedField
     values: int = 0
@@ -95,7 +95,7 @@ class Share:
 
     @property
     def extra(self) -> float | None:
-        """By how many bytes a set value grows, on average."""
+        """The average number of bytes by which a set value grows."""
         if not self.set:
             return self.field.stand_in_cost()
         defaults = (self.values - self.set) * self.field.default_size()

@@ -1,4 +1,4 @@
-"""Messages in a file: one JSON object a line, with the message's bytes in hex."""
+"""Messages in a file: one JSON object per line, with the message's bytes in hex."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 
 
 class VectorError(FlexwireError):
-    """A line in a file of vectors that is not a vector."""
+    """An invalid line in a file of vectors."""
 
     def __init__(self, reason: str, *, source: str, line: int = 0) -> None:
         self.reason = reason
@@ -38,7 +38,7 @@ def _rebuild(reason: str, source: str, line: int) -> VectorError:
 
 
 def read_vectors(path: Path) -> Iterator[SentMessage]:
-    """Read messages, one a line: ``{"message": "FetchRequest", "version": 12, "hex": "…"}``.
+    """Read messages, one per line: ``{"message": "FetchRequest", "version": 12, "hex": "…"}``.
 
     The bytes are the message without its header. Other keys and empty lines are ignored. The file
     may be compressed with gzip. Raises `VectorError`.

@@ -1,10 +1,11 @@
 """The protocol guide: message specs as a directory of HTML pages that need no network.
 
-A reader wants to know what is in a message on the wire, in which versions and releases, and what
-changed. `messages` lays out every version of every message and finds the releases that have it.
-`rows` turns a version into the rows of a table, and finds the steps from one version's rows to
-another's. A page contains these steps, so that it can compare any two versions. `site` writes the
-files, with the search index. `flexwire.schema` decides the layout of a version.
+The guide shows the content of each message on the wire, the versions and releases that have the
+message, and the changes. `messages` lays out every version of every message and finds the releases
+that have it. `rows` turns a version into the rows of a table, and finds the steps from the rows of
+one version to those of another. A page contains these steps, so that it can compare any two
+versions. `site` writes the files, with the search index. `flexwire.schema` decides the layout of a
+version.
 """
 
 from flexwire.specs.guide.messages import bundled_messages, own_messages

@@ -31,7 +31,7 @@ MOST_VERSIONS = 100
 class Layout:
     """The different layout of a version in some releases: its fields, and the steps from them.
 
-    ``renamed`` is true if only names differ and the bytes are the same.
+    ``renamed`` is true if only names differ, but the bytes are the same.
     """
 
     releases: tuple[str, ...]
@@ -46,8 +46,8 @@ class Support:
     """The releases that have a version, oldest first, in runs of consecutive releases.
 
     ``otherwise`` are releases whose version of this number has other bytes or names. ``after`` is
-    the newest release if it has the message, but no release has this version or a higher one. Then
-    a later release will be the first to have it. Otherwise ``after`` is empty.
+    the newest release, if this release has the message, but no release has this version or a higher
+    one. A later release will then be the first to have this version. Otherwise ``after`` is empty.
     """
 
     runs: tuple[tuple[str, ...], ...]
@@ -56,7 +56,7 @@ class Support:
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """All these releases."""
+        """All releases in these runs."""
         return tuple(release for run in self.runs for release in run)
 
     @property
@@ -69,7 +69,10 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class MessageVersion:
-    """One version of a message. ``header`` is the version of its header, None without a header."""
+    """One version of a message.
+
+    ``header`` is the version of its header, or None if it has no header.
+    """
 
     number: int
     flexible: bool
@@ -92,12 +95,12 @@ class GuideMessage:
 
     @property
     def is_api(self) -> bool:
-        """True if it is a request or a response."""
+        """True if the message is a request or a response."""
         return self.type.is_api
 
     @property
     def title(self) -> str:
-        """The title of its page: for a request and its response, the API."""
+        """The title of its page, which is the name of the API for requests and responses."""
         return self.type.api_name(self.name)
 
     @cached_property
@@ -181,7 +184,7 @@ class _EditionLayout:
         self.room = CharacterBudget(edition.spec.source or edition.spec.name)
         self.schemas = {number: resolve(edition.at(number), number) for number in numbers}
         served = [(spec, Versions(run[0], run[-1])) for spec, run in _runs(numbers, edition.at)]
-        # The newest spec comes first, because its description counts.
+        # The newest spec comes first, because its description is used.
         self.present = {
             (structure, attribute): field.present_in()
             for structure, fields in merge(served[::-1]).items()
@@ -216,7 +219,7 @@ class _EditionLayout:
         )
 
     def layout(self, spec: MessageSpec, number: int, releases: Sequence[str]) -> Layout:
-        """Return how the spec of other releases lays out a version."""
+        """Return the layout of a version in the spec of other releases."""
         present = {
             (structure, field.attribute): ""
             for structure, fields in spec.fields_by_structure().items()
@@ -272,7 +275,7 @@ def _catalog_support(
 
 
 def _specs_of(entry: CatalogEntry, number: int) -> list[tuple[MessageSpec, list[str]]]:
-    """Return the specs that lay out a version in some release, each with these releases."""
+    """Return the specs that have a version in some release, each with these releases."""
     specs: dict[int, tuple[MessageSpec, list[str]]] = {}
     for release in _releases_of(entry, number):
         spec = entry.spec(number, release)
@@ -292,7 +295,7 @@ def _releases_of(entry: CatalogEntry, number: int) -> list[str]:
 
 
 def _in_a_row(releases: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the releases in ``having``, in runs that no other release interrupts."""
+    """Return the releases in ``having``, in runs without other releases between them."""
     runs = groupby(releases, having.__contains__)
     return tuple(tuple(run) for has, run in runs if has)
 
@@ -303,7 +306,7 @@ def _entries_named(spec: MessageSpec) -> Iterator[CatalogEntry]:
         if spec.type.is_api:
             same = entry.type is spec.type and entry.api_key == spec.api_key
         else:
-            # The type may have changed: keys of internal topics were data up to 4.0.
+            # The type may have changed, because keys of internal topics were data up to 4.0.
             same = not entry.type.is_api and entry.name == spec.name
         if same:
             yield entry
@@ -324,9 +327,9 @@ def _own_support(entries: Sequence[CatalogEntry], laid: _EditionLayout, number: 
 
 
 def _newest_before(entries: Sequence[CatalogEntry], number: int) -> str:
-    """Return the newest release if it has lower versions of these messages only.
+    """Return the newest release if it has only lower versions of these messages.
 
-    "" if some release has the version.
+    The result is empty if some release has the version.
     """
     newest = catalog().newest_release
     has_lower = any(number > max(entry.versions) for entry in entries if newest in entry.releases)

@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 
-# A structure is written out at every place, so a short spec could fill a disk. Kafka's largest
-# message takes 90,000 characters, including the texts about fields.
+# A structure is repeated at every place where it is used, so a short spec could fill a disk.
+# Kafka's largest message takes 90,000 characters, including the descriptions of fields.
 LARGEST = 1_000_000
 _ROW = 100
 _LONGEST_TEXT = 1000
 ASPECTS = ("type", "wire", "default", "properties")
-"""What can differ between two versions of a field, as `FieldRow` names it."""
+"""The aspects of a field that can differ between two versions, as `FieldRow` names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
     """A field of one version.
 
-    ``path`` has the names in the spec from the message on, joined by dots; ``depth`` counts the
-    dots. ``type`` is the type in the spec. ``wire`` says how the field is written in this version.
-    ``default`` is JSON or "zero uuid". ``properties`` are "nullable", "tag 0" and the like.
-    ``versions`` and ``about`` are the same in all versions.
+    ``path`` consists of the names in the spec, beginning below the message and joined by dots.
+    ``depth`` is the number of dots. ``type`` is the type in the spec. ``wire`` describes how the
+    field is written in this version. ``default`` is JSON or "zero uuid". ``properties`` are
+    "nullable", "tag 0" and the like. ``versions`` and ``about`` are the same in all versions.
     """
 
     path: str
@@ -60,14 +60,14 @@ class FieldRow:
 
 
 class CharacterBudget:
-    """The number of characters that the fields of a message may still take, over all versions."""
+    """The number of characters that are left for the fields of a message in all versions."""
 
     def __init__(self, message: str, left: int = LARGEST) -> None:
         self.message = message
         self.left = left
 
     def take(self, row: FieldRow) -> None:
-        """Reserve the characters of a field; raises `SpecError` if too few are left."""
+        """Subtract the characters of a field; raise `SpecError` if too few are left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
             reason = f"its fields take more than {LARGEST:,} characters over all its versions"
@@ -77,7 +77,7 @@ class CharacterBudget:
 def make_rows(
     spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: CharacterBudget
 ) -> tuple[FieldRow, ...]:
-    """Return the fields of ``schema``, a version of ``spec``: inline fields, then tagged ones.
+    """Return the fields of ``schema``, a version of ``spec``: first inline fields, then tagged.
 
     The fields of a structure follow the field that holds it. ``present`` has the versions of every
     field, by structure and attribute. Raises `SpecError` for too many fields.
@@ -113,7 +113,7 @@ def _row(field: Field, spec: FieldSpec, prefix: str, depth: int, versions: str) 
 
 
 def wire_form(kind: Type) -> str:
-    """Return how a field of the type is written.
+    """Return a description of how a field of this type is written.
 
     >>> from flexwire.wire.types import String
     >>> wire_form(ArrayType(element=String(compact=True), compact=True, nullable=True))
@@ -146,7 +146,7 @@ def _properties(field: Field, spec: FieldSpec) -> Iterator[str]:
 def _default(value: Any) -> str:
     """Return a default as JSON. A spec can give bytes only an empty default."""
     if isinstance(value, uuid.UUID):
-        # In base64url it is the same letter 22 times.
+        # In base64url this is the same letter 22 times.
         if value == ZERO_UUID:
             return "zero uuid"
         value = uuid_text(value)
@@ -162,9 +162,9 @@ StepKind = Literal["same", "changed", "added", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
-    """The change of one field: ``old`` and ``new`` are its places, None if it is not there.
+    """The change of a field: ``old`` and ``new`` are its positions, or None if it is missing.
 
-    ``aspects`` are the changed ones of `ASPECTS`. A field that moved is removed and added.
+    ``aspects`` are those `ASPECTS` that changed. A field that moved counts as removed and added.
     """
 
     old: int | None
@@ -184,8 +184,8 @@ class RowStep:
 def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[RowStep]:
     """Return the steps from the old fields to the new ones, in order.
 
-    Every field of both is in one step. Fields are matched by path, and as many as possible keep
-    their order.
+    Every field of both versions is in one step. Fields are matched by path, and as many as possible
+    keep their order.
     """
     row_steps = []
     next_old = next_new = 0
@@ -205,11 +205,11 @@ def _changed_aspects(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
 
 
 def _common_order(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
-    """Return the longest list of fields that both have in the same order, as pairs of places."""
+    """Return the longest list of common fields in the same order, as pairs of positions."""
     places = {row.path: place for place, row in enumerate(new)}
     both = [(at, places[row.path]) for at, row in enumerate(old) if row.path in places]
-    # Patience sorting finds the longest run of ascending places in the new fields. The top of each
-    # pile is the lowest place with which a run of that length can end.
+    # Patience sorting finds the longest run of ascending positions in the new fields. The top of
+    # each pile is the lowest position with which a run of that length can end.
     tops: list[int] = []
     piles: list[int] = []
     before: list[int] = []

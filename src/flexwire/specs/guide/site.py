@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The changed aspects of a step, as bits of a number in the data of a page.
 _BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 
-# Windows treats these names as devices, whatever follows after a dot.
+# Windows treats these names as devices, even if a dot and other text follow.
 _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 }
@@ -36,7 +36,7 @@ _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
 
 @dataclass(frozen=True, slots=True)
 class VersionFact:
-    """A fact about a whole version of a message."""
+    """A fact about a version as a whole."""
 
     name: str
     value: str
@@ -44,7 +44,7 @@ class VersionFact:
 
 @dataclass(frozen=True)
 class FieldChange:
-    """A step in words: the field, and the old and new value of each changed aspect."""
+    """A step in words: the field, and the old and new values of each changed aspect."""
 
     kind: str
     row: FieldRow
@@ -85,7 +85,7 @@ class GuidePage:
 
     @property
     def first(self) -> GuideMessage:
-        """The request, if there is one."""
+        """The request, or the first message if there is no request."""
         return self.messages[0]
 
     @cached_property
@@ -109,7 +109,7 @@ class GuidePage:
 
     @property
     def is_removed(self) -> bool:
-        """True if the newest release has none of its versions."""
+        """True if none of the page's versions is in the newest release."""
         return not any(message.current for message in self.messages)
 
     def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:
@@ -144,7 +144,7 @@ def make_pages(messages: Iterable[GuideMessage]) -> list[GuidePage]:
 
 def _path(folder: str, title: str, taken: set[str]) -> str:
     """Return a page's path and reserve it, so that the site can be copied to any file system."""
-    # No title has a "_" in it.
+    # No title contains a "_".
     name = f"{title}_" if title.lower() in _DEVICES else title
     while f"{folder}/{name}".lower() in taken:
         name += "_"
@@ -172,10 +172,10 @@ def changed_facts(
 
 
 def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
-    """Return the version that brought a field, with the first release that has it.
+    """Return the version that added a field, with the first release that has it.
 
-    "" if the ``oldest`` known release has the field already, or if no release has it. A version
-    above those of the newest release comes after that release.
+    The result is empty if the ``oldest`` known release has the field already, or if no release has
+    it. A version above those of the newest release will be in a later release.
     """
     first = next(version for version in message.versions if message.has(version.number, row.path))
     if first.support.after:
@@ -208,7 +208,7 @@ def word(row: FieldRow, aspect: str) -> str:
 
 
 def comparisons(message: GuideMessage) -> dict[str, object]:
-    """Return the data with which the page's script shows changes between any two versions.
+    """Return the data with which a page's script compares any two versions.
 
     ``layouts`` numbers the layout of each version. ``steps`` has, under "old-new", the steps
     between two layouts that change something: the place in the old table and in the new table (-1
@@ -239,7 +239,7 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
 
 
 def _numbered(values: Sequence[Hashable]) -> list[int]:
-    """Number the values in the order of their first appearance."""
+    """Number the values in the order of their first occurrence."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(value, len(numbers)) for value in values]
 
@@ -261,12 +261,12 @@ def _coded(old: MessageVersion, new: MessageVersion) -> list[tuple[int, int, int
 
 
 def spoken(numbers: Sequence[int]) -> str:
-    """Return versions as they are usually written: "0-3,7", or a dash for none."""
+    """Return versions in the usual notation, such as "0-3,7", or a dash for none."""
     return str(Versions.of(numbers)) if numbers else "\u2013"
 
 
 def write_index(pages: Sequence[GuidePage], mark: str) -> str:
-    """Write the index as a script: a page opened as a file can read no other kind of file.
+    """Write the index as a script, because a page that is opened as a file can load only scripts.
 
     A page is [title, kind, api key or -1, path, versions, names of messages]. A field is [path,
     type, number of its page, place on the page], as in the highest version that has it.
@@ -290,7 +290,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
             for row, place in _fields(message)
         ],
     }
-    # One line for each, so that two guides can be compared.
+    # Each entry is on its own line, so that two guides can be compared.
     lists = ",\n".join(
         f'"{name}": [\n' + ",\n".join(map(json.dumps, items)) + "\n]"
         for name, items in entries.items()
@@ -313,7 +313,7 @@ def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
 
 
 MARK = "Written by `flexwire schema docs`; do not edit."
-"""The first line of every file. It shows a later run that the guide wrote the file."""
+"""The first line of every file. A later run recognizes by it the files that the guide wrote."""
 
 
 def render(
@@ -324,10 +324,10 @@ def render(
 ) -> dict[str, str]:
     """Return every file of the guide by its path.
 
-    ``title`` says where the messages come from. ``releases`` are the releases whose support is
-    shown, at least one. ``traffic`` says who sends what. The same messages give the same files. All
-    texts are treated as hostile: they are escaped, and unprintable characters are made visible.
-    Raises `FlexwireError` if Jinja2 is not installed.
+    ``title`` describes the source of the messages. ``releases`` are the releases whose support is
+    shown, at least one. ``traffic`` has the senders of messages and fields. The same messages
+    always result in the same files. All texts are treated as hostile: they are escaped, and
+    unprintable characters are made visible. Raises `FlexwireError` if Jinja2 is not installed.
     """
     pages = make_pages(messages)
     releases = [printable(release) for release in releases]
@@ -411,13 +411,16 @@ def _index(pages: Sequence[GuidePage], releases: Sequence[str]) -> dict[str, Any
 
 
 def _data(page: GuidePage) -> str:
-    """Return the data of a page's script. A "<" in it could end the element around it."""
+    """Return the data for a page's script.
+
+    A "<" in the data could end the element around it, so it is escaped.
+    """
     text = json.dumps([comparisons(message) for message in page.messages], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
-    """Return other pages of the same api key, since an api key may outlive a name."""
+    """Return other pages with the same API key, because the name of an API key may change."""
     if page.first.api_key is None or not page.first.is_api:
         return []
     key = page.first.api_key

@@ -1,6 +1,6 @@
-"""Count who sends each field of each version, from the message tables of an analysis.
+"""Count the senders of each field and version, from the message tables of an analysis.
 
-A field counts as sent if its value in a message is not the default. In an array, one element with
+A field counts as sent if its value in a message is not the default. For an array, one element with
 such a value is enough. The columns are read in pieces, and only counts are kept.
 """
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
 
 MOST_CLIENTS: Final = 4
-"""The number of clients that are named for a field, the most frequent first; others are counted."""
+"""The largest number of clients that are named for a field, the most frequent first."""
 _ROWS = 50_000
 _COLUMNS = ["client_id", "body_version", "body"]
 
 
 class Senders(NamedTuple):
-    """The clients that sent something, most often first, with counts; and the number of others."""
+    """The clients that sent something, with counts, most often first, and the number of others."""
 
     named: tuple[tuple[str, int], ...]
     others: int
@@ -48,7 +48,7 @@ class Senders(NamedTuple):
 class VersionTraffic:
     """The use of one version of a message: its senders, and its fields by path.
 
-    ``fields`` lacks fields that the tables do not have. For records the tables have only sizes.
+    ``fields`` lacks fields that the tables do not have. For records, the tables have only sizes.
     """
 
     messages: int
@@ -103,11 +103,11 @@ class _VersionCounts:
         if schema is None:
             return
         for path, senders in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
-            # A field that nobody sent is listed too, with no count.
+            # A field that nobody sent is also listed, with a count of zero.
             _tally(self.fields[path], names, codes[np.unique(senders)])
 
     def sent(self) -> VersionTraffic:
-        """Return the counts, with the clients that sent most."""
+        """Return the counts, with the most frequent clients."""
         fields = {path: _senders(counted) for path, counted in self.fields.items()}
         return VersionTraffic(self.messages.total(), _senders(self.messages), fields)
 
@@ -140,13 +140,13 @@ def _schema(name: str, version: int) -> Schema | None:
 def _sent_fields(
     values: pa.Array, structure: Schema, rows: NDArray[np.int64], prefix: str
 ) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Yield each field of structures: its path, and the messages that sent it, with repetitions.
+    """Yield the path of each field and the messages that sent it, with repetitions.
 
-    ``rows`` has the message of each of ``values``.
+    ``rows`` has the message for each of ``values``.
     """
     columns = {column.name for column in values.type}
     for field in (*structure.inline, *structure.tagged.values()):
-        # The tables leave out the bytes of records.
+        # The tables do not contain the bytes of records.
         if field.attribute not in columns:
             continue
         # `field` ignores the nulls of a structure; `struct_field` does not.
@@ -164,7 +164,7 @@ def _sent_fields(
 
 
 def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
-    """Return where a column differs from the field's default."""
+    """Return where a column differs from the default of the field."""
     valid = pc.is_valid(column)
     if pa.types.is_struct(column.type):
         return _flags(valid)
@@ -178,7 +178,7 @@ def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
 
 
 def _plain(default: Any) -> Any:
-    """Return a default as the tables store it: a uuid is text, as Kafka prints it."""
+    """Return a default as in the tables, where a UUID is text in Kafka's form."""
     return uuid_text(default) if isinstance(default, uuid.UUID) else default
 
 

@@ -33,12 +33,15 @@ class ConfigError(FlexwireError):
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """The rules of one command. A table of that name configures them."""
+    """The rules of one command.
+
+    A configuration table with the name of the command configures the rules.
+    """
 
     table: str
     rules: Callable[[], Mapping[str, RuleInfo]]
     left_out: Enum | None = None
-    """The category that is used only if it is named."""
+    """The category that is used only if the user names it."""
 
     def defaults(self) -> frozenset[str]:
         """Return the ids of the rules that are used by default."""
@@ -53,10 +56,10 @@ _TABLES = (LINT.table, BREAKING.table)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The rules to apply, and exceptions from them.
+    """The rules to apply, and the exceptions.
 
-    ``ignored`` pairs rules with a pattern of paths, relative to ``root``. In a pattern, "*" stands
-    for any characters, also slashes. A directory means everything in it.
+    ``ignored`` pairs rules with a pattern of paths, relative to ``root``. In a pattern, "*" means
+    any characters, including slashes. A directory means all files in it.
     """
 
     rules: frozenset[str] = field(default_factory=LINT.defaults)
@@ -77,7 +80,7 @@ class Config:
 
 
 def find_config(start: Path) -> Path | None:
-    """Return the nearest configuration file, searching ``start`` and the directories above it.
+    """Return the nearest configuration file in ``start`` and the directories above it.
 
     It is a `flexwire.toml`, or a `pyproject.toml` with a table for flexwire.
     """
@@ -92,8 +95,8 @@ def find_config(start: Path) -> Path | None:
 def read_config(path: Path, of: Ruleset = LINT) -> Config:
     """Read ``[lint]`` of `flexwire.toml`, or ``[tool.flexwire.lint]`` of `pyproject.toml`.
 
-    For another set of rules, this reads its table. Raises `ConfigError`; for an unknown name, the
-    error suggests the nearest known name.
+    For another set of rules, the function reads the table of that set. Raises `ConfigError`; for an
+    unknown name, the error suggests the nearest known name.
     """
     table = _table(path) or {}
     where = f"{path}: " if path.name == "flexwire.toml" else f"{path}: tool.flexwire: "
@@ -114,7 +117,7 @@ def read_config(path: Path, of: Ruleset = LINT) -> Config:
 def choose(
     use: Iterable[str], leave_out: Iterable[str], where: str = "", of: Ruleset = LINT
 ) -> frozenset[str]:
-    """Return the ids of rules and categories in ``use``, or the defaults, without ``leave_out``.
+    """Return the ids of the rules in ``use``, or the defaults, without those in ``leave_out``.
 
     Raises `ConfigError` for a name that is neither a rule nor a category.
     """
@@ -150,7 +153,7 @@ def rules_named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """Return the file's table, or flexwire's part of `pyproject.toml`; None without such a part."""
+    """Return the file's table, or flexwire's part of `pyproject.toml`, or None if it has none."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -180,7 +183,10 @@ def _texts(value: object, where: str) -> list[str]:
 
 
 def _ignored(value: object, where: str, of: Ruleset) -> Iterable[tuple[frozenset[str], str]]:
-    """Yield ignored rules and paths. A list of paths is for all rules; a table names the rules."""
+    """Yield ignored rules and paths.
+
+    A list of paths applies to all rules; a table contains the names of rules.
+    """
     table = value if isinstance(value, dict) else {ALL: value}
     for name, paths in table.items():
         ids = rules_named(name, f"{where}ignore: ", of)

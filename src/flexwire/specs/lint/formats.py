@@ -1,4 +1,4 @@
-"""Print findings: one function for each format, which returns the whole text."""
+"""Print findings: one function for each format, which returns the complete text."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from flexwire.specs.finding import Finding, Report, RuleInfo
 
 
-# If the width of a line is unknown, excerpts still fit a screen.
+# If the width of the terminal is unknown, excerpts still fit on a screen.
 _WIDTH = 100
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
 
 def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
-    """Write the report; ``width`` is the terminal's, or None without a terminal.
+    """Write the report; ``width`` is the terminal's, or None if there is no terminal.
 
-    Without a terminal, every finding begins with one line that has all of it.
+    Without a terminal, every finding begins with a single line that contains everything.
     """
     lines: list[str] = []
     for finding in report.findings:
@@ -45,7 +45,8 @@ def _finding_lines(finding: Finding, width: int | None, *, colour: bool) -> Iter
     place = f"{finding.source}:{finding.line}:{finding.column}:"
     whole = f"{place} {finding.rule} {finding.message}"
     for line in [whole] if width is None else _wrapped(whole, width):
-        # The place begins a line. The rule begins another line, or follows the place.
+        # The position is at the start of a line. The rule is at the start of another line, or
+        # follows the position.
         styled = line.replace(
             finding.rule, _styled(finding.rule, colour=colour, fg="red", bold=True), 1
         )
@@ -95,7 +96,7 @@ def _count(number: int, what: str) -> str:
 
 
 def to_json(report: Report) -> str:
-    """Write the findings with their places, which count from 1."""
+    """Write the findings with their positions, which are counted from 1."""
     findings = [
         {
             "source": finding.source,
@@ -111,7 +112,7 @@ def to_json(report: Report) -> str:
 
 
 def to_junit(report: Report) -> str:
-    """Write one suite; a file without findings is a test that passed."""
+    """Write one suite, in which a file without findings is a test that passed."""
     findings_by_file: dict[str, list[Finding]] = {printable(name): [] for name in report.files}
     for finding in report.findings:
         findings_by_file.setdefault(finding.source, []).append(finding)
@@ -128,7 +129,7 @@ def to_junit(report: Report) -> str:
         if not findings:
             lines.append(f"{opened}/>")
             continue
-        # A test can fail only once. Readers of the format count the first failure and drop the
+        # A test can fail only once. Readers of the format count the first failure and ignore the
         # others.
         title = findings[0].rule if len(findings) == 1 else f"{len(findings)} findings"
         text = "\n".join(map(str, findings))
@@ -152,7 +153,7 @@ def to_sarif(report: Report) -> str:
                 "rules": [_rule(rule_id, report.rules[rule_id]) for rule_id in broken],
             }
         },
-        # Columns count characters, not UTF-16 units.
+        # Columns are counted in characters, not in UTF-16 units.
         "columnKind": "unicodeCodePoints",
         "results": [
             _result(each_finding, report.rules[each_finding.rule], broken.index(each_finding.rule))
@@ -197,13 +198,13 @@ def _uri(source: str) -> str:
 
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
-# Source: GitHub's documentation of workflow commands; "%" comes first.
+# The source is GitHub's documentation of workflow commands. "%" must be replaced first.
 _ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY_ESCAPES = _ESCAPES | {":": "%3A", ",": "%2C"}
 
 
 def to_github_actions(report: Report) -> str:
-    """Write one command for each finding."""
+    """Write one workflow command for each finding."""
     lines = []
     for finding in report.findings:
         command = _COMMANDS[report.rules[finding.rule].level]

@@ -29,7 +29,7 @@ _UNUSED = "ALLOW_UNUSED"
 
 
 def lint(sources: Iterable[SpecFile], config: Config) -> Report:
-    """Check specs directory by directory; api keys and partners belong to one directory.
+    """Check specs directory by directory, because API keys and partners belong to a directory.
 
     At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
     """
@@ -76,7 +76,7 @@ def _lint_directory(
             asked_for = _is_asked_for(rule.id, messages[message], ids, config)
             if asked_for and not allowed[message].takes(finding):
                 yield finding
-    # A rule that did not run may have had findings.
+    # If a rule did not run, a comment that allows its findings may still be needed.
     judged = {rule.id for rule in chosen if whole or not rule.directory}
     for message, source in messages.items():
         if _is_asked_for(_UNUSED, source, ids, config):

@@ -1,4 +1,4 @@
-"""A message spec as rules see it: its structures, its fields, and the place of each of them."""
+"""A message spec for the rules: its structures, its fields, and the position of each."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
-"""The types whose messages have an api key, which is unique in a directory for each type."""
+"""The types whose messages have an API key, which is unique for each type in a directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedStructure:
     """The fields of a message, of a common structure, or of a field.
 
-    ``versions`` are those in which everything around the structure is there. ``holder`` is the
-    field that defines an inline structure. ``in_common`` is true inside a common structure.
+    ``versions`` are the versions in which everything around the structure is present. ``holder`` is
+    the field that defines an inline structure. ``in_common`` is true inside a common structure.
     """
 
     name: str
@@ -44,8 +44,8 @@ class CheckedStructure:
 class CheckedMessage:
     """A spec that was read, even if it has problems.
 
-    ``damaged`` are the places of objects that could not be read in full. Only a part of them is
-    known, so rules do not judge them.
+    ``damaged`` are the positions of objects that could not be read completely. Only a part of these
+    objects is known, so rules do not judge them.
     """
 
     spec: MessageSpec
@@ -66,9 +66,9 @@ class CheckedMessage:
 
     @property
     def header_ranges(self) -> tuple[tuple[Versions, int], ...]:
-        """The ranges of ``headerVersions`` with their header versions, if rules judge them.
+        """The ranges of ``headerVersions`` with their header versions, if rules can judge them.
 
-        There are none if the spec has no such key or cannot be read.
+        The result is empty if the spec has no such key or cannot be read.
         """
         headers = self.spec.header_versions
         if headers is None or not self.readable:
@@ -93,7 +93,7 @@ class CheckedMessage:
                 pending += node.items
 
     def at(self, element: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
-        """Return the place of a member's value, or of its object if it has no such member.
+        """Return the position of a member's value, or of the object if it has no such member.
 
         None means the message itself.
         """
@@ -158,8 +158,9 @@ class CheckedMessage:
 class Nesting:
     """The structures of a message by name, inner structures before outer ones.
 
-    ``closing`` are the fields whose structure contains the structure that they are in. Nothing here
-    recurses, because a spec may have thousands of structures, each inside the next.
+    ``closing`` are the fields whose structure contains the structure that they are in. These
+    methods do not use recursion, because a spec may have thousands of structures, each inside the
+    next.
     """
 
     def __init__(self, message: CheckedMessage) -> None:
@@ -195,14 +196,15 @@ class Nesting:
 class Directory:
     """The messages of one directory, in the order of the files' names.
 
-    ``whole`` is true if all its files were read, so that a missing message is really missing.
+    ``whole`` is true if all its files were read. A message that is then not found is really
+    missing.
     """
 
     messages: tuple[CheckedMessage, ...]
     whole: bool
 
     def pairs(self) -> Iterator[tuple[CheckedMessage, CheckedMessage]]:
-        """Yield each request with its response, if both are here and could be read."""
+        """Yield each request with its response, if both are present and could be read."""
         readable = [
             each_message
             for each_message in self.messages

@@ -35,8 +35,8 @@ _LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDA
 class Rule(RulePage):
     """One rule.
 
-    ``message`` checks one message, and ``directory`` all messages of a directory. A rule with
-    neither is a rule of the parser.
+    ``message`` checks one message, and ``directory`` all messages of a directory. If a rule has
+    neither of them, the parser reports its violations.
     """
 
     category: Category
@@ -45,10 +45,10 @@ class Rule(RulePage):
 
     @property
     def level(self) -> Level:
-        """How grave a finding is."""
+        """The severity of a finding."""
         return _LEVELS.get(self.category, "error")
 
     @property
     def unreadable(self) -> bool:
-        """True if a violation leaves the author's meaning unknown."""
+        """True if a violation leaves it unclear what the author meant."""
         return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"

@@ -282,8 +282,7 @@ def analyze(
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
-            # These options have the same names as the parameters of `run`. None means that the
-            # option was not given.
+            # `run` has parameters with these names. None means that the option was not given.
             **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
@@ -291,8 +290,7 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # Default answers are only a part of the report, but these answers were requested by the
-        # user.
+        # Default answers are only a part of the report, but the user requested these.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the answers asked for failed")
 
 

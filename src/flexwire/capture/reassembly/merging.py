@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from flexwire.capture.files import merged_packets
 from flexwire.capture.reassembly.assembly import WHOLE
 from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.capture.reassembly.packet_scan import ConnectionKeys, PacketScan
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-MOST_OPEN: Final = 256
+MOST_OPEN: Final = merged_packets.MOST_OPEN
 """At most this many files are open at once. Each of them takes about two megabytes."""
 
 # Files that are read together share the size of a chunk, but each gets at least this many bytes.

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.packets import CapturedPacket, UnreadableBytes
+from flexwire.capture.files.merged_packets import read_merged_packets
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.files.pcapng import PcapngWriter, block, option
-from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import WHOLE, ConnectionShare, connection_key
 from flexwire.capture.tls.connections import EndPair, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from io import FileIO
 
+    from flexwire.capture.files.packets import CapturedPacket
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.files.reading import Opener
     from flexwire.storage.input_file import InputFile
@@ -121,10 +122,10 @@ def open_captures(
 ) -> OpenedCaptures:
     """Rewrite captures into a ``directory`` for its owner only, which must be empty or missing.
 
-    The files are read in the order in which they begin, because a connection may continue in the
-    next file. ``keys`` also gets the secrets in pcapng files. Raises `CaptureError` for a file that
-    is not a capture, for a directory that is not empty, and for a failed write. Raises `TlsError`
-    if the extra is not installed.
+    Files that overlap in time are merged by their clocks, because two hosts may have captured one
+    connection. ``keys`` also gets the secrets in pcapng files. Raises `CaptureError` for a file
+    that is not a capture, for a directory that is not empty, and for a failed write. Raises
+    `TlsError` if the extra is not installed.
     """
     return _open_share(names, directory, keys, opener, WHOLE)
 
@@ -146,19 +147,10 @@ def _open_share(
     if not is_empty:
         raise CaptureError("expected an empty directory, or a new one", source=str(directory))
     with _CaptureRewriter(directory, keys, share) as rewriting:
-        for name in sorted(names, key=lambda path: _first_us(path, opener)):
-            for packet in read_packets(name, opener, keys.add_block):
-                rewriting.take(packet)
+        for packet in read_merged_packets(names, opener, keys.add_block):
+            rewriting.take(packet)
         rewriting.finish()
     return OpenedCaptures(rewriting.paths(), rewriting.counts)
-
-
-def _first_us(name: str, opener: Opener | None) -> int:
-    """Return the time at which a file's first packet was captured."""
-    packets = read_packets(name, opener)
-    return next(
-        (packet.timestamp_us for packet in packets if isinstance(packet, CapturedPacket)), 0
-    )
 
 
 class _CaptureRewriter(ExitStack):

@@ -8,14 +8,18 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.answer import Answer, address
+from flexwire.answers.asking.answer import Answer, DaySums, address
+from flexwire.answers.asking.day_sums import DAY, DAY_US, day_of_time
 from flexwire.answers.asking.percentiles import percentile
 from flexwire.arguments import to_int
 from flexwire.facts.answers import AnswerPicture
-from flexwire.tables.keys import connection_key
+from flexwire.tables.keys import ANALYSIS, connection_key
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
@@ -26,6 +30,7 @@ HANDSHAKE: Final = "SaslHandshake"
 OPENING: Final = ("ApiVersions", HANDSHAKE, "SaslAuthenticate")
 PAUSE_US: Final = 1_000_000
 """A pause of at least this many microseconds is idle time."""
+_DAY_SECONDS: Final = DAY_US // PAUSE_US
 
 COLUMNS: Final = (
     Column(
@@ -79,6 +84,20 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 _WHO: Final = ("client_id", "address")
+_SUMS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        (ANALYSIS, pa.string()),
+        ("connection", pa.string()),
+        ("client_id", pa.string()),
+        *(
+            (name, pa.int64())
+            for name in ("first_us", "last_us", "first_other", "pauses_us", "longest_us")
+        ),
+        ("handshakes", pa.list_(pa.int64())),
+        ("unanswered", pa.list_(pa.int64())),
+    ]
+)
 
 
 def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
@@ -92,8 +111,13 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
     It is unknown why a side closed a connection, and what happened before and after the capture. A
     connection counts in ``opened`` or ``not_closed`` only if its beginning or end was captured.
     """
+    return _total(_part(tables), tables, short_seconds)
+
+
+def _total(parts: DataFrame, tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
+    """Return the rows of the answer from what frames show of each connection on each day."""
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
-    kafka_rows = _connection_rows(tables)
+    kafka_rows = _connection_rows(parts, tables)
     clients = kafka_rows.withColumn("whole_us", _whole_us()).groupBy(*_WHO).agg(*_sums(short_us))
     rows = clients.join(_busiest(kafka_rows), [*_WHO], "left")
     minutes = kafka_rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
@@ -142,12 +166,12 @@ def _sums(short_us: int) -> list[SparkColumn]:
         F.sum("idle_us").alias("idle_us"),
         F.when(longest > 0, longest).alias("longest_pause_us"),
         F.sum(lifetime).alias("open_us"),
-        F.coalesce(F.sum("reauthentications"), F.lit(0)).alias("reauthentications"),
+        F.sum("reauthentications").alias("reauthentications"),
         *(F.count_if(condition).alias(name) for name, condition in counts.items()),
     ]
 
 
-def _connection_rows(tables: AnalysisTables) -> DataFrame:
+def _connection_rows(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Return the Kafka connections, with the facts that their frames show."""
     key = connection_key(tables.connections.columns)
     of_kafka = tables.connections.where("is_kafka").select(
@@ -160,9 +184,12 @@ def _connection_rows(tables: AnalysisTables) -> DataFrame:
         "closed_by",
         "reset",
     )
-    sent = _frames(tables)
-    rows = of_kafka.join(sent, [*key], "left")
-    rows = rows.join(_handshakes(tables), [*key], "left")
+    rows = of_kafka.join(_of_all_days(parts, key), [*key], "left")
+    none = F.array().cast("array<bigint>")
+    if tables.answered_later is not None:
+        later = tables.answered_later.groupBy(*key).agg(F.collect_set("frame_index").alias("later"))
+        never = F.array_except("unanswered", F.coalesce("later", none))
+        rows = rows.join(later, [*key], "left").withColumn("unanswered", never)
     again = F.filter("handshakes", lambda place: place > F.col("first_other"))
     # The pauses before the first frame and after the last frame; a connection without frames has
     # one pause.
@@ -174,48 +201,86 @@ def _connection_rows(tables: AnalysisTables) -> DataFrame:
         *of_kafka.columns,
         F.struct(F.col("client_id").alias("id")).alias("client_id"),
         "last_frame_us",
-        "unanswered",
-        F.when(F.col("handshakes").isNotNull(), F.size(again)).alias("reauthentications"),
+        F.size(F.coalesce("unanswered", none)).alias("unanswered"),
+        F.size(F.coalesce(again, none)).alias("reauthentications"),
         (inner + ends[0] + ends[1]).alias("idle_us"),
         F.greatest(F.coalesce("longest_us", F.lit(0)), *ends).alias("longest_pause_us"),
     )
 
 
-def _frames(tables: AnalysisTables) -> DataFrame:
-    """Return the facts that the frames of each connection show."""
+def _part(tables: AnalysisTables) -> DataFrame:
+    """Return what the frames of each connection show on each day.
+
+    ``unanswered`` are the requests without a response. A later analysis may have the response.
+    """
+    frames = tables.frames
     moment = F.unix_micros("time")
     is_request = F.col("direction") == "request"
     is_other = is_request & ~F.col("api_name").isin(*OPENING)
     # A pause of a second does not end in the second in which it began. The first and the last frame
     # of each second are therefore enough, and no sorting is needed.
-    key = connection_key(tables.frames.columns)
-    seconds = tables.frames.groupBy(*key, F.floor(moment / PAUSE_US).alias("second")).agg(
+    key = connection_key(frames.columns)
+    seconds = frames.groupBy(*key, F.floor(moment / PAUSE_US).alias("second")).agg(
         F.min(moment).alias("first"),
         F.max(moment).alias("last"),
         F.min("client_id").alias("client_id"),
-        F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
         F.min(F.when(is_other, F.col("frame_index"))).alias("first_other"),
     )
-    before = F.lag("last").over(Window.partitionBy(*key).orderBy("second"))
-    pause = F.col("first") - before
-    paused = seconds.withColumn("pause", F.when(pause >= PAUSE_US, pause))
-    return paused.groupBy(*key).agg(
-        F.min("client_id").alias("client_id"),
-        F.min("first").alias("first_frame_us"),
-        F.max("last").alias("last_frame_us"),
-        F.sum("unanswered").alias("unanswered"),
-        F.min("first_other").alias("first_other"),
-        F.sum("pause").alias("pauses_us"),
-        F.max("pause").alias("longest_us"),
+    day = F.date_from_unix_date(F.floor(F.col("second") / _DAY_SECONDS).cast("int"))
+    seconds = seconds.withColumn(DAY, day)
+    of_day = [*key, DAY]
+    sent = (
+        _with_pauses(seconds, of_day, "second")
+        .groupBy(*of_day)
+        .agg(
+            F.min("client_id").alias("client_id"),
+            F.min("first").alias("first_us"),
+            F.max("last").alias("last_us"),
+            F.min("first_other").alias("first_other"),
+            F.sum("pause").alias("pauses_us"),
+            F.max("pause").alias("longest_us"),
+        )
+    )
+    # Usually these requests are few.
+    is_handshake, is_open = F.col("api_name") == HANDSHAKE, ~F.col("answered")
+    some = frames.where(is_request & (is_handshake | is_open)).groupBy(
+        *key, day_of_time().alias(DAY)
+    )
+    lists = some.agg(
+        *(
+            F.collect_list(F.when(condition, F.col("frame_index"))).alias(name)
+            for name, condition in (("handshakes", is_handshake), ("unanswered", is_open))
+        )
+    )
+    parts = sent.join(lists, of_day, "left")
+    return parts if ANALYSIS in key else parts.withColumn(ANALYSIS, F.lit(None).cast("string"))
+
+
+def _of_all_days(parts: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Return what the frames of each connection show, from what they show on each day."""
+    days = parts.withColumnsRenamed({"first_us": "first", "last_us": "last"})
+    lists = {name: F.flatten(F.collect_list(name)) for name in ("handshakes", "unanswered")}
+    return (
+        _with_pauses(days, key, DAY)
+        .groupBy(*key)
+        .agg(
+            F.min("client_id").alias("client_id"),
+            F.min("first").alias("first_frame_us"),
+            F.max("last").alias("last_frame_us"),
+            F.min("first_other").alias("first_other"),
+            (F.coalesce(F.sum("pauses_us"), F.lit(0)) + F.coalesce(F.sum("pause"), F.lit(0))).alias(
+                "pauses_us"
+            ),
+            F.greatest(F.max("longest_us"), F.max("pause")).alias("longest_us"),
+            *(each.alias(name) for name, each in lists.items()),
+        )
     )
 
 
-def _handshakes(tables: AnalysisTables) -> DataFrame:
-    """Return the SASL handshakes of each connection. There are few of them."""
-    is_one = (F.col("direction") == "request") & (F.col("api_name") == HANDSHAKE)
-    places = F.collect_list("frame_index").alias("handshakes")
-    key = connection_key(tables.frames.columns)
-    return tables.frames.where(is_one).groupBy(*key).agg(places)
+def _with_pauses(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
+    """Add the ``pause`` before each row's ``first`` frame: since the ``last`` one before it."""
+    pause = F.col("first") - F.lag("last").over(Window.partitionBy(*by).orderBy(order))
+    return rows.withColumn("pause", F.when(pause >= PAUSE_US, pause))
 
 
 def _busiest(rows: DataFrame) -> DataFrame:
@@ -241,4 +306,5 @@ ANSWER: Final = Answer(
     order=("-short_lived", "-opened", "-connections", "client_id", "address"),
     ask=connections,
     picture=AnswerPicture("Connections by client", "connections"),
+    sums=DaySums(version=1, tables=lambda: [FRAMES], columns=_SUMS, part=_part, total=_total),
 )

@@ -66,7 +66,7 @@ def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
         "ProduceResponse", "TopicProduceResponse", topic_id=TOPIC_ID, partition_responses=failed
     )
     asked = made("ProduceRequest", acks=-1, topic_data=[topic])
-    answer = made("ProduceResponse", responses=[said])
+    answer = made("ProduceResponse", responses=[said], throttle_time_ms=2)
     traffic.exchange(connection, asked, answer, PRODUCE, 10 * number)
     fetch = made("FetchRequest", max_wait_ms=5, min_bytes=1)
     got = fetched([(b"k", b"v" * number)], topic_id=TOPIC_ID)
@@ -163,6 +163,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def test_there_are_answers_with_sums() -> None:
     names = {"chargeback", "sizes", "errors", "batches", "headers", "topic_readers", "latency"}
+    names |= {"connections", "throttling"}
     assert {answer.name for answer in SUMMED} >= names
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.percentiles import EXACT_BELOW, at_rank, percentile, ranked, rounded
+from flexwire.answers.asking.percentiles import (
+    EXACT_BELOW,
+    at_rank,
+    at_rank_within,
+    bucket,
+    percentile,
+    ranked,
+    rounded,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +57,33 @@ def test_percentiles_are_those_of_the_sorted_values_on_any_split(
             .collect()
         )
         assert list(found)[1:] == expected
+        # Counts of two days, which have the same values.
+        in_buckets = (
+            counted.union(counted)
+            .groupBy("group", bucket("rounded").alias("bucket"))
+            .agg(
+                F.sum("rows").alias("all"), F.collect_list(F.struct("rounded", "rows")).alias("of")
+            )
+        )
+        each = ranked(in_buckets, ["group"], "bucket", "all").select(
+            *(at_rank_within("of", "rounded", "rows", "all", percent) for percent in PERCENTS)
+        )
+        # Each percentile is in one bucket.
+        columns = zip(*each.collect(), strict=True)
+        assert [[one for one in of if one is not None] for of in columns] == [
+            [value] for value in expected
+        ]
+
+
+def test_a_bucket_has_a_thousand_values_and_keeps_their_order(spark: SparkSession) -> None:
+    source = random.Random(1)
+    values = sorted({source.randrange(10 ** source.randrange(1, 19)) for _ in range(5_000)})
+    rows = spark.createDataFrame([(value,) for value in values], "value bigint")
+    found = [row[0] for row in rows.coalesce(1).select(bucket("value")).collect()]
+    assert found == sorted(found)
+    for value, of in zip(values, found, strict=True):
+        digits = max(len(str(value)) - 2, 0)
+        assert of == value // 10**digits * 10**digits
 
 
 def test_no_value_has_no_percentile(spark: SparkSession) -> None:

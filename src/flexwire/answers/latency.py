@@ -11,9 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark p
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, DaySums, address
-from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, kept_columns
 from flexwire.answers.asking.messages import record_bytes_of
-from flexwire.answers.asking.percentiles import at_rank, ranked, rounded
+from flexwire.answers.asking.percentiles import at_rank, at_rank_within, bucket, ranked, rounded
 from flexwire.answers.asking.throttled import (
     earlier_waits,
     paused_responses,
@@ -21,6 +21,7 @@ from flexwire.answers.asking.throttled import (
     throttled_waits,
     throttles,
     waits_of_days,
+    with_first_of_day,
 )
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
@@ -32,7 +33,6 @@ from flexwire.tables.output import MESSAGES
 from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import CARRYING_RESPONSES, throttled_messages
-from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,10 @@ _OF_KEPT: Final = pa.schema(
         ("muted_us", pa.int64()),
     ]
 )
-_TIMES: Final = pa.list_(pa.struct([("rounded_us", pa.int64()), ("responses", pa.int64())]))
+_VALUES: Final = pa.list_(pa.struct([("rounded_us", pa.int64()), ("responses", pa.int64())]))
+_TIMES: Final = pa.list_(
+    pa.struct([("bucket", pa.int64()), ("responses", pa.int64()), ("values", _VALUES)])
+)
 _SUMS: Final = pa.schema(
     [
         (DAY, pa.date32()),
@@ -196,11 +199,11 @@ def _part(tables: AnalysisTables) -> DataFrame:
     rows = _responses_of_days(tables, paused)
     if paused is not None:
         pauses = pauses_for_later(paused).withColumn("place", F.col("frame_index"))
-        kept = pauses.select(DAY, _kept(pauses).alias(_KEPT))
+        kept = pauses.select(DAY, kept_columns(pauses, _OF_KEPT).alias(_KEPT))
         rows = rows.unionByName(kept, allowMissingColumns=True)
     by = (DAY, *_BY, _KEPT)
-    times = F.sort_array(F.collect_list(F.struct("rounded_us", "responses")))
-    summed = _counted(rows, by).groupBy(*by)
+    times = F.sort_array(F.collect_list(F.struct("bucket", "responses", "values")))
+    summed = _in_buckets(_counted(rows, by), by).groupBy(*by)
     return summed.agg(
         *(F.sum(name).alias(name) for name in _WHOLE_DAY),
         F.max("slowest").alias("slowest"),
@@ -211,19 +214,42 @@ def _part(tables: AnalysisTables) -> DataFrame:
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
     """Return the rows of the answer from sums."""
     names = (*_WHOLE_DAY, "slowest")
-    by_time = parts.where(F.col(_KEPT).isNull()).select(
+    by_bucket = parts.where(F.col(_KEPT).isNull()).select(
         *_BY, *names, F.posexplode("times").alias("number", "one")
     )
     # These are the sums over all latencies, so they must count only once.
     is_first = F.col("number") == 0
-    of_days = by_time.select(
-        *_BY,
-        "one.rounded_us",
-        "one.responses",
-        *(F.when(is_first, F.col(name)).alias(name) for name in names),
+    of_days = by_bucket.select(
+        *_BY, "one.*", *(F.when(is_first, F.col(name)).alias(name) for name in names)
     )
     over_midnight = _over_midnight(parts.where(F.col(_KEPT).isNotNull()))
-    return _rows(all_of([of_days, _counted(over_midnight, _BY)]))
+    of_both = all_of([of_days, _in_buckets(_counted(over_midnight, _BY), _BY)])
+    summed = of_both.groupBy(*_BY, "bucket").agg(
+        *_summed(), F.flatten(F.collect_list("values")).alias("values")
+    )
+    in_buckets = ranked(summed, _BY, "bucket", "responses")
+    found = {
+        percent: at_rank_within("values", "rounded_us", "responses", "responses", percent)
+        for percent in _PERCENTS
+    }
+    with_percentiles = in_buckets.withColumns(
+        {f"at_{percent}": column for percent, column in found.items()}
+    )
+    rows = with_percentiles.groupBy(*_BY).agg(
+        *_summed(), *(F.min(f"at_{percent}").alias(f"at_{percent}") for percent in _PERCENTS)
+    )
+    return _shown(rows)
+
+
+def _in_buckets(counts: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Return `_counted` responses with those of a bucket of latencies in one row."""
+    values = F.collect_list(F.struct("rounded_us", "responses")).alias("values")
+    return counts.groupBy(*by, bucket("rounded_us").alias("bucket")).agg(*_summed(), values)
+
+
+def _summed() -> list[SparkColumn]:
+    slowest_one = F.max("slowest").alias("slowest")
+    return [*(F.sum(name).alias(name) for name in _COUNTS), slowest_one]
 
 
 def _counted(responses: DataFrame, by: Sequence[str]) -> DataFrame:
@@ -239,16 +265,20 @@ def _counted(responses: DataFrame, by: Sequence[str]) -> DataFrame:
 
 
 def _rows(counts: DataFrame) -> DataFrame:
-    """Return the rows of the answer from `_counted` responses, of one day or several."""
+    """Return the rows of the answer from `_counted` responses."""
     rows = (
         ranked(counts, _BY, "rounded_us", "responses")
         .groupBy(*_BY)
         .agg(
-            *(F.sum(name).alias(name) for name in _COUNTS),
-            F.max("slowest").alias("slowest"),
+            *_summed(),
             *(at_rank("rounded_us", percent).alias(f"at_{percent}") for percent in _PERCENTS),
         )
     )
+    return _shown(rows)
+
+
+def _shown(rows: DataFrame) -> DataFrame:
+    """Return the columns of the answer."""
     return rows.select(
         *_BY,
         "responses",
@@ -291,7 +321,7 @@ def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> Data
     on their day, and the first response of a connection on a day, unless the connection begins with
     it.
     """
-    responses = _with_first(_of_frames(tables).withColumn(DAY, day_of_time()))
+    responses = with_first_of_day(_of_frames(tables).withColumn(DAY, day_of_time()))
     responses = responses.where(f"({_IS_KNOWN}) or is_first")
     waits = None if paused is None else waits_of_days(paused)
     responses = _without_throttling(responses, waits)
@@ -311,7 +341,7 @@ def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> Data
     is_counted = F.expr(_IS_KNOWN) & ~F.col("is_affected") & ~F.col("is_asked_before")
     # A row without a request or an API only shows when the first response of its connection came.
     asked = F.when(F.col("frame_index").isNull() | F.expr(_IS_KNOWN), F.col("asked"))
-    kept = _kept(every.withColumn("asked", asked))
+    kept = kept_columns(every.withColumn("asked", asked), _OF_KEPT)
     return every.withColumn(_KEPT, F.when(~F.coalesce(is_counted, F.lit(False)), kept))
 
 
@@ -366,30 +396,6 @@ def _of_frames(tables: AnalysisTables) -> DataFrame:
         address(F.col("client")), "message", "latency_us", "time", "correlation_id",
         asked.alias("asked"), F.col("size").isNotNull().alias("is_captured"),
     )  # fmt: skip
-
-
-def _with_first(responses: DataFrame) -> DataFrame:
-    """Mark the responses that throttling on earlier days may have delayed.
-
-    A broker that has sent a response reads again. Only requests that were sent before the first
-    response of a day can therefore have waited for a throttled response of an earlier day.
-    """
-    by_day = [*connection_key(responses.columns), DAY]
-    of_days = responses.where("is_captured").groupBy(*by_day)
-    firsts = of_days.agg(
-        F.min("frame_index").alias("first_index"), F.min("time").alias("first_time")
-    )
-    # There is no response before the first response of a connection.
-    joined = responses.join(firsts.where("first_index > 0"), by_day, "left")
-    is_affected = F.col("is_captured") & (F.coalesce("asked", "time") <= F.col("first_time"))
-    is_first = F.col("is_captured") & (F.col("frame_index") == F.col("first_index"))
-    return joined.withColumns(
-        {
-            "is_affected": F.coalesce(is_affected, F.lit(False)),
-            "is_first": F.coalesce(is_first, F.lit(False)),
-            "place": F.coalesce("first_index", F.lit(0)),
-        }
-    )
 
 
 def _without_throttling(responses: DataFrame, waits: DataFrame | None) -> DataFrame:
@@ -459,19 +465,6 @@ def _waited() -> SparkColumn:
     return F.coalesce(waited, F.lit(False))
 
 
-def _kept(rows: DataFrame) -> SparkColumn:
-    """Return the columns of `_OF_KEPT`; columns that rows lack become null."""
-    columns = {name: F.col(name) for name in rows.columns}
-    # Null would not equal any other key.
-    columns.setdefault(ANALYSIS, F.when(F.col("connection").isNotNull(), ""))
-    return F.struct(
-        *(
-            columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
-            for field in spark_schema(_OF_KEPT)
-        )
-    )
-
-
 def _request_of(response: str) -> str:
     return response.removesuffix("Response") + "Request"
 
@@ -492,5 +485,5 @@ ANSWER: Final = Answer(
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
     ask=latency,
     picture=AnswerPicture("The slowest response", "max_us"),
-    sums=DaySums(version=1, tables=_tables, columns=_SUMS, part=_part, total=_total),
+    sums=DaySums(version=2, tables=_tables, columns=_SUMS, part=_part, total=_total),
 )

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.answer import Answer, address, returns
-from flexwire.answers.asking.throttled import throttled_waits, throttles
+from flexwire.answers.asking.answer import Answer, DaySums, address, returns
+from flexwire.answers.asking.day_sums import DAY, day_of_time, kept_columns
+from flexwire.answers.asking.throttled import (
+    earlier_waits,
+    paused_responses,
+    pauses_for_later,
+    throttled_waits,
+    throttles,
+    waits_of_days,
+    with_first_of_day,
+)
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
-from flexwire.tables.keys import frame_key
+from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
+from flexwire.tables.spec_places import throttled_messages
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
@@ -49,6 +63,46 @@ COLUMNS: Final = (
            "how long both kinds of requests waited at the broker because of the throttling",
            "in request logs", heading="Waited"),
 )  # fmt: skip
+_ENDS: Final = ("address", "broker")
+_KEPT: Final = "kept"
+_OF_KEPT: Final = pa.schema(
+    [
+        (ANALYSIS, pa.string()),
+        ("connection", pa.string()),
+        ("frame_index", pa.int64()),
+        ("place", pa.int64()),
+        ("time", MOMENT),
+        ("asked", MOMENT),
+        ("throttled_us", pa.int64()),
+        ("is_pipelined", pa.bool_()),
+        ("cause", pa.struct([("api_name", pa.string()), ("client_id", pa.string())])),
+        ("throttle_us", pa.int64()),
+        ("muted_us", pa.int64()),
+    ]
+)
+_COUNTS: Final = pa.schema(
+    [
+        ("responses", pa.int64()),
+        ("throttled", pa.int64()),
+        ("throttle_us", pa.int64()),
+        ("max_throttle_us", pa.int64()),
+        ("first_time", MOMENT),
+        ("last_time", MOMENT),
+        ("is_captured", pa.bool_()),
+        ("early_requests", pa.int64()),
+        ("pipelined_requests", pa.int64()),
+        ("waited_us", pa.int64()),
+    ]
+)
+_SUMMED: Final = tuple(_COUNTS.names)
+_SUMS: Final = pa.schema(
+    [
+        pa.field(DAY, pa.date32()),
+        *(pa.field(name, pa.string()) for name in _BY),
+        *_COUNTS,
+        pa.field(_KEPT, pa.struct([*_OF_KEPT])),
+    ]
+)
 
 
 @returns(COLUMNS)
@@ -69,44 +123,144 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
     throttled = throttles(tables)
     if throttled is None:
         return None
-    frames = tables.frames
-    key = frame_key(frames.columns)
-    responses = frames.where("direction = 'response' and api_name is not null")
-    who = responses.select(
-        *key, "client_id", address(F.col("client")), "broker", "api_name", "latency_us"
+    responses = _responses(tables).where("api_name is not null")
+    key = frame_key(responses.columns)
+    waits = throttled_waits(tables, throttled).join(responses.select(*key, *_ENDS), [*key])
+    counts = _counts(responses, throttled, _BY)
+    return _shown(_union(counts, _waited(waits, ())))
+
+
+def _tables() -> list[str]:
+    """Return the tables that `_part` reads."""
+    return [FRAMES, *(f"{MESSAGES}/{name}" for name in throttled_messages())]
+
+
+def _part(tables: AnalysisTables) -> DataFrame:
+    """Return the sums of each day, and what later days need of it.
+
+    A row with `_KEPT` is a response whose request may have waited for a throttled response of an
+    earlier day, or a throttled response after which the broker may have read nothing until the next
+    day.
+    """
+    responses = with_first_of_day(_responses(tables))
+    throttled = throttles(tables)
+    parts = [_counts(responses, throttled, (DAY, *_BY))]
+    key = frame_key(responses.columns)
+    is_kept = F.expr("is_affected and (is_known or is_first)")
+    kept = responses.where(is_kept).withColumn("asked", F.when(F.col("is_known"), F.col("asked")))
+    if throttled is not None:
+        paused = paused_responses(tables, throttled)
+        waits = waits_of_days(paused)
+        of_day = responses.where(~is_kept & F.col("is_known")).select(*key, DAY, *_ENDS)
+        parts.append(_waited(waits.join(of_day, [*key]), (DAY,)))
+        pauses = pauses_for_later(paused).withColumn("place", F.col("frame_index"))
+        of_pauses = kept_columns(pauses, _OF_KEPT).alias(_KEPT)
+        parts.append(pauses.select(DAY, "client_id", "api_name", of_pauses))
+        kept = kept.join(waits, [*key], "left")
+    parts.append(kept.select(DAY, *_ENDS, kept_columns(kept, _OF_KEPT).alias(_KEPT)))
+    return reduce(_union, [_no_sums(tables.frames), *parts])
+
+
+def _no_sums(table: DataFrame) -> DataFrame:
+    """Return sums without a row, made of any table."""
+    kinds = spark_schema(_SUMS)
+    nothing = (F.lit(None).cast(field.dataType).alias(field.name) for field in kinds)
+    return table.where("false").select(*nothing)
+
+
+def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    kept = parts.where(F.col(_KEPT).isNotNull()).select(*_BY, f"{_KEPT}.*")
+    connection = connection_key(kept.columns)
+    earlier = earlier_waits(kept, connection)
+    names = ("throttled_us", "is_pipelined", "cause")
+    renamed = earlier.withColumnsRenamed({name: f"earlier_{name}" for name in names})
+    waits = kept.where("asked is not null and throttle_us is null").join(
+        renamed, [*connection, "frame_index"], "left"
     )
-    every = who.groupBy(*_BY).agg(F.count("*").alias("responses"))
-    throttled_of_client = throttled.drop("client_id", "api_name").join(who, [*key])
-    counts = throttled_of_client.groupBy(*_BY).agg(
-        F.count("*").alias("throttled"),
+    # What throttled a request last is on the day of its response, if it waited there.
+    nothing = F.lit(0).cast("bigint")
+    waits = waits.select(
+        *_ENDS,
+        (F.coalesce("throttled_us", nothing) + F.coalesce("earlier_throttled_us", nothing)).alias(
+            "throttled_us"
+        ),
+        *(F.coalesce(name, f"earlier_{name}").alias(name) for name in names[1:]),
+    )
+    of_days = parts.where(F.col(_KEPT).isNull()).select(*_BY, *_SUMMED)
+    return _shown(_union(of_days, _waited(waits.where("throttled_us > 0"), ())))
+
+
+def _has_none(tables: AnalysisTables) -> bool:
+    """Return whether nothing is throttled for sure, so that no rows have to be read."""
+    return throttles(tables) is None
+
+
+def _responses(tables: AnalysisTables) -> DataFrame:
+    """Return all responses, with the client, the time at which their request was sent, and the day.
+
+    ``is_known`` tells whether a request of an API is known.
+    """
+    frames = tables.frames
+    asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
+    return frames.where("direction = 'response'").select(
+        *frame_key(frames.columns), "client_id", address(F.col("client")), "broker", "api_name",
+        "time", day_of_time().alias(DAY), asked.alias("asked"),
+        F.col("size").isNotNull().alias("is_captured"),
+        F.expr("latency_us is not null and api_name is not null").alias("is_known"),
+    )  # fmt: skip
+
+
+def _counts(responses: DataFrame, throttled: DataFrame | None, by: Sequence[str]) -> DataFrame:
+    """Return how many responses there are, and how many of them throttle."""
+    rows = responses.where("api_name is not null")
+    nothing = F.lit(None).cast("bigint").alias("throttle_us")
+    key = frame_key(responses.columns)
+    if throttled is None:
+        rows = rows.select("*", nothing)
+    else:
+        rows = rows.join(throttled.select(*key, "throttle_us"), [*key], "left")
+    is_throttled = F.col("throttle_us").isNotNull()
+    return rows.groupBy(*by).agg(
+        F.count("*").alias("responses"),
+        F.count_if(is_throttled).alias("throttled"),
         F.sum("throttle_us").alias("throttle_us"),
         F.max("throttle_us").alias("max_throttle_us"),
-        F.min("time").alias("first_time"),
-        F.max("time").alias("last_time"),
-        F.max(F.col("size").isNotNull()).alias("is_captured"),
+        F.min(F.when(is_throttled, F.col("time"))).alias("first_time"),
+        F.max(F.when(is_throttled, F.col("time"))).alias("last_time"),
+        F.max(is_throttled & F.col("is_captured")).alias("is_captured"),
     )
-    waits = throttled_waits(tables, throttled).join(who.drop("client_id", "api_name"), [*key])
-    waits = waits.select("address", "broker", "throttled_us", "is_pipelined", "cause.*")
-    waited = waits.groupBy(*_BY).agg(
+
+
+def _waited(waits: DataFrame, more: Sequence[str]) -> DataFrame:
+    """Return how long requests waited, by what throttled their client."""
+    waits = waits.select(*more, *_ENDS, "throttled_us", "is_pipelined", "cause.*")
+    return waits.groupBy(*more, *_BY).agg(
         F.count_if(~F.col("is_pipelined")).alias("early_requests"),
         F.count_if("is_pipelined").alias("pipelined_requests"),
         F.sum("throttled_us").alias("waited_us"),
     )
-    rows = _with(_with(counts, every), waited)
+
+
+def _union(rows: DataFrame, others: DataFrame) -> DataFrame:
+    """Return the rows of both; columns that one of them lacks are null."""
+    return rows.unionByName(others, allowMissingColumns=True)
+
+
+def _shown(sums: DataFrame) -> DataFrame:
+    """Return the rows of the answer from sums of any parts."""
+    extremes = {"max_throttle_us": F.max, "last_time": F.max, "first_time": F.min}
+    extremes["is_captured"] = F.max
+    rows = sums.groupBy(*_BY).agg(
+        *(extremes.get(name, F.sum)(name).alias(name) for name in _SUMMED)
+    )
     share = F.col("throttled") / F.col("responses")
     of_captures = {
         name: F.when(F.col("is_captured"), F.coalesce(name, F.lit(0).cast("bigint")))
         for name in ("early_requests", "pipelined_requests", "waited_us")
     }
-    return rows.withColumns({"throttled_share": share, **of_captures})
-
-
-def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
-    """Add columns from other rows with the same client, broker and API."""
-    # If a client sent no client id, the value is null on both sides.
-    renamed = others.withColumnsRenamed({name: f"other_{name}" for name in _BY})
-    same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in _BY]
-    return rows.join(renamed, reduce(and_, same), "left").drop(*(f"other_{name}" for name in _BY))
+    shown = rows.where("throttled > 0").withColumns({"throttled_share": share, **of_captures})
+    return shown.select(*(column.name for column in COLUMNS))
 
 
 ANSWER: Final = Answer(
@@ -129,4 +283,7 @@ ANSWER: Final = Answer(
     order=("-throttle_us", "-throttled", *_BY),
     ask=throttling,
     picture=AnswerPicture("How long clients were throttled", "throttle_us"),
+    sums=DaySums(
+        version=1, tables=_tables, columns=_SUMS, part=_part, total=_total, unless=_has_none
+    ),
 )

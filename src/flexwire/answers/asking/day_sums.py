@@ -24,6 +24,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
+from flexwire.tables.keys import ANALYSIS
+from flexwire.tasks import spark_schema
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
@@ -45,6 +48,22 @@ def day_of_time(time: str = "time") -> Column:
 def all_of(parts: Collection[DataFrame]) -> DataFrame:
     """Return the rows of several sums. There must be at least one."""
     return reduce(DataFrame.unionByName, parts)
+
+
+def kept_columns(rows: DataFrame, schema: pa.Schema) -> Column:
+    """Return a structure of the columns of a schema, for rows that a part keeps for other days.
+
+    Columns that the rows lack are null.
+    """
+    columns = {name: F.col(name) for name in rows.columns}
+    # A null would equal no other key.
+    columns.setdefault(ANALYSIS, F.when(F.col("connection").isNotNull(), ""))
+    return F.struct(
+        *(
+            columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+            for field in spark_schema(schema)
+        )
+    )
 
 
 _TIME: Final = "time"

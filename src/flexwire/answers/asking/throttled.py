@@ -7,8 +7,9 @@ a normal latency. If the client does not wait, its next request waits instead.
 Such a pause may continue after midnight. `throttled_waits` considers all rows at once. For daily
 sums, `waits_of_days` computes how long requests waited for pauses that began on the day of their
 response. `pauses_for_later` returns the pauses that requests of later days may have waited for.
-`earlier_waits` adds up those waits. It relies on Kafka's guarantee that a broker answers the
-requests of a connection in their order.
+`with_first_of_day` marks the responses that may have waited for such a pause, and `earlier_waits`
+adds up those waits. It relies on Kafka's guarantee that a broker answers the requests of a
+connection in their order.
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ def waits_of_days(rows: DataFrame) -> DataFrame:
 def pauses_for_later(rows: DataFrame) -> DataFrame:
     """Return the pauses of each day that may have delayed a response of a later day.
 
-    A row has the key of its frame, `DAY`, ``time``, ``throttle_us`` and ``muted_us``. ``muted_us``
-    is how long the broker read nothing; it is null if only the next response shows this.
+    A row has the key of its frame, `DAY`, ``time``, ``api_name``, ``client_id``, ``throttle_us``
+    and ``muted_us``. ``muted_us`` is how long the broker read nothing; it is null if only the next
+    response shows this.
     """
     by_day = Window.partitionBy(*connection_key(rows.columns), DAY)
     # A request that is answered later was also sent later than the requests that are answered by
@@ -111,28 +113,51 @@ def pauses_for_later(rows: DataFrame) -> DataFrame:
     pauses = rows.withColumn("last_asked", F.max("asked_us").over(by_day)).where(
         F.col("muted_us").isNull() | ((F.col("muted_us") > 0) & is_needed)
     )
-    return pauses.select(*frame_key(rows.columns), DAY, "time", "throttle_us", "muted_us")
+    columns = ("time", "api_name", "client_id", "throttle_us", "muted_us")
+    return pauses.select(*frame_key(rows.columns), DAY, *columns)
+
+
+def with_first_of_day(responses: DataFrame) -> DataFrame:
+    """Add which responses earlier days may affect: throttles of the connection before its first.
+
+    A broker that has responded reads again. So only requests that were sent before the first
+    response of a day can have waited for a throttled response of an earlier day. ``responses`` are
+    all responses, with the key of their frame, `DAY`, ``time``, ``asked`` and ``is_captured``.
+    Added are ``is_affected``, ``is_first``, and ``place``, the ``frame_index`` of that first
+    response.
+    """
+    by_day = [*connection_key(responses.columns), DAY]
+    of_days = responses.where("is_captured").groupBy(*by_day)
+    firsts = of_days.agg(
+        F.min("frame_index").alias("first_index"), F.min("time").alias("first_time")
+    )
+    # The first response of a connection has none before it.
+    joined = responses.join(firsts.where("first_index > 0"), by_day, "left")
+    is_affected = F.col("is_captured") & (F.coalesce("asked", "time") <= F.col("first_time"))
+    is_first = F.col("is_captured") & (F.col("frame_index") == F.col("first_index"))
+    return joined.withColumns(
+        {
+            "is_affected": F.coalesce(is_affected, F.lit(False)),
+            "is_first": F.coalesce(is_first, F.lit(False)),
+            "place": F.coalesce("first_index", F.lit(0)),
+        }
+    )
 
 
 def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
     """Return how long responses waited for pauses of earlier days.
 
     ``rows`` are pauses from `pauses_for_later`, and responses without ``throttle_us``. They have
-    ``connection``, ``frame_index``, ``time``, ``asked`` and ``place``. For a response, ``place`` is
-    the ``frame_index`` of the first response of the connection on that day. For a pause, it is the
-    pause's own ``frame_index``. The first response is one of the rows, with or without ``asked``.
+    ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id`` and ``place``.
+    For a response, ``place`` is the ``frame_index`` of the first response of the connection on that
+    day. For a pause, it is the pause's own ``frame_index``. The first response is one of the rows,
+    with or without ``asked``.
 
     The result has ``connection`` and ``frame_index``, and the other columns of `throttled_waits`.
     """
     paused = rows.where("throttle_us is not null").select(*connection).distinct()
-    unknown = F.lit(None).cast("string")
     some = rows.join(paused, [*connection], "left_semi").withColumns(
-        {
-            "at": F.unix_micros("time"),
-            "asked_us": F.unix_micros("asked"),
-            "api_name": unknown,
-            "client_id": unknown,
-        }
+        {"at": F.unix_micros("time"), "asked_us": F.unix_micros("asked")}
     )
     return _waits(_with_pauses(some, connection), connection, (*connection, "frame_index"))
 

@@ -46,7 +46,8 @@ def total(told: Told, found: pa.Table, spark: SparkSession) -> list[Any]:
     return list(rows.toArrow().to_pylist())
 
 
-@pytest.mark.parametrize("groups", [2, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("groups", [2, 5])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
     """Neighbouring days are read apart from each other."""
     for search in range(times(1)):

@@ -79,6 +79,35 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_links_into_a_page_lead_to_one_of_its_headings() -> None:
+    """The site refuses such a link too, but takes a minute to build."""
+    root = DOCS.parent
+    seen = 0
+    for page in (*DOCS.rglob("*.md"), *root.glob("*.md")):
+        text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+        for target, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", text):
+            other = (page.parent / target) if target else page
+            seen += 1
+            assert anchor in slugs(other.read_text(encoding="utf-8")), f"{page.name}: #{anchor}"
+    assert seen > 50
+
+
+def slugs(text: str) -> set[str]:
+    """Return the names by which the headings of a page are linked, as GitHub and the site do."""
+    outside = re.sub(r"(?ms)^```.*?^```$", "", text)
+    found = {*re.findall(r"<a id=\"([^\"]+)\">", text), *re.findall(r"(?m)^\(([\w-]+)\)=$", text)}
+    for heading in re.findall(r"(?m)^#+ (.+)$", outside):
+        plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", plain).strip().lower().replace(" ", "-")
+        found.add(name if name not in found else f"{name}-1")
+    return found
+
+
+def test_a_heading_is_linked_by_its_words() -> None:
+    page = "# `a_b`: What, *now*?\n```\n# no heading\n```\n## A [link](b.md)\n## A [link](b.md)\n"
+    assert slugs(page) == {"a_b-what-now", "a-link", "a-link-1"}
+
+
 def links(text: str) -> list[str]:
     outside = text.split("](")[1:]
     targets = [part.split(")")[0].split("#")[0] for part in outside]

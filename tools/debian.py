@@ -1,7 +1,8 @@
 """Programs of Debian's packages, unpacked below ``.build/debian``: nothing is installed.
 
 It needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists: downloads are
-resolved against the installed packages. If a program is not available, the error says so.
+resolved against the installed packages, or against nothing for another architecture. If a program
+is not available, the error says so.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import NoReturn
 
 from tools.maven import ROOT
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 KEPT = ROOT / ".build" / "debian"
+# Where a machine of Debian says what it takes packages from.
+SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
 MOST_SECONDS = 900
 
 
@@ -30,10 +32,18 @@ class Programs:
 
     name: str
     packages: tuple[str, ...]
+    architecture: str = ""
+    """As Debian names it: "arm64". The machine's own if empty; all that they need comes too."""
+    are_sources: bool = False
+    """Whether the archives of the packages' sources are brought, as their authors made them."""
+    suite: str = ""
+    """The release of Debian that they are of; this machine's if empty."""
 
     def bring(self) -> Path:
         """The directory that stands for ``/``; `SystemExit` says why packages are not available."""
-        digest = hashlib.sha256(" ".join(self.packages).encode()).hexdigest()[:12]
+        kind = [self.architecture, "sources" if self.are_sources else "", self.suite]
+        asked = " ".join([*self.packages, *filter(None, kind)])
+        digest = hashlib.sha256(asked.encode()).hexdigest()[:12]
         place = KEPT / f"{self.name}-{digest}"
         KEPT.mkdir(parents=True, exist_ok=True)
         with KEPT.joinpath("lock").open("w") as lock:
@@ -47,27 +57,67 @@ class Programs:
             self._give_up("there is no apt-get on the path: this is not Debian, nor made of it")
         making = place.with_suffix(".making")
         shutil.rmtree(making, ignore_errors=True)
-        for name in ("lists/partial", "archives/partial", "root"):
+        for name in ("lists/partial", "archives/partial", "root", "sources"):
             (making / name).mkdir(parents=True)
         sys.stderr.write(f"flexwire: bringing Debian's packages for {self.name}\n")
         # Its own lists and archives, without the machine's locks, so it does not need root.
         apt = ["apt-get", "-qq", "-y", "-o", "Debug::NoLocking=true"]
         apt += ["-o", "APT::Sandbox::User=", "-o", f"Dir::State::lists={making / 'lists'}"]
         apt += ["-o", f"Dir::Cache={making}", "-o", f"Dir::Cache::archives={making / 'archives'}"]
-        install = ["install", "--download-only", "--no-install-recommends", "--reinstall"]
+        apt += self._of_the_kind(making)
         try:
             self._run([*apt, "update"])
-            self._run([*apt, *install, *self.packages])
-            for archive in sorted((making / "archives").glob("*.deb")):
-                self._run(["dpkg", "-x", str(archive), str(making / "root")])
+            if self.are_sources:
+                self._unpack_sources(apt, making)
+            else:
+                self._unpack_programs(apt, making)
             (making / "root").rename(place)
         finally:
             shutil.rmtree(making)
 
-    def _run(self, command: list[str]) -> None:
+    def _of_the_kind(self, making: Path) -> list[str]:
+        """Return the options for another architecture, and for sources."""
+        options = []
+        if self.architecture:
+            # Nothing of it is installed here, so all that the packages need is brought.
+            making.joinpath("status").touch()
+            options += ["-o", f"APT::Architecture={self.architecture}"]
+            options += ["-o", f"APT::Architectures={self.architecture}"]
+            options += ["-o", f"Dir::State::status={making / 'status'}"]
+        if self.are_sources or self.suite:
+            listed = SOURCES.read_text(encoding="utf-8") if SOURCES.is_file() else ""
+            # Of security updates, mirrors may have the programs alone.
+            parts = [part for part in listed.split("\n\n") if "-security" not in part]
+            listed = "\n\n".join(parts)
+            if self.are_sources:
+                listed = re.sub(r"(?m)^Types:.*$", "Types: deb-src", listed)
+            if self.suite:
+                listed = re.sub(r"(?m)^Suites:.*$", f"Suites: {self.suite}", listed)
+            making.joinpath("sources", SOURCES.name).write_text(listed, encoding="utf-8")
+            options += ["-o", "Dir::Etc::SourceList=/dev/null"]
+            options += ["-o", f"Dir::Etc::SourceParts={making / 'sources'}"]
+        return options
+
+    def _unpack_programs(self, apt: list[str], making: Path) -> None:
+        install = ["install", "--download-only", "--no-install-recommends", "--reinstall"]
+        self._run([*apt, *install, *self.packages])
+        for archive in sorted((making / "archives").glob("*.deb")):
+            self._run(["dpkg", "-x", str(archive), str(making / "root")])
+
+    def _unpack_sources(self, apt: list[str], making: Path) -> None:
+        self._run([*apt, "source", "--download-only", *self.packages], making / "archives")
+        for archive in sorted((making / "archives").glob("*.orig.tar.*")):
+            self._run(["tar", "-xf", str(archive), "-C", str(making / "root")])
+
+    def _run(self, command: list[str], cwd: Path | None = None) -> None:
         try:
             ran = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=MOST_SECONDS
+                command,
+                cwd=cwd,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=MOST_SECONDS,
             )
         except subprocess.TimeoutExpired:
             self._give_up(f"{command[0]} took more than {MOST_SECONDS} s")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tools.package import windows
+from tools import debian
+from tools.package import foreign, musl, windows
 from tools.package.cross import PLATFORMS, leave_out
 from tools.release import containers, installation, rehearsal
 from tools.release.listing import ABOUT, expected_kinds, findings, reviewed, source_names
@@ -232,6 +233,81 @@ def test_an_extension_for_windows_has_the_name_that_its_python_looks_for() -> No
     made = windows.platform(ROOT / "python", "3.12")
     assert made.suffix.replace("PY", "312") == ".cp312-win_amd64.pyd"
     assert made.linked[-1].endswith("python312.lib")
+
+
+def test_each_kind_of_linux_that_runs_here_is_built_and_has_a_row_in_the_page() -> None:
+    page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+    assert "python -m tools.package.foreign" in page
+    assert {*foreign.NAMES} <= {*PLATFORMS}
+    for name in foreign.NAMES:
+        [row] = [
+            line for line in page.splitlines() if line.startswith(f"| `{PLATFORMS[name].tag}`")
+        ]
+        assert not row.endswith(("| no |", "| |")), row
+
+
+@pytest.fixture
+def fake_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the words of each call of a program that stands for apt-get and dpkg."""
+    for name in ("apt-get", "dpkg", "tar"):
+        fake = tmp_path / name
+        told = f"{tmp_path}/told"
+        made = '; case "$*" in *" source "*) : > python_1.orig.tar.gz;; esac' * (name == "apt-get")
+        fake.write_text(f'#!/bin/sh\necho {name} "$*" >> {told}{made}\n')
+        fake.chmod(0o755)
+    monkeypatch.setattr(debian, "KEPT", tmp_path / "kept")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path / "told"
+
+
+def test_packages_of_another_processor_are_resolved_against_nothing(fake_apt: Path) -> None:
+    mine, other = debian.Programs("one", ("one",)), debian.Programs("one", ("one",), "arm64")
+    assert mine.bring() != other.bring()
+    first, second, *of_other = fake_apt.read_text().splitlines()
+    assert "Dir::State::status" not in first + second
+    assert "APT::Architecture" not in first + second
+    assert len(of_other) == 2
+    for line in of_other:
+        assert "APT::Architecture=arm64 -o APT::Architectures=arm64" in line
+        assert "Dir::State::status=" in line
+
+
+def test_of_sources_the_archives_of_their_authors_are_unpacked(
+    fake_apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = tmp_path / "debian.sources"
+    listed.write_text("Types: deb\nSuites: a\n\nTypes: deb\nSuites: b\n")
+    monkeypatch.setattr(debian, "SOURCES", listed)
+    place = debian.Programs("python", ("python3.11",), are_sources=True).bring()
+    assert place != debian.Programs("python", ("python3.11",)).bring()
+    update, source, unpacked, *_ = fake_apt.read_text().splitlines()
+    assert update.endswith("update")
+    assert source.endswith("source --download-only python3.11")
+    assert "Dir::Etc::SourceList=/dev/null" in source
+    assert unpacked.startswith("tar -xf ")
+    assert "python_1.orig.tar.gz" in unpacked
+
+
+def test_a_python_for_musl_is_built_for_each_processor_that_runs_here() -> None:
+    processors = {name.partition("-")[2] for name in foreign.NAMES if name.startswith("musl")}
+    assert processors == {*musl.DEBIAN}
+    assert musl.VERSION == foreign.VERSION
+
+
+def test_a_wheel_that_does_something_else_on_another_system_is_found() -> None:
+    told = {
+        "-c": "kernels compiled by Cython\n",
+        "-m": installation.DECODED,
+        str(installation.PORTABLE): "one\ntwo\n",
+    }
+    assert installation.tried_elsewhere(lambda *words: told[str(words[0])]) == (
+        f"kernels compiled by Cython; one; two; {len(installation.COMMANDS)} commands"
+    )
+    for name, wrong in [("-c", "no kernels: off\n"), ("-m", "{}\n"), ("-m", "")]:
+        with pytest.raises(ValueError, match=r"expected kernels|printed"):
+            installation.tried_elsewhere(
+                lambda *words, wrong={**told, name: wrong}: wrong[str(words[0])]
+            )
 
 
 def test_each_recipe_of_an_image_is_built_and_run() -> None:

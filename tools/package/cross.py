@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -83,6 +84,14 @@ exec {command} "$@"
 """
 
 
+def bring_zig() -> None:
+    """Install zig at the pinned version, unless this environment has one."""
+    if find_spec("ziglang") is None:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        lock = Path(__file__).with_name("zig.lock")
+        subprocess.run([*pip, "--require-hashes", "--requirement", str(lock)], check=True)
+
+
 def build(platform: Platform, out: Path, python: str = THIS_PYTHON) -> Path:
     """Build the wheel of a platform and a version of Python from the sources; return its path."""
     with tempfile.TemporaryDirectory() as place:
@@ -139,7 +148,9 @@ def main() -> int:
     """Build the wheels of the named platforms."""
     parser = argparse.ArgumentParser(prog="python -m tools.package.cross", description=__doc__)
     parser.add_argument("platform", nargs="+", choices=PLATFORMS)
-    for name in parser.parse_args().platform:
+    given = parser.parse_args()
+    bring_zig()
+    for name in given.platform:
         wheel = build(PLATFORMS[name], OUT)
         sys.stdout.write(f"{wheel.name}: {wheel.stat().st_size:,} bytes\n")
         sys.stdout.flush()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from tools.maven import Jars
-from tools.package.cross import OUT, ROOT, Platform, build
-from tools.release.installation import COMMANDS, DECODE, DECODED
+from tools.package.cross import OUT, ROOT, Platform, bring_zig, build
+from tools.release.installation import tried_elsewhere
 from tools.release.listing import findings
 from tools.release.sbom import pinned
 
@@ -34,10 +33,8 @@ PYTHONS: Final = {
 """The jars, by Python's version."""
 TARGET: Final = "x86_64-windows-gnu"
 TAG: Final = "win_amd64"
-PORTABLE: Final = ROOT / "tests" / "house" / "portable.py"
 # Debian's package has no link to it below /usr/bin.
 WINE: Final = shutil.which("wine64") or shutil.which("wine") or "/usr/lib/wine/wine64"
-_STATUS: Final = "import flexwire; print(flexwire.kernel_status())"
 MOST_SECONDS: Final = 1800
 
 
@@ -107,15 +104,7 @@ def tried(wheel: Path, version: str) -> str:
     """Run a wheel; return what kernels it has, and what was tried."""
     python = unpacked(version)
     install(wheel, python, version)
-    status = wine(python, "-c", _STATUS).strip()
-    if not re.search(r"^kernels compiled by Cython", status):
-        sys.exit(f"error: {wheel.name} has no kernels in Wine: {status}")
-    told = wine(python, PORTABLE).splitlines()
-    for command in COMMANDS:
-        printed = wine(python, "-m", "flexwire", *command)
-        if not printed or (command == DECODE and printed != DECODED):
-            sys.exit(f"error: {command} printed {printed!r}")
-    return "; ".join([status, *told, f"{len(COMMANDS)} commands"])
+    return tried_elsewhere(lambda *words: wine(python, *words))
 
 
 def main() -> int:
@@ -124,6 +113,7 @@ def main() -> int:
     parser.add_argument("version", nargs="*", default=[*PYTHONS], help=", ".join(PYTHONS))
     KEPT.mkdir(parents=True, exist_ok=True)
     has_wine = Path(WINE).exists()
+    bring_zig()
     for version in parser.parse_args().version:
         made = platform(unpacked(version), version)
         wheel = build(made, OUT, version.replace(".", ""))

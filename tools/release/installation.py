@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tools.package.small import MOST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
+PORTABLE: Final = Path(__file__).parents[2] / "tests" / "house" / "portable.py"
 DECODE: Final = ("decode", "MetadataRequest", "00010000", "--version", "12", "--compact")
 DECODED: Final = (
     '{"topics": null, "allowAutoTopicCreation": true, "includeTopicAuthorizedOperations": false}\n'
@@ -101,6 +102,22 @@ def tried(run: Runner, place: Path, wheel: Path, *, kernels: bool) -> str:
         f"{size:,} bytes in {len(sizes)} packages; import {import_ms:.1f} ms, first message "
         f"{message_ms:.1f} ms of CPU"
     )
+
+
+def tried_elsewhere(run: Callable[..., str]) -> str:
+    """Run what every platform gets, by a Python of another system; return what was tried.
+
+    Raises `ValueError` if something is not as it should be.
+    """
+    status = run("-c", "import flexwire; print(flexwire.kernel_status())").strip()
+    if not status.startswith("kernels compiled by Cython"):
+        raise ValueError(f"expected kernels of the wheel, got {status}")
+    told = run(PORTABLE).splitlines()
+    for command in COMMANDS:
+        printed = run("-m", "flexwire", *command)
+        if not printed or (command == DECODE and printed != DECODED):
+            raise ValueError(f"flexwire {' '.join(command)} printed {printed!r}")
+    return "; ".join([status, *told, f"{len(COMMANDS)} commands"])
 
 
 def check_bill(text: str, place: Path) -> None:

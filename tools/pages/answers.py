@@ -33,9 +33,9 @@ the exit code is 1. An answer that you named also fails if it is about logs and 
 With Delta and Iceberg tables, the table (`answers/NAME.parquet`) and the CSV are in the directory
 of the run, because they are about its input alone. `flexwire answers OUT` asks such tables as a
 whole, all analyses together, and says what was cut between them
-([boundaries](#boundaries-which-connections-were-cut-between-two-analyses)). For internal topics `flexwire answers`
-reprints the stored answers, because their logs are not kept as tables. Text on a terminal has the
-columns and units of the report, in lines of up to 120 characters. `--format csv` and `--format
+([boundaries](#boundaries-which-connections-were-cut-between-two-analyses)). For internal topics
+`flexwire answers` reprints the stored answers, because their logs are not kept as tables. Text on a
+terminal has the columns and units of the report, in lines of up to 120 characters. `--format csv` and `--format
 json` have all columns. `--as-of` asks for the state at an earlier moment
 ([internal-topics.md](internal-topics.md#in-an-analysis)).
 

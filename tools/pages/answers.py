@@ -35,9 +35,9 @@ of the run, because they are about its input alone. `flexwire answers OUT` asks 
 whole, all analyses together, and says what was cut between them
 ([boundaries](#boundaries-which-connections-were-cut-between-two-analyses)). For internal topics
 `flexwire answers` reprints the stored answers, because their logs are not kept as tables. Text on a
-terminal has the columns and units of the report, in lines of up to 120 characters. `--format csv` and `--format
-json` have all columns. `--as-of` asks for the state at an earlier moment
-([internal-topics.md](internal-topics.md#in-an-analysis)).
+terminal has the columns and units of the report, in lines of up to 120 characters.
+`--format csv` and `--format json` have all columns. `--as-of` asks for the state at an
+earlier moment ([internal-topics.md](internal-topics.md#in-an-analysis)).
 
 ```
 flexwire analyze CAPTURE --out OUT --answers all --labels teams.csv

@@ -25,6 +25,7 @@ from flexwire.spark.delta.output import DeltaTables, output
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import STATE
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
+from flexwire.tables.log_schema import BATCHES
 from flexwire.tables.output import MESSAGES
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
@@ -40,6 +41,7 @@ from tests.spark.traffic import (
     request,
     response,
 )
+from tests.tables.keyed import assert_keys_identify_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -326,6 +328,12 @@ def test_tables_that_an_older_release_began_go_on(
     tables = open_tables(spark, tmp_path / "out")
     for answer in (CHARGEBACK, TAGGED_FIELDS):
         assert answer.ask(tables).collect()
+
+
+def test_a_key_with_the_analysis_identifies_rows(tables: Grown) -> None:
+    grown = output(tables.out)
+    found = assert_keys_identify_rows({name: grown.table(name) for name in grown.names})
+    assert {"frames", "connections", "records", "packets", "topic_names", BATCHES} <= found
 
 
 def test_a_view_in_sql_is_the_view_of_spark(tables: Grown) -> None:

@@ -20,6 +20,7 @@ from flexwire.spark.capture_job import merged_sums
 from flexwire.spark.dataframes import output_of
 from flexwire.spark.publishing.commit import run_tasks
 from tests.capture.request_lines import PLACE, line, real_lines
+from tests.tables.keyed import assert_keys_identify_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,12 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
             releases=["3.9", "4.4"],
             answers=["chargeback"],
         )
+
+
+def test_a_key_identifies_rows(done: Analysis) -> None:
+    names = [name for name in done.output.names if not name.startswith("answers/")]
+    found = {name: done.output.table(name) for name in names}
+    assert {"frames", "connections", "forwarded_requests"} <= assert_keys_identify_rows(found)
 
 
 def test_every_line_is_in_the_tables_or_counted(spark: SparkSession, done: Analysis) -> None:

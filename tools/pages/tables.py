@@ -23,7 +23,8 @@ _HEAD = """# The tables of an analysis
 `flexwire analyze CAPTURE --out OUT` writes these tables below `OUT/tables`: Parquet, one directory
 for each table. The types are Spark's. A timestamp is in UTC and has microseconds. Spark allows null
 in every column. The last column of each list says when a value is null; where it is empty, no value
-is null. The file `OUT/tables/_SUCCESS` appears when all tables are complete. The tables of logs,
+is null. The columns of a key identify a row; in tables that grow, the column `analysis` is needed
+too. The file `OUT/tables/_SUCCESS` appears when all tables are complete. The tables of logs,
 `log_…`, exist only where log segments were given. Without a capture the tables of traffic have no
 rows. `python -m tools.pages.tables` writes this page from `flexwire.tables.schema` and
 `flexwire.tables.log_schema`.
@@ -43,8 +44,19 @@ def section(table: Table) -> str:
         f"| {markdown(column.null)} |"
         for column in table.columns
     ]
-    head = f"\n## `{table.place}`\n{markdown(table.row)}\n"
+    head = f"\n## `{table.place}`\n{markdown(table.row)}\n\n{key(table)}\n"
     return "\n".join([head, "| column | type | meaning | null |", "|---|---|---|---|", *lines, ""])
+
+
+def key(table: Table) -> str:
+    """Return the sentence about the columns that identify a row.
+
+    >>> from flexwire.tables.schema import TABLES
+    >>> key(TABLES[1])
+    '**Key:** `connection`.'
+    """
+    names = ", ".join(f"`{name}`" for name in table.key)
+    return f"**Key:** {names}." if names else "**Key:** none; several rows may be equal."
 
 
 def spark_type(kind: pa.DataType) -> str:

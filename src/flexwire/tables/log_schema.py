@@ -130,6 +130,7 @@ LOG_TABLES: Final = (
         "of bytes that is not a batch or cannot be read. Every byte of every segment belongs to "
         "one row.",
         LOG_BATCHES,
+        ("file", "position"),
     ),
     Table(
         RECORD_SIZES,
@@ -149,6 +150,7 @@ LOG_TABLES: Final = (
         "One row for each sample of consecutive batches, and for each way in which the sample was "
         "written again. All figures are measured, and none is estimated.",
         LOG_REWRITES,
+        ("file", "position", "compression", "level", "batch_size"),
     ),
 )
 """The tables of logs."""

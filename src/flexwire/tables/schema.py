@@ -16,7 +16,7 @@ from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
 from flexwire.facts.answers import ShownColumn
-from flexwire.tables.keys import BEGAN_IN
+from flexwire.tables.keys import BEGAN_IN, CONNECTION_KEY, FRAME_KEY
 from flexwire.tables.spec_places import RECORDS_FIELDS
 from flexwire.tables.tagged_fields import TAGGED_FIELD_USES
 
@@ -466,17 +466,22 @@ AUDIT = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its directory below ``tables/``, the meaning of a row, and its columns."""
+    """A table: its directory below ``tables/``, the meaning of a row, its columns and its key.
+
+    The columns of ``key`` identify a row in one analysis. In tables that grow, ``analysis`` is
+    needed too. Without a key, several rows may be equal.
+    """
 
     place: str
     row: str
     columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
 
 
 TABLES = (
-    Table("frames", "One row for each frame.", FRAMES),
+    Table("frames", "One row for each frame.", FRAMES, FRAME_KEY),
     Table("connections", "One row for each connection, also for a connection without frames.",
-          CONNECTIONS),
+          CONNECTIONS, CONNECTION_KEY),
     Table(
         "messages/<Message>",
         "One row for each decoded request or response. All message tables have these columns, and "
@@ -485,6 +490,7 @@ TABLES = (
         "decode. "
         + _OF_RECORD_BYTES,
         MESSAGES,
+        FRAME_KEY,
     ),
     Table(
         "records",
@@ -492,14 +498,16 @@ TABLES = (
         "``offset``. The first kind is a batch without records, which compaction can leave. The "
         "second kind, with ``error`` and ``bytes``, is bytes that cannot be read as a batch or as "
         "its records. If a full fetch was cut off in a batch, the start of this batch has a row "
-        "of the second kind.",
+        "of the second kind. The key repeats only if a frame lists a partition twice.",
         RECORDS_TABLE,
+        (*FRAME_KEY, "topic", "topic_id", "partition", "batch_position", "offset"),
     ),
     Table(
         "packets",
         "One row for each capture file with all its packets, and one row for each reason why some "
         "of its packets were not used.",
         PACKETS,
+        ("source", "reason"),
     ),
     Table("audit", "One row for each client, release and finding.", AUDIT),
 )  # fmt: skip
@@ -510,6 +518,7 @@ GROWN_TABLES = (
         "Only in tables that grow: one row for each topic id whose name an analysis learned from "
         "Metadata responses, if no earlier analysis knew the name.",
         TOPIC_NAMES,
+        ("topic_id",),
     ),
 )
 """The tables that exist only if captures were appended."""
@@ -521,6 +530,7 @@ REQUEST_LOG_TABLES = (
         "controller for a client. Such a request is in no other table. The client's own request "
         "is in ``frames``.",
         FORWARDED,
+        ("frame_index",),
     ),
 )  # fmt: skip
 """The tables that exist only for an analysis of request logs."""

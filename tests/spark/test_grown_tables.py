@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from flexwire.tables.output import MESSAGES
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.protocol.test_telemetry import pushed
+from tests.searching import times
 from tests.spark.test_inside_captures import COMMITS, fetched, share
 from tests.spark.traffic import (
     START_US,
@@ -42,6 +44,7 @@ from tests.spark.traffic import (
     response,
 )
 from tests.tables.keyed import assert_keys_identify_rows
+from tests.tables.test_going_on import cut_at_random, in_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +57,8 @@ pytestmark = pytest.mark.spark
 STEP_US = 1_000_000
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks]
 """All answers that are functions of tables: those of internal topics come from logs alone."""
+CUT = ("CLEAN", "EVERYTHING", "LOSSY", "MID_STREAM", "STRANGE")
+"""The shapes of captures that are cut at random."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +256,26 @@ def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) ->
     assert found == expected
     # An answer without rows would prove nothing.
     assert expected or answer.name == "boundaries"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(times(1)))
+def test_after_any_cut_each_answer_is_that_of_one_analysis(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    source = random.Random(seed)
+    name = source.choice(CUT)
+    shape = replace(SHAPES[name], files=source.randrange(3, 7), compressed=0.0, torn=0.0)
+    files = [one.name for one in in_time(write_capture(tmp_path / "capture", seed, shape))]
+    # No half frame is withheld, and those that have not ended are left for a later analysis.
+    how: dict[str, Any] = {"format": "delta", "append": True, "show_credentials": True}
+    analyze(files, tmp_path / "alone", spark=spark, answers=[], **how)
+    parts = cut_at_random(source, files)
+    for part in parts:
+        analyze(part, tmp_path / "out", spark=spark, answers=[], **how)
+    whole, grown = (Asked(open_tables(spark, tmp_path / place)) for place in ("alone", "out"))
+    for answer in OF_TRAFFIC:
+        assert told(answer, grown) == told(answer, whole), (name, len(parts), answer.name)
 
 
 @pytest.mark.parametrize("name", ["frames", "connections", "records"])

@@ -178,7 +178,7 @@ def in_time(paths: list[Path]) -> list[InputFile]:
     return [look.source for look in looks]
 
 
-def cut_at_random(source: random.Random, files: list[InputFile]) -> list[list[InputFile]]:
+def cut_at_random(source: random.Random, files: list[Any]) -> list[list[Any]]:
     cuts = sorted(source.sample(range(1, len(files)), source.randrange(1, len(files))))
     return [files[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(files)], strict=True)]
 

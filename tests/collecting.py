@@ -1,6 +1,6 @@
-"""Tests that a run does not collect: modules without examples, files without selected tests.
+"""Leave modules without examples, and files without selected tests, out of a test run.
 
-Each process of a run imports everything that it collects. Otherwise `make fast` would import
+Each process of a run imports everything that it collects. Without this, `make fast` would import
 PySpark for nothing.
 """
 

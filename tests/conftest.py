@@ -1,4 +1,4 @@
-"""The common settings of all tests: the shared Spark session, and the parallel run of tests."""
+"""Settings of all tests: the shared Spark session, and how tests run in parallel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FEW_STAGES = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
-    # Otherwise PySpark asks Java for the session, and for the running line, with each column.
+    # Without this, PySpark asks Java for the session, and for the line that runs, at each column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """The settings for answers about small tables apply too.
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             file = scope(item.nodeid)
             is_long = any(map(item.get_closest_marker, LONG))
             ranks[file] = min(ranks.get(file, 2), 1 if is_long else 2)
-    # No process is left with a long file when all others are done.
+    # The longest files come first, so that no process still has one when all others are done.
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
 
 
@@ -74,7 +74,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give whole files to each process, and files with Spark to a few processes."""
     if config.getvalue("dist") != "loadfile":
         return None
-    # It is here only if tests run in parallel.
+    # pytest-xdist is imported only if tests run in parallel.
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - see above
 
     with_session: set[Any] = set()
@@ -89,7 +89,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             super()._assign_work_unit(node)
 
     scheduling = FewSessions(config, log)
-    # In the order above, not by the number of tests in a file.
+    # Files keep the order above; by default xdist sorts them by the number of their tests.
     config.option.loadscopereorder = False
     config.stash[ending.WATCH].scheduler = scheduling
     return scheduling
@@ -139,18 +139,18 @@ def _remember_classes() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The only Spark session of the run; it takes seconds to start, so only its users pay."""
+    """Yield the only Spark session of the run; only tests that use it wait for its start."""
     # Importing PySpark takes a second.
     from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
     _remember_classes()
-    # The jobs of tests are small, like those of an analysis with the same settings.
+    # Tests run small jobs, as an analysis does, and use the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")
     started = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
-    # The archive depends on the Java version, so processes of tests must find their own Java and
+    # The archive depends on the Java version, so each test process must find its own Java and
     # archive.
     os.environ.pop("JAVA_HOME", None)
     if java is not None:

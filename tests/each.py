@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-# At most this many failing values are named, in at most this many characters.
+# An error names at most this many failing values, in at most this many characters.
 NAMED, LENGTH = 20, 80
 
 Test = Callable[..., None]
@@ -23,9 +23,9 @@ def each(
 ) -> Callable[[Test], Test]:
     """Call the test with each value as one of its arguments.
 
-    Values of a mapping have its keys as names. A function returns values that take long to make; it
-    is called when the test runs. The test raises the first error, with a note that names all
-    failing values. Fixtures are made once.
+    If ``values`` is a mapping, its keys name the values. If they take long to make, pass a
+    function: it is called when the test runs. The test raises the first error, with a note that
+    names all failing values. Fixtures are made once.
     """
 
     def over(test: Test) -> Test:

@@ -4,7 +4,7 @@ pytest-xdist replaces a lost worker. With whole files for each process the repla
 single test and wait for a second one before it runs the first. Then the run never ends. Here the
 loss of a worker ends the run with an error.
 
-A run that takes 20 minutes says which tests are running, and ends too. The variable
+A run that takes 20 minutes prints which tests are running, and ends too. The variable
 ``FLEXWIRE_TEST_MINUTES`` sets another limit; 0 means no limit. A Python thread enforces the limit.
 If a test holds the interpreter's lock, `faulthandler` ends the run a little later.
 """
@@ -41,7 +41,10 @@ _DUMP = signal.SIGUSR1
 
 
 class Watch:
-    """Knows the state of a run, and ends it. One for each run, not for each worker."""
+    """Keep the state of a run, and end the run.
+
+    There is one instance for each run, not each worker.
+    """
 
     def __init__(self, minutes: float, stderr: int) -> None:
         self.minutes = minutes
@@ -137,7 +140,10 @@ class Watch:
         )
 
     def pytest_internalerror(self) -> None:
-        """Report the workers' tests: a worker that is lost early makes xdist's sends fail."""
+        """Report the workers' tests.
+
+        If a worker is lost early, xdist fails when it sends to that worker.
+        """
         lines = ["The run itself failed. Tests of its workers that did not end:", *self.waiting()]
         os.write(self._stderr, "\n".join([*lines, ""]).encode())
         self.end_workers()
@@ -189,7 +195,7 @@ def descendants(pid: int) -> list[int]:
             # The name of a program, in brackets, may contain anything.
             parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
         except OSError:
-            continue  # It has ended.
+            continue  # the process has ended
         children.setdefault(parent, []).append(int(stat.parent.name))
     found = list(children.get(pid, ()))
     for one in found:
@@ -201,4 +207,4 @@ def _signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        return  # It has ended.
+        return  # the process has ended

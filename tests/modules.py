@@ -1,4 +1,4 @@
-"""Runs a module of this project in a separate process, which may crash."""
+"""Run a module of this project in a separate process, which may crash."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Reports = dict[str, list[pytest.TestReport]]
 
 
 class OwnProcess(pytest.Item):
-    """The replacement for a test that runs in its own process; it takes over the result."""
+    """Stand in for a test that runs in its own process, and report that test's result."""
 
     def __init__(self, *, test: pytest.Item, **about: Any) -> None:
         super().__init__(**about)
@@ -47,14 +47,16 @@ class OwnProcess(pytest.Item):
 
     @classmethod
     def of(cls, test: pytest.Item) -> OwnProcess:
-        """Return the replacement for the test."""
+        """Return the stand-in for the test."""
         assert test.parent is not None
         found = cls.from_parent(test.parent, name=test.name, nodeid=test.nodeid, test=test)
         assert isinstance(found, OwnProcess)
         return found
 
     def runtest(self) -> None:
-        """Run the marked tests of the file, unless they were run, and repeat this one's outcome."""
+        """Run the marked tests of the file, unless they have run, and repeat the result of this
+        one.
+        """
         kept = self.config.stash.setdefault(_RUN, {})
         if self.path not in kept:
             kept[self.path] = _run(
@@ -71,7 +73,7 @@ class OwnProcess(pytest.Item):
             if one.failed:
                 raise FailedElsewhere(one.longreprtext, one.sections)
             if one.skipped:
-                # The place and reason of a skip.
+                # The place where a test was skipped, and the reason.
                 *_, reason = cast("Sequence[Any]", one.longrepr)
                 pytest.skip(str(reason).removeprefix("Skipped: "))
         if not mine or mine[-1].when != "teardown":
@@ -92,7 +94,7 @@ class OwnProcess(pytest.Item):
 
 
 class FailedElsewhere(Exception):  # noqa: N818 - it reports a failure
-    """The test failed in its own process: the text, and its output."""
+    """The failure of a test in its own process: its text and its output."""
 
 
 _RUN: Final = pytest.StashKey[dict[Path, tuple[Reports, str]]]()
@@ -127,16 +129,16 @@ def _run(nodeids: list[str], config: pytest.Config) -> tuple[Reports, str]:
 
 
 def is_own(config: pytest.Config) -> bool:
-    """Return whether this is such a process. It is not a worker of a run."""
+    """Return whether this process runs marked tests by itself. It is not a worker of a run."""
     return _REPORTS in os.environ and not hasattr(config, "workerinput")
 
 
 class Reporter:
-    """Writes the result of each test as soon as it is known."""
+    """Write the result of each test as soon as it is known."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        # Processes that the tests start are not such processes.
+        # Child processes of a test are not test processes.
         self._path = Path(os.environ.pop(_REPORTS))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -147,7 +149,7 @@ class Reporter:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Report to the process that started this one, if this is such a process."""
+    """Send reports to the process that started this one, if this process runs marked tests."""
     if is_own(config):
         config.pluginmanager.register(Reporter(config), _NAME)
 

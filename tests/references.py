@@ -1,4 +1,4 @@
-"""Counts references to objects that many others refer to, such as None."""
+"""Count the references to objects that many others refer to, such as None."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _ROUNDS = 4
 def changed_counts(work: Callable[[], None], objects: Sequence[Any]) -> list[int]:
     """Return the least change of each object's reference count when ``work`` is done.
 
-    The work is done several times. Objects from other tests may be freed meanwhile, which changes a
-    count once; faulty work changes it each time.
+    The work is done several times. Meanwhile, objects from other tests may be freed, which changes
+    a count once. Faulty work changes the count each time.
     """
     changes = []
     for _ in range(_ROUNDS):

@@ -1,8 +1,8 @@
-"""``python -m tests.sanitized PLACE MODULE …``: runs a module with sanitized kernels.
+"""``python -m tests.sanitized PLACE MODULE …`` runs a module with sanitized kernels.
 
 The kernels are compiled with AddressSanitizer and UndefinedBehaviorSanitizer, into `.build`, when
-their sources have changed. Any access outside its memory, or any overflow of its type, ends the
-process and names the line. If sanitizers are not available, `lacking` says why.
+their sources have changed. An access outside a buffer, or an overflow, ends the process and prints
+the line. If sanitizers are not available, `lacking` returns the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SOURCES = (".pyx", ".pxd", ".h")
 _BUILDS = ("setup.py", "pyproject.toml", "tools/package/extension.py")
 # The exit statuses and messages of sanitizers.
 FOUND = ("AddressSanitizer", "runtime error")
-# Python's and Arrow's own memory pools would hide the limits of objects.
+# With Python's and Arrow's own memory pools, a sanitizer does not see where an object ends.
 _ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -59,7 +59,7 @@ def lacking() -> str | None:
 
 
 def built(tree: Path = ROOT, place: Path = BUILD) -> Path:
-    """Return the directory of a tree's sanitized kernels; changed sources are compiled."""
+    """Return the directory of a tree's sanitized kernels; compile sources that have changed."""
     stamp = place / "digest"
     wanted = _digest(tree)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
@@ -80,7 +80,9 @@ def built(tree: Path = ROOT, place: Path = BUILD) -> Path:
 
 
 def run(kernels: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a module with sanitized kernels and these arguments; it prints their names last."""
+    """Run a module with sanitized kernels and these arguments; it prints the kernels'
+    names last.
+    """
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return subprocess.run(
         [sys.executable, "-m", "tests.sanitized", str(kernels), *arguments],
@@ -98,7 +100,7 @@ def run(kernels: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def rooms(printed: str) -> set[str]:
-    """Return the sanitized kernels of a run, as it printed them last."""
+    """Return the names of the sanitized kernels that a run used; the run prints them last."""
     return set(ast.literal_eval(printed.strip().splitlines()[-1]))
 
 
@@ -114,7 +116,7 @@ def _digest(tree: Path) -> str:
 def _main(place: str, module: str, *arguments: str) -> None:
     """Run a module as a program, with the kernels in a directory."""
     import_module("flexwire.kernels").__path__.insert(0, place)
-    # The kernels that run must be the instrumented ones: other kernels would prove nothing.
+    # The instrumented kernels must be the ones that run: other kernels would prove nothing.
     sys.argv = [module, *arguments]
     code = 0
     try:

@@ -1,8 +1,8 @@
-"""How long random tests search: long enough to have found mistakes, and longer in `make search`.
+"""How long random tests search: long enough to find known mistakes, and longer in `make search`.
 
 A test that fails because the machine is busy says nothing about the code. So no example has a
 deadline, and no health check measures time. `make test` tries the same examples each time, so a
-failure comes from the change; `make search` tries new ones.
+failure comes from the change. `make search` tries new examples.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ settings.load_profile("flexwire")
 
 
 def times(few: int) -> int:
-    """Return how many examples a search tries: ``few``, times the requested factor."""
+    """Return how many examples a search tries: ``few`` times the requested factor."""
     return few * TIMES
 
 
 def in_make_long(*values: Any) -> list[Any]:
-    """Return values of a parameter that only `make long` tries.
+    """Return parameter values that only `make long` tries.
 
-    They are further forms of what `make test` tries once.
+    `make test` tries one form of each case, and these are further forms.
     """
     return [pytest.param(value, marks=pytest.mark.long) for value in values]

@@ -1,8 +1,9 @@
-"""Every public function with every wrong argument: flexwire's own error, or the right result.
+"""Every public function, called with every wrong argument, raises flexwire's own error or works.
 
-The tests call them doors, because people enter there. Each wrong argument of the table goes into
-each parameter of each door; the others are right. The result is a `FlexwireError`, unless the
-parameter accepts the argument. It is never another exception or an unexpected result.
+These tests call a public function a door. Each wrong argument of the table is passed as each
+parameter of each door, while the other arguments are right. The call raises a `FlexwireError`,
+unless the parameter accepts the argument. It never raises another exception or returns an
+unexpected result.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _endless() -> list[Any]:
 
 
 class _Broken:
-    """An object of no use, which cannot be shown."""
+    """An object that no function can use or print."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
@@ -106,7 +107,9 @@ FLOATS = {"2.0", "nan", "-1", "1", "99", "huge", "int64", "float64"}
 
 
 class Door(NamedTuple):
-    """A public callable; each parameter with a right argument and the wrong ones it accepts."""
+    """A public callable: a right argument for each parameter, and the wrong ones that
+    it accepts.
+    """
 
     call: Callable[..., Any]
     parameters: dict[str, tuple[Any, set[str]]]
@@ -205,7 +208,7 @@ DOORS = {
     "decoder": Door(HEADER.decoder, VERSION),
     "decoder()": Door(HEADER.decoder(1), {"data": (DATA, set())}),
     "encoder": Door(HEADER.encoder, VERSION),
-    # A mapping without fields is a message of defaults.
+    # A mapping without fields is a message with default values only.
     "encoder()": Door(HEADER.encoder(1), {"value": (GOOD, {"empty dict"})}),
     "to_json": Door(GOOD.to_json, VERSION),
     "from_json": Door(HEADER.from_json, {"obj": (GOOD.to_json(1), set()), **VERSION}),
@@ -295,7 +298,7 @@ DOORS = {
     "columnar.message_sizes": Door(
         columnar.message_sizes, {**COLUMNAR, "structs": (STRUCTS, set())}
     ),
-    # Without it any bytes too short for a batch are damage.
+    # Without this argument, bytes that are too short for a batch count as damage.
     "columnar.decode_records": Door(
         lambda data, *, partial=True, **given: columnar.decode_records(
             data, partial=partial, **given
@@ -395,7 +398,7 @@ def test_what_equals_a_version_is_none(version: Any) -> None:
         for call in (*calls, lambda version, one=one: one.decode(b"", version)):
             with pytest.raises(ArgumentError, match=r"^version: expected an int, got "):
                 call(version)
-    # Also of versions that were used before.
+    # Versions that were used before are tried too.
     assert HEADER.decode(GOOD.encode(2), np.int64(2)) == HEADER.decode(GOOD.encode(2), 2)
 
 
@@ -475,7 +478,7 @@ def test_every_public_function_is_a_door() -> None:
     names |= {one for one in flexwire.__all__ if callable(getattr(flexwire, one))}
     names |= {one for one in records.__all__ if callable(getattr(records, one))}
     names |= {f"kip82.{one}" for one in kip82.__all__ if callable(getattr(kip82, one))}
-    # Without parameters: enums, and classes that flexwire makes or that hold executors' input.
+    # These have no parameters to test: enums, and classes that flexwire makes or executors return.
     names -= {
         "kernel_status",
         "kernels",
@@ -488,6 +491,6 @@ def test_every_public_function_is_a_door() -> None:
     names -= {"BatchIterator", "PartialBatch", "RecordBatch", "kip82.Kip82Message"}
     names -= {"kip82.MessageIterator", "kip82.ConsumerRecord", "kip82.ProducerRecord"}
     names -= {"RecordHeader", "columnar.PermissiveResult", "columnar.RecordSelection"}
-    # `encode_records` joins the pieces; `message_type` is listed without its room.
+    # `encode_records` joins the pieces; `message_type` is listed without its package.
     names -= {"columnar.encode_record_pieces", "columnar.message_type"}
     assert names <= set(DOORS)

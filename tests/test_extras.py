@@ -1,4 +1,4 @@
-"""If a package of an extra is missing, the error is ours and names what to install."""
+"""If the package of an extra is missing, flexwire's own error names what to install."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PACKAGES = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
 }
-# Modules that another package of the same extra brings.
+# Modules that another package of the same extra installs.
 _BROUGHT = {"markupsafe": "jinja2", "py4j": "pyspark"}
 
 
@@ -94,7 +94,7 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
     assert text.endswith(f", which is not installed: pip install 'flexwire[{extra}]'")
 
 
-# All other modules are imported without any extra. A room includes its modules.
+# All other modules can be imported without any extra. A directory stands for its modules.
 NEED_EXTRAS = {
     "activity.growing", "activity.growing_logs", "activity.live", "activity.logged",
     "activity.sources", "answers", "columnar", "kernels", "measures", "scan", "spark", "survey",
@@ -248,6 +248,6 @@ def test_the_readme_says_what_each_extra_is_for() -> None:
         re.findall(r"`(\w+)`", " ".join(re.findall(r"\|([^|\n]+)\|$", table, re.MULTILINE)))
     )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    # These are for work on flexwire itself.
+    # These extras are for developing flexwire itself.
     assert set(project["optional-dependencies"]) - {"dev", "notebook"} <= named
     assert set(EXTRAS.values()) - {"notebook"} <= named

@@ -1,4 +1,4 @@
-"""A process that is forked while other threads work has no lock that nobody opens."""
+"""A process that is forked while other threads work inherits no lock that stays locked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def module_of(path: Path) -> str:
 
 
 def locks_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the locks that a file makes on import: the maker and the name of each."""
+    """Yield each lock that a file creates on import: the function that makes the lock, and its
+    name.
+    """
     tree = ast.parse(text)
     imported = names(tree)
     for node in tree.body:
@@ -73,7 +75,7 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob
 FOUND = [
     (module_of(path), made, name)
     for path, text in TEXTS.items()
-    # Parsing all files costs each process of a run seconds.
+    # Each process of a run would spend seconds on parsing all files.
     if path != MANNER and re.search(r"\b(threading|forks)\b", text)
     for made, name in locks_of(text)
 ]

@@ -1,4 +1,4 @@
-"""The strategies of `flexwire.testing` give valid messages, and failing examples are reduced."""
+"""The strategies of `flexwire.testing` draw valid messages, and failing examples shrink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Short-lived certificates: an authority for tests, and certificates it signs, as files."""
+"""Short-lived certificates for tests: an authority, and the certificates that it signs,
+as files.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ DAY = timedelta(days=1)
 
 
 class Authority:
-    """Signs certificates for brokers and clients; programs that trust `path` accept them.
+    """Sign certificates for brokers and clients; programs that trust `path` accept them.
 
     All files are PEM, below ``directory``. Keys are P-256 in PKCS #8, which Java also reads.
     """
@@ -30,7 +32,7 @@ class Authority:
 
     @cached_property
     def path(self) -> Path:
-        """The authority's own certificate, which is a client's or a broker's `ca`."""
+        """Return the authority's own certificate: a client's or a broker's `ca`."""
         return self._write("ca.pem", self._authority.pem)
 
     def certificate(
@@ -41,10 +43,10 @@ class Authority:
         password: str | None = None,
         expired: bool = False,
     ) -> tuple[Path, Path]:
-        """Sign a certificate for ``hosts``, for brokers and clients: its chain and its key.
+        """Sign a certificate for ``hosts``, for brokers and clients; return its chain and its key.
 
-        ``name`` is its common name: a client's principal is ``User:CN=name``. The key is in PKCS
-        #8, encrypted where there is a ``password``.
+        ``name`` is the common name: a client's principal is ``User:CN=name``. The key is in PKCS
+        #8, and encrypted if ``password`` is given.
         """
         ends = self._authority.ends - (2 * DAY if expired else 0 * DAY)
         chain, key = self._authority.certificate(name, hosts, password=password, ends=ends)

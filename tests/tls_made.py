@@ -1,4 +1,5 @@
-"""TLS made from its key schedule where no library here makes it: all suites, KeyUpdate and more.
+"""TLS conversations computed from the key schedule: suites and KeyUpdates that no library here
+makes.
 
 The keys come from Python's HMAC, not from the tested code.
 """
@@ -28,13 +29,13 @@ _SUITES_13: dict[int, tuple[_Aead, int, str]] = {
     0x1303: (ChaCha20Poly1305, 32, "sha256"),
 }
 _GCM_128_OF_1_2 = 0xC02B
-# No two are alike, and a failure can be repeated.
+# No two values are alike, and a failure can be repeated.
 _RANDOM = random.Random(5246)
 
 
 @dataclass
 class Made(Conversation):
-    """A conversation, and the key log of it."""
+    """A conversation and its key log."""
 
     keylog: bytes = b""
 
@@ -89,9 +90,9 @@ def server_hello(random: bytes, suite: int, extensions: bytes = b"", session: by
 def made_1_3(
     suite: int, exchanges: list[Flight], *, updates: int, alerts: Sequence[Flight] = ()
 ) -> Made:
-    """TLS 1.3 with a HelloRetryRequest, padded records, and ``updates`` of both ends' keys.
+    """Return TLS 1.3 with a HelloRetryRequest, padded records, and ``updates`` of both ends' keys.
 
-    It ends with the ``alerts`` of its ends.
+    The conversation ends with the ``alerts`` of both ends.
     """
     name = _SUITES_13[suite][2]
     size = hashlib.new(name).digest_size
@@ -139,9 +140,9 @@ def made_1_3(
 
 
 def renegotiated_1_2(exchanges: list[Flight], *, by_session: bool) -> Made:
-    """TLS 1.2 with AES-128-GCM, which the client renegotiates at the end.
+    """Return TLS 1.2 with AES-128-GCM, which the client renegotiates at the end.
 
-    The key log has its secret ``by_session``, as Java's agent writes it, or by the random.
+    The key log names a secret ``by_session``, as Java's agent does, or by the client random.
     """
     random, other, master = _RANDOM.randbytes(32), _RANDOM.randbytes(32), _RANDOM.randbytes(48)
     seed, block, last = b"key expansion" + other + random, b"", b"key expansion" + other + random

@@ -39,7 +39,7 @@ class Conversation:
 def contexts(
     authority: Authority, keylog: Path | None, version: ssl.TLSVersion, ciphers: str | None = None
 ) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A client's context and a server's; the client's secrets are logged."""
+    """Return a client's context and a server's; the client's secrets are logged."""
     near = ssl.create_default_context(cafile=str(authority.path))
     far = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     far.load_cert_chain(*map(str, authority.certificate()))
@@ -60,7 +60,7 @@ def converse(
     session: ssl.SSLSession | None = None,
     ends: Sequence[str] = ("request", "response"),
 ) -> tuple[Conversation, ssl.SSLSession | None]:
-    """Shake hands, send the ``exchanges``, and close: the ``ends`` in order."""
+    """Shake hands, send the ``exchanges``, and close; the ``ends`` close in the given order."""
     made = Conversation()
     ins = {"request": ssl.MemoryBIO(), "response": ssl.MemoryBIO()}
     outs = {"request": ssl.MemoryBIO(), "response": ssl.MemoryBIO()}
@@ -108,7 +108,7 @@ def packets(  # noqa: PLR0913 - what can happen to a capture
     swaps: bool = False,
     near: SocketAddress = NEAR,
 ) -> list[bytes]:
-    """The packets of a connection, cut at random; some packets with data are ``lost``."""
+    """Return the packets of a connection, cut at random; some packets with data are ``lost``."""
     shuffled = random.Random(seed)
     ends = {"request": (near, FAR), "response": (FAR, near)}
     places = {"request": start, "response": (1 << 32) - 700}
@@ -147,9 +147,9 @@ def packets(  # noqa: PLR0913 - what can happen to a capture
 def capture(
     path: Path, found: list[bytes], *, secrets: bytes | None = None, start: int = 0
 ) -> Path:
-    """A pcapng file of packets a millisecond apart, with ``secrets`` in it.
+    """Return a pcapng file of packets that are a millisecond apart, with ``secrets`` in it.
 
-    ``start`` is the number of packets before its first.
+    ``start`` is the number of packets before the first one.
     """
     data = block(0x0A0D0D0A, struct.pack("<IHHQ", 0x1A2B3C4D, 1, 0, (1 << 64) - 1))
     data += block(1, struct.pack("<HHI", 101, 0, 0))

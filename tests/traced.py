@@ -1,4 +1,4 @@
-"""How much memory a piece of a test takes, as `tracemalloc` counts it."""
+"""Measure how much memory a block of a test takes, as `tracemalloc` counts it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Traced:
-    """Bytes that were allocated since tracing began."""
+    """The number of bytes that were allocated since tracing began."""
 
     def __init__(self) -> None:
         self._last = (0, 0)
@@ -34,7 +34,9 @@ class Traced:
 
 @contextmanager
 def traced() -> Iterator[Traced]:
-    """Trace until the end of the block, even if it fails: tracing slows the whole process."""
+    """Trace memory until the end of the block, even if the block fails: tracing slows
+    the process.
+    """
     assert not tracemalloc.is_tracing(), "another test left its tracing on"
     memory = Traced()
     tracemalloc.start()

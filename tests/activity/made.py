@@ -1,4 +1,4 @@
-"""Captures and frames for the tests of this room."""
+"""Make captures and frames for the tests of the activity modules."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CAPTURES = ("everything", "hosts", "strange")
 
 
 def capture_files(name: str) -> list[Path]:
-    """Return the files of a capture that is kept with the tests."""
+    """Return the files of a capture that is in the repository."""
     return sorted((VECTORS / name).glob("*.pcap*"))
 
 
 def listed(paths: Iterable[Path]) -> ActivityReader:
-    """Read captures at once."""
+    """Read whole captures and return their connections."""
     reader = ActivityReader()
     reader.read(GrowingCaptures(paths).poll(must_exist=True))
     reader.finish()
@@ -35,5 +35,5 @@ def listed(paths: Iterable[Path]) -> ActivityReader:
 def frame_of(
     direction: Direction, payload: bytes, at_us: int = 0, connection: str = CONNECTION
 ) -> CapturedFrame:
-    """Return a whole frame."""
+    """Return a frame with its length."""
     return CapturedFrame(connection, direction, at_us, at_us, 0, len(payload) + 4, payload)

@@ -1,5 +1,4 @@
-"""The list of connections agrees with an independent count, in bounded memory, and has no
-secret."""
+"""The list of connections equals an independent count, has no secret, and takes bounded memory."""
 
 from __future__ import annotations
 
@@ -128,7 +127,7 @@ def test_a_client_instance_is_known_whoever_names_it() -> None:
 
 
 def listed_rows(table: ActivityTable) -> list[ConnectionActivity]:
-    """The connections of a table that no reader has classified yet."""
+    """Return the connections of a table that no reader has classified yet."""
     row = table.find(CONNECTION)
     assert row is not None
     row.is_kafka = True
@@ -169,7 +168,7 @@ def test_a_connection_s_end_is_listed_and_then_forgotten() -> None:
         assert (row.is_open, row.closed_by, row.is_reset) == (False, *expected)
         reader.table.forget_closed()
         assert list(reader) == []
-        # The last acknowledgement of a connection does not begin another connection.
+        # The last acknowledgement of a connection does not start another connection.
         reader.push(tcp(CLIENT, 1001 + len(ping)))
         assert len(reader.table) == 0
 

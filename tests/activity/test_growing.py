@@ -1,4 +1,4 @@
-"""Growing captures give the same list as captures that are read at once."""
+"""A capture that grows while it is read gives the same list as the finished capture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-# The body of a request without fields: an empty section of tagged fields.
+# The body of a request without fields: an empty tag section.
 NOTHING = b"\0"
 
 
@@ -51,7 +51,7 @@ def test_growth_in_any_parts_gives_the_same_list(name: str, tmp_path: Path) -> N
         place = tmp_path / f"{name}-{attempt}"
         place.mkdir()
         reader, captures = ActivityReader(), GrowingCaptures([place])
-        # A tap begins a new file when the previous one has ended.
+        # A tap starts a new file when the previous file is full.
         for file in files:
             raw = file.read_bytes()
             cuts = sorted(chance.randrange(len(raw) + 1) for _ in range(chance.randrange(8)))

@@ -1,4 +1,4 @@
-"""The activity in request logs: sums, clients and topics, read at once and as the logs grow."""
+"""Activity from request logs: the same sums, clients and topics from whole and growing logs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def grow(source: RequestLogActivity) -> None:
 
 @pytest.fixture
 def follow() -> Iterator[Follow]:
-    """Sources of growing logs, closed at the end."""
+    """Yield the sources of growing logs, and close them at the end."""
     with ExitStack() as stack:
 
         def begin(*paths: Path) -> RequestLogActivity:
@@ -60,7 +60,7 @@ def follow() -> Iterator[Follow]:
 
 
 def error_codes(value: Any) -> list[int]:
-    """The error codes in a response's JSON, by their name."""
+    """Return the error codes in a response's JSON, by field name."""
     if isinstance(value, list):
         return [code for one in value for code in error_codes(one)]
     if not isinstance(value, dict):
@@ -79,7 +79,7 @@ def test_sums_are_those_of_the_lines(release: str) -> None:
             continue
         counted[f"api {said['requestHeader']['requestApiKeyName'].replace('_', '')}"] += 1
         counted[f"by {said['principal']}"] += 1
-        counted["responses"] += bool(said["response"])  # acks 0 has none
+        counted["responses"] += bool(said["response"])  # with acks 0 there is no response
         counted["errors"] += len([code for code in error_codes(said["response"]) if code])
     source = at_once(PLACE / f"{release}.log")
     found: Counter[str] = Counter()
@@ -96,7 +96,7 @@ def test_sums_are_those_of_the_lines(release: str) -> None:
 
 
 def test_text_has_the_clients_and_topics_of_json() -> None:
-    # The same clients asked both releases the same questions.
+    # The same clients sent the same requests to both releases.
     topics = {"orders", "payments"}
     for release in RELEASES:
         rows = list(at_once(PLACE / f"{release}.log").table)
@@ -115,7 +115,7 @@ def test_a_topic_that_is_known_by_its_id_has_its_name() -> None:
 
 
 def test_a_client_id_that_comes_once_stays(tmp_path: Path) -> None:
-    """A broker logs an empty client id if the client sends null (KIP-1313)."""
+    """A broker logs a client's null id as an empty one (KIP-1313)."""
     log = tmp_path / "kafka-request.log"
     header = {"requestApiKey": 3, "requestApiVersion": 12, "correlationId": 1}
     lines = [line(requestHeader=header | {"clientId": client}) for client in ("c", "", None)]
@@ -146,7 +146,7 @@ def test_a_log_that_grows_gives_what_a_whole_one_gives(
 ) -> None:
     data = (PLACE / f"{release}.log").read_bytes()
     expected = forms(at_once(PLACE / f"{release}.log"))
-    # A new seed would make failures that cannot be repeated.
+    # With a new seed, a failure could not be repeated.
     random_numbers = random.Random(release)
     for _ in range(3):
         log = tmp_path / "kafka-request.log"
@@ -182,7 +182,7 @@ def test_a_renamed_log_is_read_to_its_end_and_once(tmp_path: Path, follow: Follo
     log.write_bytes(numbered(1, 4))
     grow(source)
     assert sum(row.requests for row in source.table) == len(list(source.table)) == 5
-    # A gzip'd log that appears later was already read.
+    # A log that is compressed after it was read is not read again.
     (tmp_path / "kafka-request.log.2026-11-22-20.gz").write_bytes(gzip.compress(old.read_bytes()))
     whole = follow(tmp_path)
     grow(whole)
@@ -224,7 +224,7 @@ def test_lines_that_say_nothing_are_counted(tmp_path: Path) -> None:
     assert [text.partition(": ")[2].partition(":")[0] for text in source.notes] == [
         "1 lines not read"
     ]
-    # The client that a cut line names is accepted.
+    # A line that is cut off behind its client id still counts for this client.
     assert [row.requests for row in source.table] == [1, 1]
 
 

@@ -1,4 +1,4 @@
-"""`flexwire who` as a person and a program use it."""
+"""`flexwire who` works for a person at a terminal and for a program behind a pipe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.capture.request_lines import PLACE
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Background tests ignore Ctrl-C, and their child processes would too.
+# A test in the background ignores Ctrl-C, and its child processes would inherit that.
 HEARS_CTRL_C = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -113,7 +113,7 @@ def test_a_terminal_shows_the_list_until_it_is_stopped(tmp_path: Path) -> None:
         while data := os.read(terminal, 1 << 16):
             shown += data.decode(errors="replace")
     except OSError:
-        pass  # the terminal ends with its process
+        pass  # the terminal closes when its process ends
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "client-4" in text

@@ -1,4 +1,4 @@
-"""The captures of the pipeline's benchmark are complete, and it measures the cost of processes."""
+"""The pipeline benchmark writes complete captures, and measures the cost of all processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ran(*command: str) -> Any:
 
 
 def records_in(one: CapturedMessage) -> int:
-    """The number of records in a message; their offsets continue from batch to batch."""
+    """Return the number of records in a message; their offsets continue from batch to batch."""
     body: Any = message(one.name).decode(one.body, one.version)
     if one.name == "ProduceRequest":
         parts = [part for topic in body.topic_data for part in topic.partition_data]

@@ -1,6 +1,6 @@
-"""A page in a real browser, checked by axe against the rules of the WCAG.
+"""Open a page in a real browser, and check it with axe against the WCAG rules.
 
-The browser is the machine's own Chromium, Chrome or Edge. axe is a script in a package of
+The browser is an installed Chromium, Chrome or Edge. axe is a script in a package of
 `tests/browser/requirements.lock`.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 MOST_SECONDS = 120
 _TOLD = re.compile(r'<script type="application/json" id="axe-told">(.*?)</script>', re.DOTALL)
-# Both scripts run before the page is written, and axe's findings become part of the page.
+# axe and this script run at the end of the page, and axe's findings become part of the page.
 _ASK = """
 axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
   const told = document.createElement("script");
@@ -40,18 +40,18 @@ axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
 
 
 class Screen(NamedTuple):
-    """The screen for a page: its width in pixels, and whether the reader prefers a dark page."""
+    """How a page is shown: its width in pixels, and whether the reader prefers a dark page."""
 
     width: int
     dark: bool
 
 
-# Without a screenshot, no window is narrower than 500.
+# Without a screenshot, no window is narrower than 500 pixels.
 SCREENS = [Screen(width, dark) for width in (1280, 500) for dark in (False, True)]
 
 
 def browser() -> str:
-    """The browser of this machine; the test fails if there is none."""
+    """Return the browser of this machine; the test fails if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.fail(f"no browser: install one of {', '.join(NAMES)}")
@@ -59,10 +59,10 @@ def browser() -> str:
 
 
 def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
-    """The result of axe for a page: violations, the number of passed rules, and the width."""
+    """Return axe's result for a page: violations, the number of passed rules, and the width."""
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
-    # Write the page next to the files that it loads.
+    # The copy of the page must be in the directory of the files that the page loads.
     asked = page.with_name(f"asked-{page.name}")
     asked.write_text(
         text.replace("</body>", f"<script>{axe}</script><script>{_ASK}</script></body>"), "utf-8"

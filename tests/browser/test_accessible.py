@@ -1,4 +1,4 @@
-"""Report and guide in a real browser: axe finds no violation, wide and narrow, light and dark.
+"""axe finds no violation in the report and the guide, wide and narrow, light and dark.
 
 `make browser` runs these tests; they need a browser and axe.
 """

@@ -1,4 +1,4 @@
-"""Report and guide in a real browser: no hostile name runs a script."""
+"""In a real browser, no hostile name runs a script in the report or the guide."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-# A script that runs leaves a mark on the page.
+# A script that runs puts this attribute on the page's root element.
 _MARK: Final = "data-ran"
 EVIL: Final = re.sub(r"alert\(\d\)", "document.documentElement.dataset.ran=1", HOSTILE)
 
 
 def runs(page: Path, directory: Path) -> bool:
-    """Return whether our own script in the page runs."""
+    """Return whether a hostile script in the page runs."""
     found = opened(page, directory / "profile", SCREENS[0])
     return _MARK in found[: found.index("<head")]
 

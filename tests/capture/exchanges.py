@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Step = tuple["Direction", bytes]
 """Bytes that one end sends at once."""
 
-# A request and its response, as bytes of the two streams; either may be missing.
+# A request and its response, as bytes of both streams; either may be missing.
 _Exchange = tuple[bytes | None, bytes | None]
 _TOPICS = [("orders", uuid.UUID(int=0xABCDEF)), ("größe", uuid.UUID(int=0xFEDCBA))]
 _NAMELESS = uuid.UUID(int=0x123456)
@@ -37,7 +37,7 @@ _METADATA_TAIL = bytes.fromhex("00000000010000")  # as librdkafka 2.16 writes it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """How connections behave: amounts, the depth of pipelining, and shares from 0 to 1."""
+    """The behavior of connections: counts, the depth of pipelining, and shares from 0 to 1."""
 
     exchanges: int = 12
     depth: int = 4
@@ -47,11 +47,11 @@ class Talk:
     strange: float = 0.0  # exchanges that no well-behaved client and broker have
     records: int = 6  # in a batch, at most
     large: float = 0.0  # exchanges with a batch of many segments
-    hidden: float = 0.0  # connections that TLS hides, as long as the others
+    hidden: float = 0.0  # connections that TLS hides, as long as the other ones
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:
-    """The bytes of one connection, in order; ``number`` sets its client id."""
+    """The bytes of one connection, in order; the client id contains ``number``."""
     if source.random() < talk.others:
         return _other(source)
     if talk.hidden and source.random() < talk.hidden:
@@ -66,7 +66,7 @@ def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:
 
 
 def _pipelined(source: random.Random, exchanges: list[_Exchange], depth: int) -> list[Step]:
-    """Requests, up to ``depth`` of them pending, and their responses in order."""
+    """Return requests, at most ``depth`` of them pending, and their responses in order."""
     steps: list[Step] = []
     waiting: list[bytes] = []
     for asked, answer in exchanges:
@@ -117,7 +117,7 @@ def _other(source: random.Random) -> list[Step]:
 
 @cache
 def _apis() -> list[tuple[str, str, int]]:
-    """Every request with its response, and each version that both have."""
+    """Return every request with its response, and the versions that both messages have."""
     found = []
     for key in catalog().api_keys():
         pair = [
@@ -134,7 +134,7 @@ def _nested(name: str, struct_name: str, /, **values: Any) -> Any:
 
 
 def batch(source: random.Random, records: int, size: int = 40) -> bytes:
-    """A record batch or message set of any magic and compression type."""
+    """Return a record batch or message set of any magic and compression type."""
     magic = source.choice([2, 2, 2, 2, 1, 0])
     kinds = [one for one in Compression if magic == 2 or one is not Compression.ZSTD]
     said = [
@@ -155,7 +155,7 @@ def batch(source: random.Random, records: int, size: int = 40) -> bytes:
 
 
 class _Said:
-    """Makes the messages between one client and its broker."""
+    """Make the messages between one client and its broker."""
 
     def __init__(self, source: random.Random, talk: Talk, client_id: str) -> None:
         self._source = source
@@ -293,7 +293,7 @@ class _Said:
         return self._pair(made("HeartbeatRequest", **tags), made("HeartbeatResponse", **tags), 4)
 
     def damaged(self) -> _Exchange:
-        """Each end's frame has the right length, and some wrong bytes in its body."""
+        """Return each end's frame with the right length but some wrong bytes in its body."""
         pair = self._source.choice(_USUAL)(self)
         return self._damaged(pair[0]), self._damaged(pair[1])
 
@@ -340,7 +340,7 @@ class _Said:
         return framed(asked), framed(response(made("HeartbeatResponse"), 4, 7))
 
     def nobody(self) -> _Exchange:
-        """A request whose client id is null."""
+        """Return a request whose client id is null."""
         number = self._next_id()
         asked = struct.pack(">hhih", 3, 1, number, -1) + made("MetadataRequest").encode(1)
         return framed(asked), framed(response(made("MetadataResponse"), 1, number))
@@ -349,7 +349,7 @@ class _Said:
         return framed(b""), None
 
     def garbage(self) -> _Exchange:
-        """Bytes between frames; after them the reader must find the next frame again."""
+        """Return bytes between two frames; the reader must find the next frame after them."""
         return self._source.choice([(b"\xff" * 50, None), (None, self._source.randbytes(60))])
 
     def not_records(self) -> _Exchange:

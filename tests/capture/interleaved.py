@@ -1,9 +1,9 @@
 """Random captures of concurrent connections, whose segments interleave as in real traffic.
 
 A connection sends messages (`tests.capture.exchanges`), and TCP cuts its streams into segments. The
-network and the capture lose, repeat and reorder packets. Files hold the packets that are left. A
-seed and a `Shape` determine everything. Packets and files have separate random sources, so shapes
-that differ only in their files hold the same packets.
+network and the capture lose, repeat and reorder packets. The remaining packets are written to
+files. A seed and a `Shape` determine everything. Packets and files have separate random sources, so
+shapes that differ only in their files hold the same packets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Shape:
     # The network.
     ip: tuple[int, ...] = (4,)
     segment: tuple[int, int] = (200, 1448)  # payload bytes, at most, of each connection from to
-    joined: float = 0.5  # frames that wait for the next one, to share a segment
+    joined: float = 0.5  # frames that share a segment with the next frame
     acks: float = 0.3  # segments that have an acknowledgement packet of their own
     options: float = 0.0  # connections whose packets carry TCP options
     reuse: float = 0.0  # connections that reuse the ports of an earlier one
@@ -68,11 +68,11 @@ class Shape:
     # The events that happened to packets on the way to the capture.
     loss: float = 0.0
     body_loss: float = 0.0  # packets that carry only bytes of frames' bodies
-    body_cut: float = 0.0  # packets cut off at a point that only body bytes follow
+    body_cut: float = 0.0  # packets that are cut off, but lack only bytes of frames' bodies
     repeats: float = 0.0
-    retransmissions: float = 0.0  # with boundaries of their own
+    retransmissions: float = 0.0  # with other boundaries
     reorder: float = 0.0
-    window: int = 8  # how many places late a packet may be
+    window: int = 8  # at most how many places late a packet is
     noise: float = 0.0  # packets of other protocols, and malformed packets
     same_time: float = 0.0
     backwards: float = 0.0  # packets whose time is before that of the previous packet
@@ -80,13 +80,13 @@ class Shape:
     links: tuple[int, ...] = (101,)
     formats: tuple[str, ...] = ("pcapng",)
     files: int = 1
-    taps: int = 1  # each has files of its own; every packet is in the files of exactly one
-    hosts: int = 0  # the same for connections that are in the files of two hosts
-    shared: float = 0.0  # such connections
-    unseen: float = 0.0  # packets that a host misses
-    skew: int = 0  # microseconds that a host's clock is ahead, at most
+    taps: int = 1  # each has its own files; every packet is in the files of exactly one
+    hosts: int = 0  # like `taps`, but a connection may be in the files of two hosts
+    shared: float = 0.0  # connections that are in the files of two hosts
+    unseen: float = 0.0  # packets that one of the hosts misses
+    skew: int = 0  # at most how many microseconds a host's clock is ahead
     snaplen: int = 0
-    marks: bool = False  # comments of flexwire's own captures
+    marks: bool = False  # flexwire's own comments, as in captures of the tap
     false_marks: float = 0.0
     compressed: float = 0.0
     torn: float = 0.0  # files that end within their last packet
@@ -114,9 +114,9 @@ EVERYTHING = Shape(
 ONE_CONNECTION = Shape(
     connections=1, talk=Talk(exchanges=150, depth=10, large=0.1), segment=(1448, 1448), files=3
 )
-# Times that go back, and two simultaneous captures that each have a part of every connection.
+# Some times go back, and two simultaneous captures each have a part of every connection.
 UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
-# Captures of three hosts at once, with connections between them and with other hosts.
+# Three hosts capture at once, with connections between them and to other hosts.
 HOSTS = Shape(
     connections=10, talk=Talk(large=0.05, sasl=0.2, hidden=0.3), segment=(500, 4000), hosts=3,
     shared=0.6, unseen=0.002, skew=30_000, files=3, same_time=0.3, backwards=0.02, compressed=0.2,
@@ -155,7 +155,7 @@ def write_capture(directory: Path, seed: int, shape: Shape) -> list[Path]:
 
 @dataclass(slots=True)
 class Packet:
-    """A packet and the capture point that saw it; ``begins``: its payload begins a frame."""
+    """A packet and the host that captured it. ``begins`` says that its payload begins a frame."""
 
     lane: int
     sends: Direction
@@ -167,13 +167,13 @@ class Packet:
     begins: bool = False
     stream: tuple[int, str] = (0, "")
     options: bytes = b""
-    plain_from: int = 0  # from this offset on the payload has only bytes of frames' bodies
+    plain_from: int = 0  # from this offset the payload has only bytes of frames' bodies
     kept: int | None = None  # the capture has this many bytes of the payload
     raw: bytes = b""  # packets that are not TCP segments, unchanged
     time_us: int = 0
 
     def data(self) -> bytes:
-        """The IP packet."""
+        """Return the IP packet."""
         if self.raw:
             return self.raw
         packet = tcp_packet(
@@ -187,7 +187,7 @@ class Packet:
 
 
 def _with_options(packet: bytes, options: bytes) -> bytes:
-    """The same with TCP options; the checksums become wrong, as with offloading cards."""
+    """Return the packet with TCP options; its checksums become wrong, as with offloading cards."""
     if not options:
         return packet
     changed = bytearray(packet)
@@ -202,7 +202,7 @@ def _with_options(packet: bytes, options: bytes) -> bytes:
 
 
 def captured_packets(seed: int, shape: Shape) -> list[Packet]:
-    """The packets that were captured, in the order of the capture."""
+    """Return the captured packets, in the order of the capture."""
     source = random.Random(f"packets {seed}")
     lanes: list[list[Packet]] = []
     for number in range(shape.connections):
@@ -228,7 +228,9 @@ def captured_packets(seed: int, shape: Shape) -> list[Packet]:
 
 
 def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) -> Iterator[Packet]:
-    """The same packets without some body bytes; times and frame headers are unchanged."""
+    """Yield the packets without some bytes of frames' bodies; other bytes and times
+    stay the same.
+    """
     for packet in packets:
         size = len(packet.payload)
         if size and not packet.plain_from and source.random() < shape.body_loss:
@@ -239,14 +241,14 @@ def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) 
 
 
 def _ends(source: random.Random, shape: Shape, number: int) -> tuple[SocketAddress, SocketAddress]:
-    """A client and a broker; either may come first when both are sorted as text."""
+    """Return a client and a broker; sorted as text, either may come first."""
     hosts = ["10.0.0.9", "10.2.0.7"] if source.choice(shape.ip) == 4 else ["fd00::9", "fd00::7"]
     source.shuffle(hosts)
     return endpoints((hosts[0], 40000 + number), (hosts[1], 9092 + number % 3))
 
 
 class _Wire:
-    """One TCP connection: its bytes as packets, in the order in which they were sent."""
+    """Make one TCP connection: its bytes as packets, in the order in which they were sent."""
 
     def __init__(
         self,
@@ -280,7 +282,7 @@ class _Wire:
         self._handshake()
         for way, data in steps:
             if way == "response":
-                # Its request was sent earlier.
+                # The request of this response was sent earlier.
                 self._flush("request")
             at = len(self._stream[way]) + len(self._waits[way])
             self._begin[way].add(at)
@@ -331,7 +333,7 @@ class _Wire:
                 self._again(way)
 
     def _again(self, way: Direction) -> None:
-        """Earlier bytes once more, with other boundaries; a single byte is a keep-alive."""
+        """Repeat earlier bytes with other boundaries; a single byte is a keep-alive."""
         stream, source = self._stream[way], self._source
         start = max(0, len(stream) - source.randrange(1, 2 * self._size + 1))
         part = bytes(stream[start : start + source.randrange(1, 2 * self._size + 1)])
@@ -370,7 +372,9 @@ class _Wire:
 
 
 def head_size(way: Direction, data: bytes) -> int:
-    """The sizes of a frame's length, of its header, and of the field that asks for a response."""
+    """Return the size of a frame's length, of its header, and of the field that asks for a
+    response.
+    """
     if way == "response":
         return RESPONSE_HEAD
     try:
@@ -380,7 +384,7 @@ def head_size(way: Direction, data: bytes) -> int:
 
 
 def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[Packet]:
-    """The packets of all lanes, a few from each in turn, so that all lanes progress together."""
+    """Yield a few packets of each lane in turn, so that all lanes progress together."""
     waiting = [deque(lane) for lane in lanes]
     while any(waiting):
         (lane,) = source.choices(waiting, [len(one) for one in waiting])
@@ -389,7 +393,7 @@ def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[P
 
 
 def _mangled(source: random.Random, shape: Shape, sent: list[Packet]) -> list[Packet]:
-    """The captured part of the packets, in their order."""
+    """Return the captured packets, in order."""
     kept: list[tuple[float, int, Packet]] = []
     for place, packet in enumerate(sent):
         if source.random() < shape.noise:
@@ -405,7 +409,7 @@ def _mangled(source: random.Random, shape: Shape, sent: list[Packet]) -> list[Pa
 
 
 def _noise(source: random.Random, near: Packet) -> Packet:
-    """A packet without a segment."""
+    """Return a packet without a TCP segment."""
     data = bytearray(replace(near, payload=b"", flags=ACK).data())
     is_4 = data[0] >> 4 == 4
     kind = source.choice(["udp", "fragment", "header", "short", "bytes"])
@@ -423,13 +427,13 @@ def _noise(source: random.Random, near: Packet) -> Packet:
 
 
 class _Files:
-    """Puts packets into files."""
+    """Divide packets among files, and write the files."""
 
     def __init__(self, source: random.Random, shape: Shape) -> None:
         self._source, self._shape = source, shape
 
     def parts(self, packets: list[Packet]) -> Iterator[tuple[int, list[Packet]]]:
-        """Each tap's packets, divided among its files."""
+        """Divide each tap's packets among the tap's files."""
         taps: list[list[Packet]] = [[] for _ in range(self._shape.taps)]
         if self._shape.hosts:
             taps = self._hosts(packets)
@@ -444,7 +448,7 @@ class _Files:
                 yield tap, seen[start:stop]
 
     def _hosts(self, packets: list[Packet]) -> list[list[Packet]]:
-        """The capture of each host, with its own clock."""
+        """Return the capture of each host, with the host's own clock."""
         source, shape = self._source, self._shape
         seen: list[list[Packet]] = [[] for _ in range(shape.hosts)]
         clocks = [source.randrange(shape.skew + 1) for _ in seen]
@@ -460,7 +464,7 @@ class _Files:
         return seen
 
     def file(self, packets: list[Packet]) -> tuple[bytes, str]:
-        """The content of a file, and the suffix of its name."""
+        """Return the content of a file, and the suffix of its name."""
         kind = self._source.choice(self._shape.formats)
         order = self._source.choice("<>")
         parts = list(
@@ -508,7 +512,7 @@ class _Files:
         return section(order) + b"".join(described)
 
     def _mark(self, packet: Packet, told: set[tuple[int, str]], order: str) -> bytes:
-        """The comment on a stream's first packet in this file that begins with a frame."""
+        """Return the comment for a stream's first packet in this file that begins with a frame."""
         is_first = packet.begins and packet.stream not in told
         is_false = bool(packet.payload) and self._source.random() < self._shape.false_marks
         if not self._shape.marks or not (is_first or is_false):
@@ -517,7 +521,9 @@ class _Files:
         return option(_COMMENT, _COMMENTS[packet.sends], order) + option(0, b"", order)
 
     def _kept(self, packet: Packet, link: int) -> tuple[bytes, bytes]:
-        """A packet on its link, and the part that the capture kept."""
+        """Put a packet on its link; return its bytes, and the part of them that the
+        capture kept.
+        """
         data = packet.data()
         head = _LINKS[link][data[0] >> 4 == 6]
         if link == 1:

@@ -1,4 +1,4 @@
-"""Files of a real broker, with the output of Kafka's tools: see `tests/vectors/log-segments`."""
+"""Files of a real broker, with the output of Kafka's tools (see `tests/vectors/log-segments`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BASE = "00000000000000000000"
 
 @cache
 def vectors() -> dict[str, dict[str, Any]]:
-    """All files, by path."""
+    """Return all files, by path."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(_VECTORS.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -28,7 +28,7 @@ def data_of(path: str) -> bytes:
 
 
 def write(root: Path, path: str, data: bytes | None = None) -> Path:
-    """Write a file at its place, with other content if that is given."""
+    """Write a file at its path, with ``content`` if that is given."""
     made = root / path
     made.parent.mkdir(parents=True, exist_ok=True)
     made.write_bytes(data_of(path) if data is None else data)

@@ -1,4 +1,4 @@
-"""Logs made from single batches, with the broker's other files, and read again as rows."""
+"""Make logs from single batches, with the broker's other files, and read them as rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ABORT, COMMIT = bytes.fromhex("00000000"), bytes.fromhex("00000001")
 
 @dataclass
 class MadeSegment:
-    """A segment that grows, and its indexes; one batch in ``every`` is in the index."""
+    """A segment that grows, and its indexes; the indexes contain one batch in ``every``."""
 
     base: int
     every: int = 1
@@ -45,7 +45,7 @@ class MadeSegment:
         self.data += batch
 
     def end(self, offset: int, producer: int, key: bytes, timestamp: int = TIME) -> None:
-        """Add the marker that ends a transaction."""
+        """Append the marker that ends a transaction."""
         record = Record(offset, timestamp, key, bytes(6), [])
         self.add([record], producer_id=producer, is_transactional=True, is_control=True)
 
@@ -69,7 +69,7 @@ def plain(first: int, count: int, timestamp: int = TIME, value: bytes = b"") -> 
 
 
 def random_log(seed: int, segments: int = 3, batches: int = 40) -> list[MadeSegment]:
-    """Segments of batches of random sizes, with offset gaps and timestamps that go back."""
+    """Return segments of batches with random sizes, offset gaps, and timestamps that go back."""
     chance = random.Random(seed)
     made, offset = [], 0
     for _ in range(segments):
@@ -92,7 +92,7 @@ def write_log(directory: Path, segments: Iterable[MadeSegment]) -> Path:
 
 
 def all_records(segments: Iterable[MadeSegment]) -> list[Record]:
-    """Every record that is not a control record, as the reference reads it."""
+    """Return every record that is not a control record, as the reference reads it."""
     return [
         record
         for segment in segments
@@ -107,7 +107,7 @@ def read_offsets(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> l
 
 
 def read_all(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> list[int | BatchDamage]:
-    """The offsets of all records in reading order, and the damage."""
+    """Return the offsets of all records in reading order, and the damage."""
     found: list[int | BatchDamage] = []
     for task in plan(paths, LogQuery(**query)):
         for piece in task:

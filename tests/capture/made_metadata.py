@@ -1,4 +1,4 @@
-"""The log of a cluster's metadata, made record by record, and its snapshots."""
+"""Make a cluster's metadata log, record by record, and its snapshots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLACE = "AAAAAAAAAAAAAAAAAAAAOA"
 
 
 def value(name: str, version: int = 0, /, **fields: Any) -> bytes:
-    """The value of a record: its message in Kafka's JSON form."""
+    """Return the value of a record: its message in Kafka's JSON form."""
     body = message(name).from_json(fields, version).encode(version)
     return bytes([1, TYPES[name], version]) + body
 
@@ -40,14 +40,14 @@ def control(kind: int, name: str, /, **fields: Any) -> tuple[bytes, bytes]:
 def batch(
     offset: int, values: list[Any], *, time: int = TIME, epoch: int = 1, is_control: bool = False
 ) -> bytes:
-    """A batch of values, or of keys and values."""
+    """Return a batch of values, or of keys and values."""
     pairs = [one if isinstance(one, tuple) else (None, one) for one in values]
     records = [Record(offset + at, time, key, data, []) for at, (key, data) in enumerate(pairs)]
     return bytes(encode_batch(records, partition_leader_epoch=epoch, is_control=is_control))
 
 
 def elected(offset: int, *voters: int, time: int = TIME, epoch: int = 1) -> bytes:
-    """The batch that a new leader writes first."""
+    """Return the batch that a new leader writes first."""
     ids = [{"voterId": one} for one in voters]
     change = control(
         LEADER_CHANGE, "LeaderChangeMessage", leaderId=voters[0], voters=ids, grantingVoters=ids
@@ -56,7 +56,7 @@ def elected(offset: int, *voters: int, time: int = TIME, epoch: int = 1) -> byte
 
 
 def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
-    """The record with the quorum's version, and the records of its voters if there are any."""
+    """Return the record of the quorum's version, and the records of its voters if there are any."""
     said = []
     if version is not None:
         said.append(control(VERSION, "KRaftVersionRecord", kRaftVersion=version))
@@ -75,7 +75,7 @@ def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
 
 
 def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> bytes:
-    """A log from offset 0: a leader election, then a batch for each part, one second apart."""
+    """Return a log from offset 0: a leader election, then one batch a second for each part."""
     made, offset = elected(0, *voters, time=time), 1
     for number, values in enumerate(parts, 1):
         made += batch(offset, values, time=time + 1000 * number)
@@ -86,7 +86,7 @@ def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> 
 def snapshot(
     values: list[bytes], *, time: int = TIME, controls: Sequence[tuple[bytes, bytes]] = ()
 ) -> bytes:
-    """The content of a snapshot, whose offsets begin at 0; `quorum` makes ``controls``."""
+    """Return the content of a snapshot, whose offsets begin at 0; `quorum` makes ``controls``."""
     header = control(HEADER, "SnapshotHeaderRecord", lastContainedLogTimestamp=time)
     made, first = batch(0, [header, *controls], is_control=True), 1 + len(controls)
     if values:
@@ -96,7 +96,9 @@ def snapshot(
 
 
 def write(root: Path, files: dict[str, bytes]) -> Path:
-    """Write files: a segment by its base offset, a snapshot by offset and epoch: "0", "5-1"."""
+    """Write files: a base offset names a segment ("0"), an offset and an epoch a
+    snapshot ("5-1").
+    """
     there = root / DIRECTORY
     there.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():

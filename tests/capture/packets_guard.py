@@ -1,7 +1,7 @@
 """Reads packets that end at a protected page into columns that end at one too.
 
 ``python -m tests.capture.packets_guard ROUNDS [--lie input|rows]``: with ``--lie`` the kernel is
-told that there are more bytes or rows than exist. The crash proves that the protected pages work.
+told that there are more bytes or rows than exist. The crash shows that the protected pages work.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MORE = 64
 
 
 class Memory:
-    """The replacement of the window of a file in a scan."""
+    """Stand in for the window of a file in a scan."""
 
     def __init__(self, guarded: Guarded, data: bytes, more: int) -> None:
         self.address = guarded.put(data)
@@ -42,7 +42,7 @@ class Memory:
 
 
 def samples(source: random.Random) -> list[tuple[Head, bytes]]:
-    """Return the bytes after the headers of valid captures, and what the headers say."""
+    """Return captures without their headers, and what the headers say."""
     found = []
     for _ in range(SAMPLES):
         data = made_capture(source)

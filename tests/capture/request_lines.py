@@ -1,4 +1,4 @@
-"""Request logs for tests: real lines of brokers, and logs made from them."""
+"""Request logs for tests: lines of real brokers, and logs made from these lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def real_lines(release: str) -> tuple[bytes, ...]:
 
 
 def read(path: Path, zone: str = "UTC", size: int = 1 << 30) -> list[Item]:
-    """The content of a file's lines, read in pieces."""
+    """Return the content of a file's lines, read in pieces."""
     (source,) = list_files([path], lambda _: True, "")
     file = log_file(source, 0)
     assert file is not None
@@ -41,7 +41,7 @@ def read(path: Path, zone: str = "UTC", size: int = 1 << 30) -> list[Item]:
 
 
 def line(**changes: Any) -> bytes:
-    """A line that a broker of 4.4 might write, with some fields changed."""
+    """Return a line that a 4.4 broker might write, with some fields changed."""
     said: dict[str, Any] = {
         "isForwarded": False,
         "requestHeader": {

@@ -39,7 +39,7 @@ FRAMES = 5
 def assembled(
     segments: Iterable[Segment],
 ) -> tuple[list[CapturedFrame], dict[str, CapturedConnection]]:
-    """The frames and the connections, after a check of their counts."""
+    """Return the frames and the connections, after their counts were checked."""
     segments = list(segments)
     assembler = FrameAssembler(limit=1 << 20)
     frames: list[CapturedFrame] = []
@@ -70,7 +70,7 @@ def hold_account(one: CapturedConnection, frames: list[CapturedFrame]) -> None:
 
 
 def talk(first: int, client: int, server: int) -> list[Segment]:
-    """Requests and responses with acknowledgements, from these sequence numbers on."""
+    """Return requests and responses with acknowledgements, starting at these sequence numbers."""
     sent = []
     for number in range(first, first + FRAMES):
         asked, answered = request(number), response(number)
@@ -139,8 +139,8 @@ def test_connections_that_a_capture_shows_at_once_are_told_apart(opened: int, sh
 
 
 def test_the_client_of_these_ports_stays_the_client() -> None:
-    # The first response of a connection does not read as a request, and alone does not tell the
-    # ends apart.
+    # The first response of a connection does not look like a request. Alone, it does not show which
+    # end is the broker.
     again = [tcp(SERVER, 3_000_000, response(3)), tcp(SERVER, 3_000_008, response(4))]
     swapped = [
         tcp(SERVER, BASE_CLIENT - 1, flags=SYN),
@@ -170,7 +170,7 @@ def test_after_a_reset_nothing_is_missing() -> None:
 
 
 def jumped(by: int, *, answered_by: int = 0) -> int:
-    """The number of connections if both directions skip this many bytes."""
+    """Return the number of connections if both directions skip this many bytes."""
     client, server = BASE_CLIENT + CLIENT_BYTES + by, BASE_SERVER + SERVER_BYTES + answered_by
     first = talk(0, BASE_CLIENT, BASE_SERVER)
     return len(assembled([*first, *talk(50, client, server)])[1])
@@ -259,7 +259,7 @@ def test_a_stream_goes_on_from_where_it_stands_whatever_was_acknowledged_before(
     pushed: list[tuple[int, int, int, int]],
 ) -> None:
     def take(one: Stream, at: int, size: int, missing: int, acknowledged: int) -> list[StreamPiece]:
-        # For every third segment the other end has sent nothing yet.
+        # At every third segment, the other end has sent nothing yet.
         if acknowledged % 3:
             one.acknowledge(1000 + acknowledged)
         return one.push(1000 + at, bytes(size), missing, 0) + one.age()
@@ -290,7 +290,7 @@ ENDINGS = st.sampled_from(["none", "both", "client", "server", "reset", "refused
 
 @st.composite
 def connections(draw: st.DrawFn, number: int) -> list[Segment]:
-    """A connection as a capture may show it: incomplete, with losses, with repeats, cut."""
+    """Return a connection as a capture may show it: cut off, with losses or with repeats."""
     client, server = draw(SEQUENCES), draw(SEQUENCES)
     segments = handshake(client - 1, server - 1)[: draw(st.integers(0, 3))]
     numbers = range(100 * number, 100 * number + draw(st.integers(0, 6)))
@@ -329,7 +329,7 @@ def connections(draw: st.DrawFn, number: int) -> list[Segment]:
 
 
 def merged(draw: Callable[[SearchStrategy[Any]], Any], parts: list[list[Segment]]) -> list[Segment]:
-    """One after the other, or all at once; each keeps its own order."""
+    """Return the segments one connection after the other, or mixed; each keeps its own order."""
     if draw(st.booleans()):
         return [one for part in parts for one in part]
     turns = draw(st.permutations([at for at, part in enumerate(parts) for _ in part]))
@@ -355,8 +355,8 @@ def test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted(
 def whole_connections(
     draw: st.DrawFn, number: int, place: int
 ) -> tuple[list[Segment], list[bytes]]:
-    """A connection from SYN to FIN without a loss, and its frames."""
-    # They are so far apart that a segment can belong to only one of them.
+    """Return a connection from SYN to FIN without a loss, and its frames."""
+    # Their sequence numbers are so far apart that a segment can belong to only one of them.
     client = (place * (MODULUS // 8) + draw(st.integers(0, 10_000))) % MODULUS
     server = draw(SEQUENCES)
     numbers = range(100 * number, 100 * number + draw(st.integers(1, 6)))

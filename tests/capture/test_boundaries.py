@@ -1,4 +1,4 @@
-"""In ordinary files, the reader finds the beginning of a block from any byte."""
+"""In ordinary files, the reader finds the next block from any byte of the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMATS = ["pcapng", "pcap", "nanoseconds"]
 
 
 def packets_of(path: Path) -> list[int]:
-    """The beginning of the packets."""
+    """Return the beginning of each packet."""
     return [one.offset for one in read_packets(path) if isinstance(one, CapturedPacket)]
 
 

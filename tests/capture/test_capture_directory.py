@@ -1,4 +1,4 @@
-"""Capture files in a shared directory: names, modes, and counts of lost frames."""
+"""Capture files in a shared directory have the right names, modes, and counts of lost frames."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import TappedConnection
 
-SMALL = 200  # each request begins a file
+SMALL = 200  # each request starts a new file
 
 
 def send(connection: TappedConnection, first: int, last: int) -> list[int]:
-    """Send requests with these correlation ids; return the ids of those that failed."""
+    """Send requests with these correlation ids; return the ids of the failed requests."""
     lost = []
     for number in range(first, last):
         try:

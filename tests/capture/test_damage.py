@@ -1,5 +1,4 @@
-"""Bytes that are not a whole frame are reported with size and reason, and frames continue after
-them."""
+"""Bytes that are not a whole frame are reported with size and reason, and later frames are read."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def told(stream: bytes, *, limit: int = 1 << 20) -> list[tuple[int, str | None]]:
-    """The size and error of the frames in the bytes of a client, in one segment."""
+    """Return the size and error of each frame in one segment of bytes from a client."""
     frames = assemble([*handshake(), tcp(CLIENT, 1000, stream)], limit=limit)
     return [(one.size, one.error) for one in frames]
 
@@ -112,7 +111,7 @@ def test_responses_go_on_with_one_that_a_request_awaits() -> None:
     segments = [
         tcp(CLIENT, 1000, request(7) + request(8)),
         tcp(SERVER, 5000, b"\xff" * 50),
-        # The frame looks like a response, but no request was sent.
+        # The frame looks like a response, but the client sent no request.
         tcp(SERVER, 5050, response(9)),
         tcp(SERVER, 5058, response(8)),
     ]
@@ -198,7 +197,7 @@ def test_responses_from_before_the_capture_are_taken_only_where_it_begins() -> N
 
 def test_bytes_that_are_no_frames_are_not_taken_for_some_where_a_capture_begins() -> None:
     noise = random.Random(11)
-    # The capture of each connection begins within a long response; nothing in it is a frame.
+    # The capture of each connection begins within a long response, which contains no frame.
     invented = 0
     for _ in range(40):
         segments = [tcp(SERVER, 700 + 100 * n, noise.randbytes(100)) for n in range(100)]
@@ -260,7 +259,7 @@ def test_where_the_capture_says_so_a_frame_begins_whatever_it_looks_like(
     skipped, *found = assemble(segments)
     assert (skipped.size, skipped.direction) == (len(undecided), begins)
     assert [(one.payload, one.error) for one in found] == [(odd[4:], None)] * 2
-    # In the middle of a frame it adds no information.
+    # A comment in the middle of a frame adds no information.
     middle = [tcp(side, 999, flags=SYN), tcp(side, 1000, odd[:9])]
     middle.append(tcp(side, 1009, odd[9:], begins=begins))
     assert [one.payload for one in assemble(middle)] == [odd[4:]]

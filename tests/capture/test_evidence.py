@@ -1,4 +1,4 @@
-"""Which connections are Kafka: their content decides, and chance never does."""
+"""A connection counts as Kafka because of its content, and never by chance."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMED = BrokerEnds.parse([], [SERVER])
 def asked(
     name: str, version: int, correlation_id: int = 1, client_id: str | None = "c", **values: Any
 ) -> bytes:
-    """A request as it is on the wire."""
+    """Return the bytes of a request."""
     body: Any = message(name)(**values)
     api_key = body.entry.api_key
     header = message("RequestHeader")(
@@ -47,7 +47,7 @@ def asked(
 
 
 def answered(name: str, version: int, correlation_id: int = 1) -> bytes:
-    """A response as it is on the wire."""
+    """Return the bytes of a response."""
     body: Any = message(name)()
     header = message("ResponseHeader")(correlation_id=correlation_id)
     head = header.encode(response_header_version(body.entry.api_key, version))
@@ -55,7 +55,7 @@ def answered(name: str, version: int, correlation_id: int = 1) -> bytes:
 
 
 def connection(segments: Iterable[Segment], brokers: BrokerEnds = NONE) -> CapturedConnection:
-    """The only connection of these segments."""
+    """Return the only connection of these segments."""
     assembler = FrameAssembler(brokers=brokers)
     for segment in segments:
         assembler.push(segment)
@@ -68,7 +68,7 @@ def connection(segments: Iterable[Segment], brokers: BrokerEnds = NONE) -> Captu
 def sent(
     request: bytes, response: bytes = b"", *, brokers: BrokerEnds = NONE, opened: bool = True
 ) -> CapturedConnection:
-    """A connection with these streams, each in one segment."""
+    """Return a connection with these streams, each in one segment."""
     segments = handshake() if opened else []
     if request:
         segments.append(tcp(CLIENT, 1000, request))
@@ -117,7 +117,7 @@ def test_a_negotiation_in_a_version_nobody_knows_yet_is_kafka() -> None:
 
     assert sent(newer("c")).evidence == "ApiVersionsRequest v99, newer than any released"
     assert not sent(newer("")).is_kafka
-    # A client sends no other request before it knows that the broker has the version.
+    # A client sends nothing else until it knows that the broker has the version.
     metadata = asked("MetadataRequest", 12)
     assert not sent(metadata[:6] + struct.pack(">h", 999) + metadata[8:]).is_kafka
 
@@ -135,7 +135,7 @@ def test_of_frames_that_the_capture_cut_off_two_headers_are_enough() -> None:
     came_back = tcp(SERVER, 5000, answered("HeartbeatResponse", 4)[:-1], missing=1)
     one = connection([*handshake(), cut[0], came_back])
     assert one.evidence.endswith("and a response with its correlation id")
-    # If an end is known to be a broker, one header is enough.
+    # If one end is known to be a broker, one header is enough.
     assert connection([*handshake(), cut[0]], NAMED).reads_as_kafka
 
 
@@ -177,7 +177,7 @@ def test_other_protocols_are_named_and_their_bytes_counted(name: str) -> None:
         found = sent(*streams)
         assert (found.is_kafka, found.reads_as_kafka, found.looks_like) == (False, False, name)
         assert (found.request_bytes, found.response_bytes) == tuple(map(len, streams))
-        # Another protocol is not Kafka, even if the user named that end as a broker.
+        # Another protocol is not Kafka, even if the user says that this end is a broker.
         assert not sent(*streams, brokers=NAMED).is_kafka
 
 
@@ -185,12 +185,14 @@ def test_what_begins_as_kafka_looks_like_nothing_else() -> None:
     for name in ("ApiVersionsRequest", "MetadataRequest", "ProduceRequest", "FetchRequest"):
         entry: Any = message(name).entry
         assert looks_like(asked(name, entry.versions.highest)) is None
-    # As long as ZooKeeper's first request, and with the same first bytes.
+    # These bytes have the same length as ZooKeeper's first request, and begin like it.
     assert looks_like(asked("ProduceRequest", 0, 1 << 16, "a" * 24)) is None
 
 
 def _zookeeper(count: int) -> tuple[bytes, bytes]:
-    """A ZooKeeper session: its transaction ids read as Produce in every released version."""
+    """Return a ZooKeeper session whose transaction ids look like Produce requests of
+    any version.
+    """
     requests, responses = NOT_KAFKA["ZooKeeper"], b""
     for xid in range(1, count):
         path = b"/brokers/ids/%d" % xid
@@ -203,14 +205,14 @@ def _zookeeper(count: int) -> tuple[bytes, bytes]:
 def test_headers_alone_prove_nothing(brokers: BrokerEnds) -> None:
     zeros = framed(bytes(20)) * 3, framed(bytes(8)) * 3
     keep_alive = b"".join(framed(struct.pack(">iiqi", 0, n, 0, 0)) for n in range(1, 9)), b""
-    # The same again, at a moment that reads as acks and a timeout.
+    # The same session, at a time whose bytes look like acks and a timeout.
     repeated = framed(struct.pack(">iiqi", 0, 7, 1_700_000, 0)) * 3, b""
     for streams in (_zookeeper(40), zeros, keep_alive, repeated):
         assert not sent(*streams, brokers=brokers).reads_as_kafka
 
 
 def test_of_whole_frames_the_bodies_must_be_kafkas_too() -> None:
-    # A protocol with exactly Kafka's header, which answers with Kafka's correlation ids.
+    # A protocol whose headers equal Kafka's, and which repeats the correlation ids as Kafka does.
     def call(number: int) -> bytes:
         return framed(struct.pack(">hhih", 3, 12, number, 4) + b"name" + b"\0\xff\xff body")
 
@@ -222,7 +224,7 @@ def test_of_whole_frames_the_bodies_must_be_kafkas_too() -> None:
 
 
 def test_bytes_between_frames_are_not_read_as_frames() -> None:
-    # From the middle of a connection on: the length of a short frame reads as an api key.
+    # The capture begins within the connection: the length of a short frame looks like an api key.
     short = framed(b"\xd8\x89\0\0\0\1\x5f") + framed(b"\xbc") * 8
     assert short[:4] == struct.pack(">hh", 0, 7)
     for opened in (True, False):
@@ -240,7 +242,9 @@ def _length_prefixed(noise: random.Random, size: int) -> bytes:
 
 
 def _small_fields(noise: random.Random, size: int) -> bytes:
-    """Frames of small int16 values and text: as close to a request header as chance can come."""
+    """Return frames of small int16 values and text, which look most like request
+    headers by chance.
+    """
 
     def one() -> bytes:
         kind, version = noise.randrange(100), noise.randrange(20)
@@ -284,7 +288,7 @@ def test_any_bytes_are_judged(request_: bytes, response: bytes, opened: bool) ->
 def test_a_header_like_kafkas_needs_a_body_like_kafkas() -> None:
     noise = random.Random(3)
     decoded = sum(sent(_small_fields(noise, 200)).is_kafka for _ in range(200))
-    # Every frame has a header like Kafka's, and every third frame has a released version.
+    # Every frame has a header like Kafka's, and in every third one the version is a released one.
     assert decoded == 0
 
 
@@ -293,12 +297,12 @@ def _from(source: str, destination: str) -> Segment:
 
 
 def test_given_ends_decide_who_the_client_is() -> None:
-    # The broker has the higher port, and the captured bytes show nothing.
+    # The broker has the higher port, and the captured bytes do not tell the ends apart.
     low, high = "10.0.0.9:1024", "10.0.0.1:60000"
     assert BrokerEnds.parse([60000], []).client(_from(low, high)) == low
     assert BrokerEnds.parse([60000], []).client(_from(high, low)) == low
     assert BrokerEnds.parse([], [high]).client(_from(high, low)) == low
-    # Between two brokers, or two other ends, the connection itself shows that it is Kafka.
+    # Neither end is known, or both are brokers: the connection itself shows that it is Kafka.
     assert BrokerEnds.parse([60000], [low]).client(_from(high, low)) is None
     assert BrokerEnds.parse([9092], []).client(_from(high, low)) is None
     quiet = connection([tcp(SERVER, 5000, b"\xff" * 20)], BrokerEnds.parse([], [CLIENT]))

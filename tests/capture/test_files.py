@@ -1,4 +1,4 @@
-"""Capture files of every kind are read, and errors in hostile files name the place."""
+"""Capture files of every kind are read, and errors about hostile files name the place."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_simple_and_old_packet_blocks(tmp_path: Path) -> None:
     old = block(2, struct.pack("<HHIIII", 0, 0, 0, 44, len(one), len(one)) + one)
     items = read(tmp_path, section() + interface() + old + simple)
     assert payloads(items) == [b"one", b"one"]
-    # A simple packet block has no time, so the time of the previous packet is used.
+    # A simple packet block has no time, so it gets the time of the previous packet.
     assert times(items) == [44, 44]
     cut_off = block(3, struct.pack("<I", len(one)) + one[:41])
     (item,) = read(tmp_path, section() + interface(snaplen=41) + cut_off)
@@ -196,7 +196,7 @@ def test_every_prefix_gives_what_is_before_the_cut_and_tells_where(
         assert isinstance(last, UnreadableBytes)
         assert "the file ends after" in last.reason
         assert last.offset <= size
-    # A cut leaves no trace only between blocks: after the header, each packet, and the interface.
+    # A cut is invisible only between blocks: after the header, each packet, and the interface.
     assert quiet == (3 if data[:4] != PCAPNG[:4] else 4)
 
 

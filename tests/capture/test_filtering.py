@@ -1,4 +1,6 @@
-"""A capture describes which frames it has, and other comments are not read as that description."""
+"""A filtered capture describes its filter in a comment, and other comments are never
+read as one.
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 
 def _packets() -> list[bytes]:
-    """A connection: a request in two packets, two responses in one packet, and a packet without
-    TCP."""
+    """Return a request in two packets, two responses in one packet, and a packet without TCP."""
     one, two = request(1, 20), request(2)
     answers = response(1, 5) + response(2, 5)
     sent = [

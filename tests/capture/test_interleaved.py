@@ -1,4 +1,4 @@
-"""The random captures of tests: reproducible, interleaved, and with the promised content."""
+"""The random captures of tests are reproducible, interleaved, and have the promised content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No more files of a writer stay than requested, and each of them is whole."""
+"""A writer keeps no more files than requested, and each of them is whole."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_stays_is_within_the_limit_and_the_rest_is_counted(
     assert all(one.error is None for one in kept)
     assert len(kept) + sum(one.frames for one in removed) == sent
     assert writer.lost_frames == 0
-    # The oldest file was removed, and no file without a reason.
+    # The oldest file was removed, and no file was removed too early.
     assert [one.path for one in removed] == sorted(one.path for one in removed)
     assert all(one.path < writer.paths[0] for one in removed)
     assert removed == [] or keep_bytes or keep_files
@@ -76,7 +76,7 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
     with PcapngWriter(tmp_path, keep=KeepLimit(max_files=1)) as writer:
         connection = writer.open_connection(CLIENT, SERVER)
         moved = writer.paths[0]
-        # An operator removed it, and another tap has its name.
+        # An operator removed the file, and another tap now uses its name.
         moved.rename(tmp_path / "taken.pcapng")
         moved.write_bytes(b"of another tap")
         writer.rotate()

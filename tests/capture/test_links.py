@@ -1,5 +1,4 @@
-"""The same segment is found on every link, in IPv4 and IPv6; everything else is reported or
-counted."""
+"""The same segment is found on every link, in IPv4 and IPv6. Everything else is counted."""
 
 from __future__ import annotations
 
@@ -93,7 +92,9 @@ def test_ipv4_options_are_passed_over() -> None:
 
 
 def with_extensions(*headers: tuple[int, bytes]) -> bytes:
-    """IPv6 with extension headers: each one's number, and its bytes after the next number."""
+    """Return IPv6 with extension headers: for each, its number and the bytes after the
+    next number.
+    """
     kinds = [kind for kind, _ in headers] + [6]
     chain = b"".join(
         bytes([following]) + rest for (_, rest), following in zip(headers, kinds[1:], strict=True)

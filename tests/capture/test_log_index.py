@@ -1,4 +1,4 @@
-"""Offset and time indexes: whole, damaged, and inconsistent with their log."""
+"""Offset and time indexes are checked: whole, damaged, and inconsistent with their log."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def test_an_offset_index_at_odds_with_its_log(
         ([(1700000020001, 20)], ["timestamp 1700000020001, but the batch that ends with 20 has"]),
         ([(1700000020000, 19)], ["no batch ends with offset 19; the next one's is 20"]),
         ([(1700000999999, 42)], ["offset 42 is beyond the end of the log"]),
-        # One batch may be there twice, with a later timestamp.
+        # The same batch may occur twice, the second time with a later timestamp.
         (
             [(1700000020000, 20), (1700000020001, 20)],
             ["timestamp 1700000020001, but the batch that ends with 20 has 1700000020000"],
         ),
-        # The descending entry is not compared; later entries are.
+        # The descending entry is not compared with the log; later entries are.
         (
             [(1700000039000, 39), (1700000020000, 20), (1700000100001, 40)],
             ["timestamp 1700000020000 after", "offset 20 after 39", "timestamp 1700000100001, but"],

@@ -1,4 +1,4 @@
-"""Reading a log piece by piece: whole batches, incomplete batches, and batches after damage."""
+"""A log is read piece by piece: whole batches, incomplete batches, and batches after damage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made(tmp_path: Path) -> Made:
 
 
 class Made:
-    """Reads bytes as a log, batch by batch."""
+    """Read bytes as a log, batch by batch."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -138,13 +138,13 @@ def test_a_wrong_crc_is_for_who_reads_the_batch(made: Made) -> None:
 def test_likely_places_are_tried_so_often_and_no_more(
     made: Made, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    # Each looks like the beginning of a batch of 61 bytes, but the crc is wrong.
+    # Each of these looks like the beginning of a batch of 61 bytes, but the crc is wrong.
     bait = bytes.fromhex("00" * 8 + "00000031" + "00" * 4 + "02" + "00" * 44) * 4
     data = data_of(LOG)
     damaged = data[:738] + b"\xff" * 20 + bait + data[738:]
     [damage] = made.damages(damaged)
     assert damage.size == 20 + len(bait)
-    # The limit applies to the whole reading.
+    # The limit applies to the whole read.
     first, second = made.damages(damaged + damaged)
     assert (first.size, second.size) == (20 + len(bait), 20 + len(bait))
     monkeypatch.setattr(search, limit, 5 if limit == "_MOST_TRIES" else 5 * 61)

@@ -1,4 +1,4 @@
-"""Aborted transactions, snapshots of producers and checkpoints: whole and damaged."""
+"""Aborted transactions, producer snapshots and checkpoints are read, whole and damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets and times: the result has exactly what was requested."""
+"""With bounds on offsets or times, the result has exactly the requested records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a broker writes beside its logs: the offsets of each log, and the broker's id."""
+"""A broker's checkpoint files are read: the offsets of each log, and the broker's id."""
 
 from __future__ import annotations
 

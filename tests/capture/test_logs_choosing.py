@@ -1,5 +1,6 @@
-"""If there are several replicas, the one that Kafka would continue with is read, even if another is
-longer."""
+"""Of several replicas, the one that Kafka would continue with is read, even if another
+is longer.
+"""
 
 from __future__ import annotations
 
@@ -89,12 +90,12 @@ def lead(leader: int, isr: list[int]) -> dict[str, Any]:
 
 
 CASES: dict[str, tuple[list[dict[str, Any] | bytes], str]] = {
-    # The leader's log is read although another is longer, and another has the same epoch.
+    # The leader's log is read although another is longer, and a third has the same epoch.
     "leader": ([lead(3, [1, 3])], "broker-3"),
-    # Without the leader's log the longest log of the ISR is read.
+    # Without the leader's log, the longest log of an ISR member is read.
     "isr": ([lead(4, [2, 3, 4])], "broker-2"),
     "none leads": ([lead(-1, [3])], "broker-3"),
-    # No log of the ISR is available.
+    # No log of an ISR member is available.
     "elsewhere": ([lead(4, [4])], "broker-1"),
     # A change that names neither a leader nor an ISR.
     "unchanged": ([lead(3, [3]), {"isr": [3, 2]}, {}], "broker-3"),
@@ -126,7 +127,7 @@ def test_the_metadata_decides(case: str, tmp_path: Path) -> None:
         write_replica(tmp_path, broker, [0] * length)
     write_metadata(tmp_path, 2, *changes)
     assert chosen(tmp_path) == expected
-    # In any order, and also if only the directories of the partition are named.
+    # The order does not matter, and the directories of the partition are enough.
     for order in permutations((1, 2, 3)):
         places = [tmp_path / f"broker-{one}" / "orders-0" for one in order]
         assert chosen(tmp_path, *places) == expected
@@ -135,7 +136,7 @@ def test_the_metadata_decides(case: str, tmp_path: Path) -> None:
 def test_metadata_that_is_older_than_the_logs_decides_nothing(tmp_path: Path) -> None:
     write_replica(tmp_path, 1, [0] * 8)
     write_replica(tmp_path, 2, [0, 0, 0, 2, 2])
-    # It knows of one leader change, and a log has records of two.
+    # The checkpoint has one leader change, but the log has records of two leaders.
     write_metadata(tmp_path, 1, lead(1, [1]))
     assert chosen(tmp_path) == "broker-2"
 
@@ -151,21 +152,21 @@ def test_the_newest_metadata_decides(tmp_path: Path) -> None:
 def test_metadata_without_its_beginning_decides_nothing(tmp_path: Path) -> None:
     for broker, length in ((1, 9), (2, 7)):
         write_replica(tmp_path, broker, [0] * length)
-    # It begins in the middle, without a snapshot.
+    # The metadata log begins in the middle, without a snapshot.
     write_metadata(tmp_path, 1, lead(2, [2]), first=5)
     assert chosen(tmp_path) == "broker-1"
 
 
 def histories(drawn: random.Random) -> dict[int, list[int]]:
-    """Three replicas after several elections, some of them unclean: epochs by offset."""
+    """Return three replicas after several elections, some of them unclean: epochs by offset."""
     logs: dict[int, list[int]] = {1: [], 2: [], 3: []}
     for epoch in range(drawn.randint(1, 5)):
         leader = drawn.choice([1, 2, 3])
         logs[leader] += [epoch] * drawn.randint(0, 6)
         for follower in {1, 2, 3} - {leader}:
             if drawn.random() < 0.6:
-                # The follower removes records that the leader lacks, and copies as many of the
-                # leader's records as it can.
+                # The follower removes records that the leader lacks, and copies as many others as
+                # it can.
                 common = alike(logs[follower], logs[leader])
                 copied = drawn.randint(common, len(logs[leader]))
                 logs[follower] = logs[leader][:copied]

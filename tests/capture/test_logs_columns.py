@@ -1,4 +1,4 @@
-"""The columns computed from record columns: texts of record headers, types of timestamps."""
+"""Columns are computed from record columns: texts of record headers, types of timestamps."""
 
 from __future__ import annotations
 

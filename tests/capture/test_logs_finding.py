@@ -1,4 +1,4 @@
-"""Which files are a log: those that a broker would read when it starts, replicas, tiers, URLs."""
+"""The files that count as a log are those that a starting broker would read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_of_several_replicas_the_one_that_ends_last_is_read_or_all(tmp_path: Pat
         str(tmp_path / "broker1" / "a-1"),
         str(tmp_path / "broker2" / "a-0"),
     ]
-    # If two have the same end, the one that begins first is used.
+    # If two segments have the same end, the one that begins first is used.
     made(0, 12).write(tmp_path / "broker3" / "a-0")
     assert read_offsets(tmp_path) == [*range(12), 5]
 
@@ -99,7 +99,7 @@ def test_a_tier_is_read_and_goes_on_where_the_broker_s_log_begins(tmp_path: Path
     (tmp_path / "scratch").rmdir()
     assert read_offsets(tmp_path / "tier") == list(range(30))
     made(15, 20).write(tmp_path / "broker" / "a-0")
-    # Both have offsets 15 to 29, which are read only once.
+    # Both segments have offsets 15 to 29, which are read only once.
     assert read_offsets(tmp_path / "tier", tmp_path / "broker") == list(range(35))
     assert read_offsets(tmp_path / "broker") == list(range(15, 35))
 
@@ -117,7 +117,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
     assert read_offsets(tmp_path, starting={("a", 0): 3}) == expected
     assert read_offsets(tmp_path, starting={("a", 0): 25}) == [*range(25, 30), *range(5)]
     assert read_offsets(tmp_path, includes_deleted=True) == [*range(30), *range(5)]
-    # The other one is longer, and its broker has not yet written the new log start offset.
+    # The other log is longer, and its broker has not yet written the new log start offset.
     made(30, 5).write(tmp_path / "broker2" / "a-0")
     assert read_offsets(tmp_path) == [*range(13, 35), *range(5)]
     (tmp_path / "broker2" / "a-0" / f"{30:020}.log").unlink()

@@ -1,4 +1,4 @@
-"""Following growing logs: each record once, in order, whatever state a log is in."""
+"""Following growing logs returns each record once, in order, whatever state a log is in."""
 
 from __future__ import annotations
 

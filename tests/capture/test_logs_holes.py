@@ -1,4 +1,4 @@
-"""Gaps of logs, found by headers piece by piece, are the offsets that no record has."""
+"""Gaps of logs, found piece by piece from batch headers, are the offsets that no record has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def holes(directory: Path, piece_bytes: int) -> Holes:
     [log] = find_logs([directory], LogQuery())
     pieces = pieces_of(log, LogQuery(piece_bytes=piece_bytes))
-    # In any order, as tasks return them.
+    # The order is that of finished tasks, which is arbitrary.
     held = [one for piece in pieces if (one := offsets_of(piece)) is not None]
     random.Random(1).shuffle(held)
     return holes_of(log, held)
@@ -35,10 +35,10 @@ def records(offsets: list[int]) -> list[Record]:
 
 
 def damaged(drawn: random.Random, share: float) -> tuple[list[MadeSegment], set[int], set[int]]:
-    """A log from which records were removed as compaction does.
+    """Make a log from which records were removed as compaction does.
 
-    Also its offsets, and those that may be reported as missing: all offsets of a batch that lacks a
-    record.
+    Return also its offsets, and the offsets that may be reported as missing: all offsets of each
+    batch that lacks a record.
     """
     made, at, there, doubtful = [], 0, set[int](), set[int]()
     for _ in range(drawn.randint(1, 4)):
@@ -72,8 +72,7 @@ def test_holes_are_what_is_missing(
     found = {holes(tmp_path / "a-0", size) for size in (1, 300, 1 << 20)}
     assert len(found) == 1
     [one] = found
-    # All offsets below the first and from the end on are present; the batches show no more than
-    # that.
+    # The batches show only where the log begins and ends, so nothing counts as missing outside.
     missing = {*range(one.log_end)} - there
     assert missing <= {*range(one.first, one.end)}
     assert one.log_end >= max(there, default=-1) + 1
@@ -111,7 +110,7 @@ def test_message_sets_prove_nothing_that_is_not_so(
     segment.add(records([3, 4]))
     write_log(tmp_path / "a-0", [segment])
     found = holes(tmp_path / "a-0", 1 << 20)
-    # A wrapper does not say how many messages it has, so some may be missing.
+    # A wrapper does not say how many messages it has, so some of them may be missing.
     assert found == (Holes(5, 0, 5) if compression == "none" else Holes(0, 3, 5))
 
 

@@ -1,4 +1,4 @@
-"""``read_committed``: the records that a consumer sees, from index files or from the log alone."""
+"""With ``read_committed``, the records are those of a consumer, with or without index files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packets of files that overlap in time come by the clocks of the files, each once."""
+"""Packets of files that overlap in time are merged by their clocks, each packet once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPES = {
 
 
 def clocks(packets: list[Any]) -> list[int]:
-    """The clock of a file at each of its packets."""
+    """Return the clock of a file at each of its packets."""
     first = next((one.timestamp_us for one in packets if isinstance(one, CapturedPacket)), 0)
     each = [one.timestamp_us if isinstance(one, CapturedPacket) else 0 for one in packets]
     return [*accumulate(each, max, initial=max(0, first))][1:]

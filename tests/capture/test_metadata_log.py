@@ -1,4 +1,4 @@
-"""The reader knows exactly the part of a cluster's metadata that its snapshots and log cover."""
+"""The reader returns exactly the part of a cluster's metadata that snapshots and log cover."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
     names = [(0, 0), (96, 1), (186, 1), (344, 2)]
     assert [one.name for one in found.snapshots] == names
     assert not any(one.problem for one in found.snapshots)
-    # The snapshot at 0 has the records with which the cluster was formatted.
+    # The snapshot at offset 0 has the records with which the cluster was formatted.
     assert found.base(95) == StateBase(SnapshotName(0, 0), 0, 95)
     assert found.base(96) == StateBase(SnapshotName(96, 1), 96, 96)
     assert found.base(200, oldest=True) == StateBase(SnapshotName(0, 0), 0, 200)
@@ -73,7 +73,9 @@ def test_what_a_broker_removes_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_state_is_known_where_nothing_is_missing(tmp_path: Path) -> None:
-    """Segments 10-14 and 18-19 with a gap; snapshots in, at the end of, and after them."""
+    """Write segments 10-14 and 18-19 with a gap, and snapshots within, at the end of and after
+    them.
+    """
     files = {
         "10": batch(10, [NOTHING] * 5),
         "18": batch(18, [NOTHING] * 2),
@@ -129,14 +131,16 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
     lacking = whole[:begin] + whole[begin + end :]
     found = covered(write(tmp_path / "lacking", {"0": b"", "3-1": lacking}))
     assert found.snapshots[0].problem == "it does not end with a snapshot's footer"
-    # The log before it has another epoch, from another leader.
+    # The log before the gap has another epoch, because another leader wrote it.
     found = covered(write(tmp_path / "other", {"0": log([NOTHING] * 5), "3-2": whole}))
     assert "epoch 1 there" in (found.snapshots[0].problem or "")
     assert found.base(3) == StateBase(None, 0, 3)
 
 
 def test_a_time_is_before_the_first_later_record(tmp_path: Path) -> None:
-    """The election at 0, then one record a second; the snapshot at 3 has second two."""
+    """Write an election at 0, then a record each second; the snapshot at 3 has the state of second
+    2.
+    """
     data = log([NOTHING], [NOTHING], [NOTHING])
     whole = write(tmp_path, {"0": data, "3-1": snapshot([], time=TIME + 2000)})
     for milliseconds, offset in ((-1, 0), (0, 1), (999, 1), (1000, 2), (2500, 3), (9000, 4)):
@@ -155,7 +159,7 @@ def test_what_is_known_to_be_committed(tmp_path: Path) -> None:
     assert covered(write(tmp_path / "three", {"0": three})).committed() == 0
     with_one = {"0": three, "3-1": snapshot([])}
     assert covered(write(tmp_path / "snapshot", with_one)).committed() == 3
-    # The last election counts.
+    # The last election decides.
     joined = alone + elected(5, 1, 2, epoch=2)
     assert covered(write(tmp_path / "joined", {"0": joined})).committed() == 0
     # A snapshot that a follower fetched does not show the follower's earlier records.

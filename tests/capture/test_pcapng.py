@@ -1,4 +1,4 @@
-"""The writer writes pcapng from which the same frames are read back."""
+"""The pcapng writer writes files from which the same frames are read."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_is_written_reads_back(
                 (size, at) for to, way, size, at in sent if (to, way) == (number, direction)
             ]
             mine = [one for one in of(found, direction) if f":{50000 + number}>" in one.connection]
-            # A reader interprets two consecutive empty frames as damage.
+            # The reader takes two consecutive empty frames as damage.
             if any(a[0] == b[0] == 0 for a, b in pairwise(expected)):
                 continue
             assert [one.error for one in mine] == [None] * len(mine)
@@ -149,7 +149,7 @@ def test_each_file_alone_gives_exactly_its_part_of_the_frames(
         assert {one.connection for one in found} <= {"10.0.0.9:2000>10.0.0.1:40000"}
         assert [one.error for one in found] == [None] * len(found)
         assert [(one.direction, one.payload) for one in found] == sent.get(path, [])
-    # If a file between them is lost, the frames of the other files are still found.
+    # If the file between two others is lost, the frames of the others are still found.
     without = [path for number, path in enumerate(writer.paths) if number % 3 != 1]
     whole = [(one.direction, one.payload) for one in frames(without) if one.error is None]
     for direction in ("request", "response"):
@@ -180,7 +180,7 @@ def test_of_bytes_that_are_no_frames_no_file_says_that_they_are(
             connection.send("request", data)
     assert len(writer.paths) > 1
     said = [one for one in segments(writer.paths) if one.payload and one.begins]
-    # The first of them might have been a frame; only the reader can decide that it is not one.
+    # The first bytes might have been a frame; only the reader can decide that they are not.
     assert [one.payload for one in said] == [first]
 
 
@@ -280,7 +280,7 @@ def test_a_failed_write_leaves_a_file_that_reads_and_a_gap_that_is_told(
         connection.close()
     found = frames(writer.paths)
     assert [(one.size, one.error is None) for one in found] == [(18, True), (18, False), (18, True)]
-    # After the gap the file shows again where a frame begins, whatever the frame's content.
+    # After the gap, the file's comment marks the next frame, whatever that frame contains.
     assert [one.begins for one in segments(writer.paths) if one.payload] == ["request"] * 2
 
 
@@ -338,7 +338,7 @@ def test_the_checksum_is_the_one_of_rfc_1071(
     with pytest.MonkeyPatch.context() as patched:
         if not with_numpy:
             patched.setattr(packets, "np", None)
-        # Ones' complement has two zeros; they differ only where the data is all zeros.
+        # Ones' complement has two zeros, which differ only if all data is zero.
         assert word_sum(data) == total % 0xFFFF
 
 

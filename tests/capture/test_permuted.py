@@ -1,4 +1,4 @@
-"""A capture without loss gives the same connections, whatever the order of their segments."""
+"""A capture without loss has the same connections, whatever the order of its segments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import CapturedFrame
 
 NONE = BrokerEnds()
-# Fewer places than the reader waits at a gap.
+# Fewer segments than the reader waits for at a gap.
 WINDOWS = (2, 5, 15, REORDER_SEGMENTS // 2)
 
 
@@ -35,7 +35,7 @@ class Sent:
 
 
 def sent(source: random.Random, exchanges: int, first: int, *, closes: bool = True) -> Sent:
-    """A connection that is captured from its handshake to its end."""
+    """Return a connection that is captured from its handshake to its end."""
     made = Sent()
     at = {CLIENT: source.randrange(MODULUS), SERVER: source.randrange(MODULUS)}
     most = source.choice([9, 200, 1448])
@@ -68,7 +68,7 @@ def sent(source: random.Random, exchanges: int, first: int, *, closes: bool = Tr
 
 
 def permuted(source: random.Random, segments: list[Segment], window: float) -> list[Segment]:
-    """The same, with each segment up to this many places late and times in the new order."""
+    """Return it with each segment up to this many places late, and times in the new order."""
     places = [place + source.uniform(0, window) for place in range(len(segments))]
     order = sorted(range(len(segments)), key=places.__getitem__)
     return [

@@ -1,4 +1,4 @@
-"""Which bytes count as the beginning of a frame."""
+"""The plausibility check decides which bytes can be the beginning of a frame."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ WINDOW = 8
 
 @st.composite
 def conversations(draw: st.DrawFn) -> tuple[bytes, bytes, list[Segment], list[Segment]]:
-    """Both streams of a connection, its handshake, and data segments as a capture may show them.
+    """Return a connection's streams, its handshake, and its data segments as a capture shows them.
 
     The segments are cut anywhere, and some are repeated or have other boundaries. Each segment is
     at most `WINDOW` places away from its place in the sent order.
@@ -50,7 +50,7 @@ def conversations(draw: st.DrawFn) -> tuple[bytes, bytes, list[Segment], list[Se
         SERVER: b"".join(response(n, size) for n, size in enumerate(sizes)),
     }
     first = {CLIENT: draw(SEQUENCES), SERVER: draw(SEQUENCES)}
-    # The acknowledgements of each side: none, so every gap may still be filled.
+    # Neither side acknowledges anything, so every gap may still be filled.
     known = {CLIENT: first[SERVER] + 1, SERVER: first[CLIENT] + 1}
     sent: list[Segment] = []
     for side, stream in streams.items():
@@ -170,7 +170,7 @@ def test_both_directions_have_one_key_and_other_connections_another() -> None:
 def test_a_port_used_again_is_another_connection() -> None:
     one = [*handshake(), tcp(CLIENT, 1000, request(1)), tcp(SERVER, 5000, response(1)[:6])]
     two = [*handshake(70_000, 80_000), tcp(CLIENT, 70_001, request(2))]
-    # The first may continue during the second, so its end comes last.
+    # The first connection may continue during the second one, so it ends last.
     frames = sorted(assemble(one + two), key=lambda one: one.connection)
     assert [(f.connection, f.direction, f.index, f.error) for f in frames] == [
         (CONNECTION, "request", 0, None),
@@ -207,7 +207,7 @@ def ends(frames: list[CapturedFrame]) -> list[tuple[str, str, str | None]]:
 
 
 def test_without_a_handshake_the_one_who_asks_is_the_client() -> None:
-    # The ports are reversed on purpose: the response shows more than the ports do.
+    # The ports are reversed on purpose: the reader trusts the response more than the ports.
     answered = [tcp(SERVER, 500, request(77)), tcp(CLIENT, 900, response(77))]
     expected = [(f"{SERVER}>{CLIENT}", "request", None), (f"{SERVER}>{CLIENT}", "response", None)]
     assert ends(assemble(answered)) == expected
@@ -215,7 +215,7 @@ def test_without_a_handshake_the_one_who_asks_is_the_client() -> None:
 
 
 def test_without_any_sign_the_lower_port_is_the_server() -> None:
-    # A first response reads as a Produce request: correlation id 3 as api key 0, version 3.
+    # A first response looks like a Produce request: correlation id 3 reads as api key 0, version 3.
     lonely = framed(bytes([0, 0, 0, 3]) + bytes(20))
     assert ends(assemble([tcp(SERVER, 900, lonely)])) == [(CONNECTION, "response", None)]
 
@@ -289,7 +289,7 @@ def test_what_waits_behind_a_gap_is_bounded() -> None:
         assert pushed <= MAX_PENDING_BYTES
         frames = assembler.push(tcp(CLIENT, 2000 + pushed, b"\xff" * 60_000))
         pushed += 60_000
-        # The gap becomes a frame with an error when a real frame follows.
+        # The gap becomes a frame with an error when the next real frame arrives.
         if pushed > MAX_PENDING_BYTES:
             frames = assembler.push(tcp(CLIENT, 2000 + pushed, request(5)))
     assert [one.error is None for one in frames] == [False, True]

@@ -1,4 +1,6 @@
-"""Brokers' request logs, line by line: every release, envelope and layout; and any bytes."""
+"""Brokers' request logs are read line by line: every release, envelope and layout, and
+any bytes.
+"""
 
 from __future__ import annotations
 
@@ -335,8 +337,8 @@ def test_a_refusal_is_read_once_wherever_its_two_lines_are_cut(
         found = [
             i for one in pieces for i in RequestLogReader(Zone("UTC")).read(read_lines(one)) if i
         ]
-        # A refusal is returned with the piece that it begins in, before the first lines of the next
-        # piece.
+        # A refused line is returned with the piece that it begins in, before the next piece's
+        # lines.
         assert sorted(found, key=_offset) == sorted(whole, key=_offset)
 
 

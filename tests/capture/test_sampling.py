@@ -1,4 +1,4 @@
-"""Each file of a capture with only a part of the connections says so, however it is read."""
+"""Each file of a sampled capture says that it has only a part of the connections."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_file_with_the_comment_reads_as_without(tmp_path: Path) -> None:
     for path in (tmp_path / "a").iterdir():
         with open_capture(str(path)) as (file, _):
             assert share_in(file) == 0.5
-            # Nothing was removed from it.
+            # Sampling removed nothing from this file.
             assert len(list(packets_of(str(path), file))) > 0
 
 

@@ -1,4 +1,4 @@
-"""Key logs decrypt TLS: all sent bytes are at their place, or count as missing."""
+"""With a key log, TLS is decrypted: each sent byte is at its place, or counts as missing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def exchanges(seed: int, count: int = 12) -> list[Flight]:
 
 
 def opened(tmp_path: Path, found: list[bytes], keys: bytes | Path) -> OpenedCaptures:
-    """The changes to packets; the key log is a file, or the secrets are in the capture."""
+    """Change packets; the key log is a file, or the secrets are in the capture."""
     log = KeyLog()
     if not isinstance(keys, bytes):
         log.add_file(keys)
@@ -69,7 +69,7 @@ def opened(tmp_path: Path, found: list[bytes], keys: bytes | Path) -> OpenedCapt
 
 
 def placed(done: OpenedCaptures) -> dict[str, dict[int, bytes]]:
-    """The sent bytes of each end, each part at its place in the stream."""
+    """Return the sent bytes of each end, each part at its place in the stream."""
     starts: dict[str, int] = {}
     parts: dict[str, dict[int, bytes]] = {"request": {}, "response": {}}
     for path in done.paths:
@@ -116,7 +116,7 @@ def test_after_a_loss_everything_is_in_its_place(
     tmp_path: Path, authority: Authority, version: ssl.TLSVersion, ciphers: str | None
 ) -> None:
     near, far = contexts(authority, tmp_path / "keys.log", version, ciphers)
-    # The last bytes are not lost, so the missing bytes before them are known.
+    # The last bytes are not lost, so the size of the gap before them is known.
     last: list[Flight] = [("request", request(99)), ("response", response(99))]
     made, _ = converse(near, far, exchanges(2) + last, ends=())
     first = sum(len(packets([one], most=800, syn=False, ending=())) for one in made.flights[:5])
@@ -137,7 +137,7 @@ def test_after_a_loss_everything_is_in_its_place(
 
 
 def by_key(done: OpenedCaptures) -> dict[str, list[Segment | bytes]]:
-    """The segments of each pair of addresses, in order; all other packets are below None."""
+    """Return the segments of each address pair, in order; all other packets have the key None."""
     found: dict[str, list[Segment | bytes]] = {}
     for path in done.paths:
         for one in read_segments(path):
@@ -214,7 +214,7 @@ def test_what_is_lost_of_the_handshake_is_not_missed(
 ) -> None:
     near, far = contexts(authority, tmp_path / "keys.log", version)
     made, _ = converse(near, far, exchanges(14, 2))
-    # All that the client sends after its ClientHello, until its first request.
+    # The client's bytes after its ClientHello, up to its first request.
     first, after = (
         len(packets(made.flights[:end], syn=False, ending=(), most=900)) for end in (2, 3)
     )
@@ -235,7 +235,7 @@ CLOSE_NOTIFY, INTERNAL_ERROR = b"\x01\x00", b"\x02\x50"
 
 
 def closing(done: OpenedCaptures) -> tuple[str | None, bool]:
-    """The end that closed the connection, and whether it sent a reset."""
+    """Return the end that closed the connection, and whether it sent a reset."""
     assembler = FrameAssembler()
     for path in done.paths:
         for segment in read_segments(path):
@@ -318,7 +318,7 @@ def _unopened(
         late = [one for one in made.flights if one[1][0] == 23][3:]
         found, reason = packets(late, syn=False), NO_HANDSHAKE
     elif case == "no ServerHello":
-        # Its segments are missing; those before and after them are there.
+        # The segments in the middle are missing; those before and after them were captured.
         every = packets(made.flights, syn=False, ending=())
         first = len(packets(made.flights[:1], syn=False, ending=()))
         found, reason = packets(made.flights, lost={first}), NOT_WHOLE
@@ -382,7 +382,7 @@ def test_hostile_bytes_give_what_was_sent_or_nothing(tmp_path: Path, authority: 
             done = opened(tmp_path, packets(flights, seed=seed), tmp_path / "keys.log")
             assert done.counts.connections <= 1
             for which, sent in streams(done).items():
-                # The copied packets are TLS but do not belong to the connection.
+                # The copied packets are TLS but do not belong to this connection.
                 assert done.counts.plain_bytes == 0 or made.sent[which].startswith(sent)
 
 

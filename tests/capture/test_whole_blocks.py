@@ -1,4 +1,4 @@
-"""A growing file is whole up to its last complete block, and no byte further."""
+"""A growing file is read to the end of its last complete block, and no further."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ends_of(data: bytes) -> list[int]:
-    """The ends of blocks while they are read."""
+    """Return the ends of blocks while they are read."""
     source = ForwardReader("", io.BytesIO(data))
     return [0, *(source.offset for _ in begin_blocks(source))]
 

@@ -1,4 +1,4 @@
-"""Connections made up for tests: their frames, their segments, and the files with them."""
+"""Make connections for tests: their frames, their segments, and files with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def framed(payload: bytes) -> bytes:
     return struct.pack(">i", len(payload)) + payload
 
 
-# 0xFF in a body reads neither as a length nor as a header, so a body never looks like a frame.
+# A body of 0xFF bytes reads neither as a length nor as a header, so it never looks like a frame.
 def request(correlation_id: int, body: int = 0, api_key: int = API_VERSIONS) -> bytes:
     head = struct.pack(">hhih", api_key, 0, correlation_id, 4)
     return framed(head + b"test" + b"\xff" * body)
@@ -71,7 +71,7 @@ def handshake(client: int = 999, server: int = 4999) -> list[Segment]:
 
 
 def cut(stream: bytes, cuts: Iterable[int]) -> list[tuple[int, bytes]]:
-    """The parts of a stream between cuts, each with its start."""
+    """Return the parts of a stream between cuts, each with its start."""
     edges = sorted({0, len(stream), *(at for at in cuts if 0 < at < len(stream))})
     return [(a, stream[a:b]) for a, b in pairwise(edges)]
 
@@ -94,7 +94,7 @@ def of(frames: Iterable[CapturedFrame], direction: str) -> list[CapturedFrame]:
 
 
 def payloads(stream: bytes) -> list[bytes]:
-    """The payloads of a stream of whole frames only."""
+    """Return the payloads of a stream that consists of whole frames."""
     found = []
     while stream:
         (length,) = struct.unpack_from(">i", stream)
@@ -115,7 +115,7 @@ def pcap(
     linktype: int = 101,
     snaplen: int = 65535,
 ) -> bytes:
-    """Packet n is captured at n seconds and 5 microseconds."""
+    """Return a capture whose packet n was captured at n seconds and 5 microseconds."""
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     head = struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, snaplen, linktype)
     fraction = 5000 if nanoseconds else 5

@@ -1,8 +1,8 @@
-"""The examples on the rules' pages, as specs, with the places of their findings.
+"""Read the examples on the rules' pages, as specs, with the places of their findings.
 
 An example is one spec, or several specs that each follow a comment with their file's name. It may
 also have only fields, which are then put into a request with versions 0 to 3 that is flexible from
-version 1 on. A "^" marks the flagged place.
+version 1. A "^" marks the flagged place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILE = re.compile(r"// (\w+\.json)")
 
 @dataclass(frozen=True)
 class Example:
-    """Files by name, and the file, line and column of the flagged place, if there is one."""
+    """The files by name, and the file, line and column of the flagged place, if there is one."""
 
     files: dict[str, str]
     flagged: tuple[str, int, int] | None
@@ -63,7 +63,7 @@ def example(page: str, title: str) -> Example | None:
 
 
 def findings(files: Mapping[str, str | bytes], config: Config | None = None) -> tuple[Finding, ...]:
-    """Lint files of one directory; if there are several, the directory has no others."""
+    """Lint files as one directory; if there are several, the directory has no other files."""
     sources = [
         SpecFile(name, name, "", text.encode() if isinstance(text, str) else text, len(files) > 1)
         for name, text in files.items()

@@ -1,4 +1,4 @@
-"""Comments allow a finding in a line, and a comment that allows nothing is a finding."""
+"""A comment allows a finding in its line. A comment that allows nothing is itself a finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD = (
     ' "fields": [\n'
 )
 TAIL = "\n] }"
-# Breaks TAG_SKIPPED at its tag.
+# Breaks TAG_SKIPPED at the tag.
 FIELD = '{ "name": "A", "type": "int8", "versions": "0+", "tag": 1, "taggedVersions": "0+" }'
 ALLOW = "// flexwire: allow TAG_SKIPPED tag 0 was never released"
 
@@ -114,7 +114,7 @@ def test_of_two_for_the_same_one_is_unused() -> None:
 def test_a_rule_that_is_not_asked_for_is_not_missed() -> None:
     unused = f"// flexwire: allow ABOUT_MISSING x\n{ALLOW}\n{FIELD}"
     assert told(unused) == []
-    # But if it is there with an "about", it is one.
+    # But a comment with an "about" is allowed.
     with_about = unused.replace('"A"', '"A", "about": "B."')
     assert told(with_about, Config(rules_named("ALL"))) == [("ALLOW_UNUSED", 2)]
     ignored = ((frozenset({"ABOUT_MISSING"}), "Foo.json"),)

@@ -106,7 +106,7 @@ def test_lint_shows_what_the_change_brings(sides: tuple[str, str], tmp_path: Pat
     comparison = compare_specs(sides[0], wrong)
     assert comparison.lint is not None
     assert {finding.rule for finding in comparison.lint} >= {"HEADER_VERSIONS_INCOMPLETE"}
-    # Findings that the old specs also have are only counted: the request has no response here.
+    # Findings that the old specs also have are only counted; here, the request has no response.
     assert comparison.lint_as_before == 1
 
 

@@ -1,4 +1,4 @@
-"""Each breaking-change rule on a breaking change and on its corrected twin, and Kafka's history."""
+"""Each rule of `schema breaking` flags a breaking change and passes its corrected form."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ REQUEST = """{
   "apiKey": 500, "type": "request", "name": "PingRequest", "latestVersionUnstable": false,
   "validVersions": "2-4", "flexibleVersions": "2+", "fields": []
 }"""
-# By rule about a message's versions: the replaced text and its replacement, the finding, the fix.
+# By rule about a message's versions: the replaced text, its replacement, the finding, the fix.
 OF_VERSIONS = {
     "VERSION_RESTORED": (
         ('"2-4"', '"0-4"'),
@@ -366,8 +366,8 @@ def test_every_released_message_is_compatible_with_itself() -> None:
         assert find_changes(one, one, rules) == []
 
 
-# Checked by hand against the specs of both releases: versions whose layout changed silently from
-# one release to the next. QuotaRecord changed its name too.
+# Versions whose layout changed silently from one release to the next, checked by hand against the
+# specs of both releases. QuotaRecord also changed its name.
 SILENT = """
 ConfigRecord ConsumerGroupCurrentMemberAssignmentValue ConsumerGroupDescribeResponse
 ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse ConsumerGroupMemberMetadataValue
@@ -396,14 +396,16 @@ def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
 
 
 def changed(before: str, after: str) -> Iterator[tuple[Edition, Edition]]:
-    """The messages that both releases have with different specs; the law above covers the rest."""
+    """Yield the messages that both releases have with different specs."""
     for one, other in match_messages(released(before), released(after)):
         if other and (one.spec, one.by_version) != (other.spec, other.by_version):
             yield one, other
 
 
 def both(one: Edition, other: Edition) -> list[tuple[int, int]]:
-    """The versions that both have; a coordinator's key has version 0 since it has an api key."""
+    """Return the versions that both have (a coordinator's key has version 0 if it has
+    an api key).
+    """
     if (same := continued(one.spec, other.spec)) is not None:
         return [same]
     return [(version, version) for version in one.spec.valid_versions & other.spec.valid_versions]
@@ -420,7 +422,7 @@ def layout(one: Edition, version: int) -> Any:
 def is_read_alike(old: Any, new: Any) -> bool:
     """Return whether both layouts have the same bytes, whatever the field names."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
-        # Records are bytes, and some fields were declared as bytes.
+        # Records are bytes, and some record fields were declared as bytes.
         return str(old).replace("RECORDS", "BYTES") == str(new).replace("RECORDS", "BYTES")
     if not isinstance(old[0], tuple):
         return all(map(is_read_alike, old, new))

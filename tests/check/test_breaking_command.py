@@ -1,4 +1,4 @@
-"""`flexwire schema breaking`: its input, its output, and its exit code."""
+"""`flexwire schema breaking` has the documented input, output and exit code."""
 
 from __future__ import annotations
 
@@ -168,5 +168,5 @@ def test_kip_636_breaks_no_byte_of_any_released_version() -> None:
             breaking_rules().values(),
         )
     }
-    # A null is left out only if it is the default, so it becomes the default.
+    # Only a null default can leave out a null, so null becomes the default.
     assert told == {("DEFAULT_CHANGED", "ErrorMessage")}

@@ -38,7 +38,7 @@ def draft(*optional: Optional, inside: bool, versions: str = "1+") -> str:
 
 
 def final(*optional: Optional, inside: bool) -> str:
-    """The same in the grammar of the final KIP."""
+    """Return the same spec in the grammar of the final KIP."""
     fields: list[dict[str, Any]] = [MANDATORY]
     for one in optional:
         tagged = {key: value for key, value in one.items() if key != "nullable"}

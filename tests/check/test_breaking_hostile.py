@@ -1,4 +1,4 @@
-"""Comparing any specs ends in time with the right findings."""
+"""Comparing any two specs ends in time and has the right findings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def found(old: str, new: str) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository whose second revision breaks the first."""
+    """Make a repository whose second revision breaks the first."""
     monkeypatch.chdir(tmp_path)
     Path("specs").mkdir()
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
@@ -86,7 +86,7 @@ def test_a_release_s_versions_may_each_have_a_layout() -> None:
 
 
 def test_versions_that_nobody_has_are_not_told_of() -> None:
-    # In the history of a message, versions may have had other versions between them.
+    # The valid versions of a message may have gaps.
     spec = parse_spec(OLD.replace('"validVersions": "0"', '"validVersions": "0-9"'))
     valid = Versions.parse_set("1-2,5,8-9")
     old = Edition(replace(spec, valid_versions=valid))
@@ -97,7 +97,7 @@ def test_versions_that_nobody_has_are_not_told_of() -> None:
 
 
 def doubling(levels: int, innermost: str) -> str:
-    """A message in which each structure holds the next one twice."""
+    """Return a message in which each structure holds the next one twice."""
     structs = [
         {
             "name": f"S{level}",
@@ -163,7 +163,7 @@ def test_a_range_may_name_branches_with_slashes(specs: Path) -> None:
     three = breaking("origin/main...HEAD:specs")
     assert three.exit_code == 2
     assert "a range has two dots; instead of three dots, name the revision" in three.output
-    # A path that exists on disk is not read as a range.
+    # A path that exists on disk is not read as a range of revisions.
     odd = specs / "a..b:c"
     odd.mkdir()
     (odd / "Foo.json").write_text(OLD, encoding="utf-8")

@@ -1,6 +1,7 @@
-"""Names do not affect the wire: a renamed field breaks JSON, not bytes.
+"""Names do not affect the wire: a renamed field breaks JSON, but not bytes.
 
-The result does not depend on which versions have the new name, or whether others keep the old one.
+The result does not depend on which versions have the new name, or whether other versions keep the
+old one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 @cache
 def newest() -> list[MessageSpec]:
-    """Every message of a release, with its newest version laid out as that release does."""
+    """Return each message of a release, with its newest version laid out as in that release."""
     entries = [catalog().entry(name) for name in catalog().names()]
     return [
         replace(entry.spec(versions.highest), valid_versions=versions)
@@ -42,7 +43,7 @@ SEVERAL = newest()
 
 
 def split(one: FieldSpec, last: int) -> tuple[FieldSpec, ...]:
-    """Give a field another name up to a version; both names are reported."""
+    """Rename a field up to a version; return both names."""
     whole = replace(one, fields=tuple(part for inner in one.fields for part in split(inner, last)))
     early, late = one.versions & Versions(0, last), one.versions & Versions(last + 1, HIGHEST)
     if one.tag is not None or not early:
@@ -66,7 +67,7 @@ def told(old: Edition, new: Edition) -> list[BreakingChange]:
 
 
 def renamed(spec: MessageSpec, last: int) -> set[int]:
-    """The versions up to the last one with an untagged field."""
+    """Return the versions up to the last one with an untagged field."""
     return {
         version
         for version in spec.valid_versions
@@ -113,7 +114,7 @@ def test_one_field_of_many_is_renamed_in_the_versions_that_name_it_otherwise(
 
 
 def test_a_name_that_the_version_has_elsewhere_is_no_new_name() -> None:
-    # Both specs have both names in the version, so the fields changed places.
+    # Both specs have both names in this version, so the fields changed places.
     spec = next(one for one in SEVERAL if len(_same_kind(one)) > 1)
     first, second = _same_kind(spec)[:2]
 

@@ -1,4 +1,4 @@
-"""Only the given specs are compared: a message is removed if the input should contain it."""
+"""Only given specs are compared. A message is removed only if the new input should contain it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def told(*arguments: str) -> str:
 
 
 OLD = "a/One a/Two b/Three b/Four c/deep/Five"
-# All of the new side, its named part, the named part of the old side, and the removed messages.
+# The whole new side, its named part, the named part of the old side, and the removed messages.
 CASES = [
     ("a/One", "a/One.json", "", ""),
     ("a/One", "a/One.json", "a", ""),
@@ -113,7 +113,7 @@ CASES = [
     ("One Three", "", "", "Four Two"),
     ("a/One b/Four", "a b", "", "Three Two"),
     ("a/One b/Four", "a b", "a b c", "Three Two"),
-    # The whole release, in which one directory is missing.
+    # The input is the whole release, but one directory is missing.
     ("a/One a/Two", "", "", "Five Four Three"),
     ("x/y/a/One x/y/a/Two", "", "", "Five Four Three"),
     ("x/y/a/One x/y/a/Two", "x/y", "", "Five Four Three"),
@@ -198,7 +198,7 @@ def test_a_directory_of_jars_has_the_modules_that_its_jars_are_named_for(
 
 
 def test_records_have_their_api_keys_in_their_own_module() -> None:
-    # Each coordinator counts its record types from 0.
+    # Each coordinator numbers its record types from 0.
     (key, *_) = [one for one in MESSAGES.values() if one.spec.type is MessageType.METADATA]
     for kind in MessageType:
         one = replace(key.spec, type=kind, name="OldOne")

@@ -1,4 +1,6 @@
-"""Ignorable fields, restored versions and unstable versions, in Kafka's specs and a user's."""
+"""Ignorable fields, restored versions and unstable versions are judged in Kafka's and a user's
+specs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ WORDS = frozenset({"IGNORABLE_REMOVED", "VERSION_RESTORED", "VERSION_UNSTABLE_AG
 
 @cache
 def written(release: str) -> dict[str, Edition]:
-    """The messages as the release's own files have them."""
+    """Return the messages as the release's own files define them."""
     sources = [
         SpecFile(f"{module}/{name}", name, module, text.encode(), whole=True, inside=module)
         for (one, module), files in by_directory().items()
@@ -87,7 +89,7 @@ def apis_of(release: str) -> dict[str, dict[str, Edition]]:
 
 @cache
 def text_of(release: str, api: str) -> tuple[tuple[str, str], ...]:
-    """Return the module and the text of each file of an API; only these are compared."""
+    """Return the module and the text of each file of an API; only these files are compared."""
     files = by_directory()
     sources = [Path(one.spec.source) for one in apis_of(release).get(api, {}).values()]
     return tuple((one.parent.name, files[release, one.parent.name][one.name]) for one in sources)
@@ -114,8 +116,7 @@ def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others() -> No
         for one in found:
             seen[one].add((before, after))
         if (before, after) in whole:
-            # Releases compared as a whole, as a user compares them, have the findings of their
-            # messages.
+            # A comparison of whole releases has exactly the findings of its messages.
             assert found_in(compared(written(before), written(after))) == found
     order = RELEASES.index
     assert seen == {
@@ -166,7 +167,7 @@ WHOLE = [*pairwise(RELEASES)][-2:]
 def test_what_is_left_out_is_counted_and_is_of_an_unstable_version(before: str, after: str) -> None:
     old, new, rules = written(before), written(after), frozenset(breaking_rules())
     if (before, after) not in WHOLE:
-        # For other APIs nothing can be left out.
+        # For other APIs, no version is left out.
         apis = {one.spec.api_key for one in old.values() if one.spec.latest_version_unstable}
         old, new = (
             {name: one for name, one in side.items() if one.spec.api_key in apis}
@@ -229,7 +230,7 @@ def test_a_change_of_an_unstable_version_is_counted_and_one_below_it_is_reported
     )
     status, text = run("--unstable")
     assert (status, text.count("FIELD_TYPE_CHANGED"), "left out" in text) == (100, 2, False)
-    # The old side decides what is unstable: a flag that the change adds excuses nothing.
+    # The old spec decides what is unstable: a flag that the change adds excuses nothing.
     Path("old", "PingRequest.json").write_text(REQUEST.replace("true", "false"), encoding="utf-8")
     status, text = run()
     assert status == 100
@@ -247,7 +248,7 @@ def test_a_change_of_an_unstable_version_is_counted_and_one_below_it_is_reported
 
 
 def test_an_older_release_of_the_catalog_has_no_unstable_version_that_it_lacked() -> None:
-    # Version 6 came with 4.1, and 4.1 called it unstable.
+    # Version 6 came with 4.1, which declared it unstable.
     for release, unstable in (("4.0.2", False), ("4.1.2", True)):
         spec = released_editions(release)["InitProducerIdRequest"].spec
         assert (spec.valid_versions.highest, spec.latest_version_unstable) == (
@@ -297,6 +298,6 @@ def test_what_lint_flags_in_responses_is_what_their_lowest_version_cannot_hold()
                 for low, high in zip(pair.old_members, pair.new_members, strict=True)
                 if not low.is_there and high.is_there and not low.field.ignorable
             }
-    # Fields that only an intermediate range of versions had.
+    # Fields that existed only in some versions in the middle.
     assert expected <= flagged
     assert flagged - expected == {("MetadataResponse", "ClusterAuthorizedOperations")}

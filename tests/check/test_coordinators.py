@@ -1,4 +1,6 @@
-"""The records of coordinators, whose keys and values have their own types since Kafka 4.1."""
+"""Records of coordinators are checked: their keys and values have types of their own since Kafka
+4.1.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def lint(*specs: dict[str, Any]) -> list[str]:
         ((KEY, VALUE, OTHER_KEY | {"apiKey": 4}, OTHER_VALUE | {"apiKey": 4}), []),
         ((KEY, VALUE, OTHER_KEY), ["API_KEY_REPEATED"]),
         ((KEY, VALUE, OTHER_VALUE), ["API_KEY_REPEATED"]),
-        # Equal api keys of other types are different keys.
+        # Equal api keys of different types are different keys.
         ((KEY, VALUE, KEY | {"name": "FooRecord", "type": "metadata"}), []),
         ((KEY, VALUE, KEY | {"name": "Foo", "type": "data"}), []),
         ((KEY, OTHER_VALUE | {"apiKey": 4}), ["PARTNER_MISSING", "PARTNER_MISSING"]),
@@ -68,7 +70,7 @@ def told(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def data(versions: str, **facts: Any) -> dict[str, Any]:
-    """A key or a value from before they had their own types."""
+    """Return a key or a value as specs had it before 4.1."""
     spec = KEY | {"type": "data", "validVersions": versions} | facts
     return {key: value for key, value in spec.items() if key != "apiKey"}
 
@@ -83,7 +85,7 @@ def test_a_key_s_version_is_now_its_api_key(number: int) -> None:
 
 
 def test_keys_are_compared_as_the_record_that_they_are() -> None:
-    # Version 1 of the old spec is compared, including the field that it added.
+    # Version 1 of the old spec is compared, including the field that was added there.
     later = [{"name": "At", "type": "int64", "versions": "1+"}]
     old = data("0-1", fields=KEY["fields"] + later)
     assert told(old, KEY | {"apiKey": 0}) == [

@@ -1,4 +1,4 @@
-"""One run reports all findings, but not the consequences of a finding."""
+"""One run reports all findings, but no finding that only follows from another."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_all_findings_are_told_in_the_order_of_the_text() -> None:
     ]
 
 
-# A value that cannot be read is reported once, without any consequences.
+# A value that cannot be read is reported once, and nothing else about it.
 ALONE = [
     (spec(field(tag=0, taggedVersions="x")), "VERSIONS_INVALID"),
     (spec(field(tag=0, taggedVersions=[])), "VALUE_INVALID"),
@@ -110,13 +110,13 @@ ALONE = [
 
 @pytest.mark.parametrize(("text", "rule"), ALONE)
 def test_what_cannot_be_read_is_told_once_and_alone(text: str, rule: str) -> None:
-    # An empty common structure is a finding of its own.
+    # An empty common structure is its own finding.
     assert [one for one in told(text) if one != "STRUCT_WITHOUT_FIELDS"] == [rule]
 
 
 S = {"name": "S", "versions": "0+", "fields": [field()]}
 TAGGED = field(tag=0, taggedVersions="1+")
-# Cases without an example on the pages: a spec, and all its findings.
+# Cases without an example on the pages: a spec and all its findings.
 CASES_BESIDE_THE_PAGES: list[tuple[str, list[str]]] = [
     (spec(field(name="A"), TAGGED), []),
     (spec(field(versions="none")), []),
@@ -203,7 +203,7 @@ CASES_BESIDE_THE_PAGES: list[tuple[str, list[str]]] = [
     (spec(field(type="[]S"), commonStructs=[S | {"fields": [field(mapKey=True)]}]), []),
     (spec(field(type="S"), commonStructs=[S | {"fields": [field(mapKey=True)]}]),
      ["MAP_KEY_UNUSED"]),
-    # Elements without bytes.
+    # Elements that take no bytes.
     (spec(inline("S", field(versions="1+"), versions="1+")), []),
     (spec(inline("S", field(versions="1+"))), ["ELEMENTS_WITHOUT_BYTES"]),
     (spec(inline("S", field(versions="0-1"), versions="1+"), flexibleVersions="none"),
@@ -246,7 +246,7 @@ def test_a_mode_has_its_own_grammar(text: str, mode: Mode, rules: list[str]) -> 
     assert told(text, mode) == rules
 
 
-# One or two files: the findings about the directory.
+# Findings about the directory, with one or two files.
 REQUEST = {"type": "request", "name": "ARequest", "apiKey": 1}
 RESPONSE = {"type": "response", "name": "AResponse", "apiKey": 1}
 
@@ -375,7 +375,7 @@ def test_the_first_draft_is_checked_by_the_same_rules(text: str, rules: list[str
 
 
 def refusal(text: str, mode: Mode) -> SpecError | None:
-    """flexwire's own findings about a spec, at any version."""
+    """Return flexwire's own findings about a spec, at any version."""
     try:
         parsed = parse_spec(text, "Foo.json", mode=mode)
         for version in turning_points(parsed):

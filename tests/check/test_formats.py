@@ -1,4 +1,4 @@
-"""Findings in every output format."""
+"""Findings are shown in every output format."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_text_fits_the_terminal(width: int) -> None:
     long = " ".join(["word"] * 50)
     found = (Finding("F.json", 1, 500, "TAG_SKIPPED", long, "x" * 499 + "y" + "x" * 499, 500),)
     lines = formats.to_text(report_of(found, ("F.json",)), width).splitlines()
-    # The last line is the summary, and no line is longer than it says.
+    # Every line above the summary fits the width.
     assert all(len(line) <= width for line in lines[:-1])
     excerpt, mark = lines[-4:-2]
     assert excerpt[mark.index("^")] == "y"
@@ -148,7 +148,7 @@ def test_sarif_keeps_the_rules_of_its_schema() -> None:
         place = location["physicalLocation"]
         assert place["region"]["startLine"] >= 1
         assert place["region"]["startColumn"] >= 1
-        # RFC 3986: no spaces, and only a scheme before a colon.
+        # RFC 3986 allows no spaces, and a colon only behind a scheme.
         uri = place["artifactLocation"]["uri"]
         assert re.fullmatch(r"(file:///)?[A-Za-z0-9._~/%-]+", uri)
 

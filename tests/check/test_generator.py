@@ -1,4 +1,4 @@
-"""The verdict on a spec is that of Kafka's generator, except for documented decisions."""
+"""The verdict on a spec agrees with Kafka's generator, except for documented decisions."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ VERDICT = frozenset(
 DECIDED = {
     # Generators from 4.0 on accept it: a release marks a removed message in this way.
     ("valid-none", "GEN-FAIL"),
-    # VERSIONS_BACKWARDS reports it anywhere; Kafka's generator checks only this place.
+    # VERSIONS_BACKWARDS reports this anywhere; Kafka's generator checks only one place.
     ("validVersions=3-1", "GEN-FAIL"),
-    # For these the generator writes Java that does not compile, or it fails when it runs.
+    # For these specs the generator writes Java that does not compile, or the generator crashes.
     ("def int8='0x-5'", "OK"),
     ("def uuid='00000000-0000-0000-0000-000000000001'", "OK"),
 }
-# Each is there twice, with nullableVersions and without. Both outcomes belong to the same one of
-# the two; the facts and MessageDataGeneratorTest say which one.
+# Each spec occurs twice, with nullableVersions and without. Both outcomes belong to the same one;
+# the facts and MessageDataGeneratorTest say which.
 MIXED_UP = {
     "def string='null'": '"nullableVersions"',
     "def []int8='null'": '"versions": "0+", "default": "null"}',
 }
-# Also reported, although the generator does not check it.
+# flexwire reports these too, although the generator does not check them.
 BESIDES = {
     "structarr-nofields": {"STRUCT_WITHOUT_FIELDS"},
     "def Foo='{}'": {"STRUCT_WITHOUT_FIELDS"},
@@ -72,8 +72,8 @@ def test_what_else_is_told_is_known(case: dict[str, str]) -> None:
     assert found == BESIDES.get(case["case"], set())
 
 
-# The generator's 46 errors, in the order of its code, with the rule for each. Errors that came with
-# the types of coordinators' records in Kafka 4.1 follow.
+# The generator's 46 errors, in the order of its code, each with our rule. Then the errors that came
+# with the types of coordinators' records in Kafka 4.1.
 ERRORS = """
 1 KEY_UNKNOWN
 2 TEXT_AFTER_SPEC
@@ -141,9 +141,8 @@ def test_every_error_of_the_generator_has_its_rule() -> None:
         for rule in rules().values()
         if rule.category in {Category.SYNTAX, Category.GENERATOR}
     }
-    # The generator of Kafka 4.5 has errors about header versions, which the generator of 2024
-    # lacked.
+    # The generator of Kafka 4.5 reports errors in header versions, which the 2024 generator lacked.
     own = {rule for rule in own if not rule.startswith("HEADER_VERSION")}
-    # Exceptions of Jackson and Java that come before the generator's own checks.
+    # Exceptions of Jackson and Java that precede the generator's own checks.
     assert own - named == {"TEXT_NOT_JSON", "VALUE_INVALID", "VERSIONS_INVALID"}
     assert named <= own

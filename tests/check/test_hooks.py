@@ -1,7 +1,7 @@
-"""`.pre-commit-hooks.yaml` names hooks that run, pass and fail.
+"""`.pre-commit-hooks.yaml` names hooks that run, and that pass or fail as they should.
 
-Tests do without a YAML parser: the file is flat, its lists are also JSON, and this test checks
-that. pre-commit itself has validated and run it by hand.
+The tests need no YAML parser: the file is flat and its lists are also JSON, which this test checks.
+pre-commit itself has validated the file and run the hooks by hand.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def hooks(text: str) -> list[dict[str, Any]]:
         if match[1] == "- ":
             found.append({})
         value = match[3]
-        # YAML's plain scalars: none of them may have another meaning.
+        # YAML's plain scalars, none of which may mean anything but text.
         assert value[0] in "[tf" or not re.search(r"""[#{}&*!|>'"%@`]|: """, value), line
         is_json = value[0] == "[" or value in {"true", "false"}
         found[-1][match[2]] = json.loads(value) if is_json else value
@@ -53,7 +53,7 @@ def test_the_hooks_are_these_and_have_what_pre_commit_asks_for() -> None:
         assert one["language"] == "python"
         assert re.search(one["files"], "specs/FooRequest.json")
         assert not re.search(one["files"], "specs/FooRequest.json.md")
-        # Whole sets, also if specs are only removed.
+        # Each hook checks all files, even if a commit only removes specs.
         assert (one["pass_filenames"], one["always_run"]) == (False, True)
 
 

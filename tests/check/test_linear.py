@@ -1,4 +1,4 @@
-"""A spec of twice the size takes twice the work, for every rule: the test counts calls."""
+"""A spec of twice the size takes twice the work for every rule, measured in function calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def struct(number: int) -> dict[str, Any]:
     return {"name": f"S{number}", "versions": "0+", "fields": [field(0)]}
 
 
-# Specs with any number of fields, equal except for one thing.
+# Specs with any number of fields, which differ in one point.
 SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
     "inline": lambda count: {"fields": [field(one) for one in range(count)]},
     "other type": lambda count: {"fields": [field(one, type="int64") for one in range(count)]},

@@ -30,7 +30,7 @@ BUILT = {
 
 
 def deep(depth: int) -> str:
-    """Write a message with ``depth`` nested structures, including the message itself."""
+    """Return a message with ``depth`` nested structures, including the message itself."""
     spec, _ = BUILT["STRUCTS_TOO_DEEP"]
     common = [
         {
@@ -90,7 +90,7 @@ def test_the_parser_s_rules_are_those_that_it_names() -> None:
         and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", node.value)
     }
     own = {rule.id for rule in rules().values() if rule.message is None and rule.directory is None}
-    # Specs that cannot be parsed, and findings that lint can make only after all other rules ran.
+    # Specs that cannot be parsed, and findings that need the result of all other rules.
     assert own - {"TEXT_NOT_JSON", "ALLOW_UNUSED"} == named & set(RULES)
 
 

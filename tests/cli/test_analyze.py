@@ -1,4 +1,4 @@
-"""The arguments that `analyze` refuses before Spark starts."""
+"""`analyze` refuses wrong arguments before Spark starts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def test_a_broker_that_is_not_an_address_is_a_usage_error(
 
 
 def test_an_option_of_the_command_has_the_default_that_it_has_in_python() -> None:
-    # Python calls `--tables` `format`; `--format` is the form of the command's output.
+    # In Python, `--tables` is the argument `format`; `--format` is the form of the command's
+    # output.
     told = {
         "format" if one.name == "tables" else one.name: one.default
         for one in command.params
@@ -87,5 +88,5 @@ def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
         f"{tmp_path}/out/report.html",
     )
     assert [one["release"] for one in form["audit"]] == list(SAMPLE.audit.releases)
-    # JSON has the same sentences about breaking clients as the text.
+    # JSON and text have the same sentences about breaking clients.
     assert all(said["sentence"] in told[0].stdout for one in form["audit"] for said in one["says"])

@@ -1,4 +1,6 @@
-"""`flexwire call`: JSON in and out, messages on standard error, and the exit code."""
+"""`flexwire call` reads and writes JSON, prints messages on standard error, and sets
+its exit code.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +143,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     with served(sends(raw)) as address:
         run("call", str(address), "ListGroups", "-V", "4", "--explain")
     assert run.code == 1
-    # The decoded part is printed.
+    # The part of the response that can be decoded is printed.
     assert json.loads(run.out) == {
         "throttleTimeMs": 0,
         "errorCode": 0,
@@ -149,13 +151,13 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     }
     assert "groups[0].groupId" in run.err
     assert "ListGroupsResponse v4 at groups[0]" in run.err
-    # A token that does not decode is not shown either.
+    # A token is not shown either if it does not decode.
     with served(sends(frame(bytes.fromhex("0000000100") + b"s3cret"))) as address:
         run("call", str(address), "SaslAuthenticate", "-V", "2", "--explain")
     assert run.code == 1
     assert "SaslAuthenticateResponse v2; 1 credential is withheld" in run.err
     assert "73 33 63" not in run.err
-    # The request is explained even if no response comes.
+    # The request is explained even without a response.
     with served(sends(b"")) as address:
         run("call", str(address), "ListGroups", "-V", "4", "--explain")
     assert "ListGroupsRequest v4" in run.err
@@ -266,7 +268,7 @@ def test_the_mechanisms_of_the_option_are_those_there_are() -> None:
     assert tuple(connection_options.MECHANISMS) == MECHANISMS
 
 
-# TLS and SASL, by options and by a properties file.
+# TLS and SASL are set by options and by a properties file.
 
 
 @pytest.fixture
@@ -322,7 +324,7 @@ def test_a_secured_broker_is_reached_by_a_properties_file(
 
 
 class TwiceTagged(Answers):
-    """Responds with the last tag section twice, as librdkafka's mock writes Metadata."""
+    """A broker that sends the last tag section twice, as librdkafka's mock writes Metadata."""
 
     def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
         answer = super().__call__(request, payload)
@@ -376,7 +378,7 @@ def test_of_an_answer_that_breaks_off_all_fields_before_are_printed(
     whole = json.dumps(
         to_readable_json(message("MetadataResponse").decode(Cut.whole[5:], number), number)
     )
-    # The output is the beginning of the whole response.
+    # Only the beginning of the response is in the output.
     told = json.loads(run.out)
     assert list(told) == list(json.loads(whole))[: len(told)]
 
@@ -399,7 +401,7 @@ def test_a_version_that_the_broker_does_not_offer_is_not_sent_unless_one_insists
 @pytest.mark.slow
 def test_a_broker_that_does_not_say_what_it_offers_is_sent_what_was_asked_for(run: Run) -> None:
     with answering(Answers(ApiVersions=None)) as (address, answers):
-        # The command waits this long for the answer that does not come, then for the one that does.
+        # The command waits this long for the first response, which is lost, then for the second.
         assert run("call", address, "ListGroups", "-V", "0", "--timeout", "3").code == 0
         assert answers.names() == ["ApiVersions", "ListGroups"]
 

@@ -1,4 +1,4 @@
-"""A hostile broker controls neither the computing time of `flexwire call` nor its memory."""
+"""A hostile broker cannot make `flexwire call` run long or take much memory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
-    # Hypothesis has a callback at each garbage collection. The timer's exception in it is lost and
-    # reported; the timer then raises it again.
+    # Hypothesis has a callback at each garbage collection. If the timer's exception is raised in
+    # that callback, it is lost and reported; the timer then raises the exception again.
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in. <function gc_cumulative_time"
         ":pytest.PytestUnraisableExceptionWarning"
@@ -37,7 +37,7 @@ METADATA = 3
 
 
 class Dense(Answers):
-    """Responds to Metadata with as many empty topics as fit into this many bytes."""
+    """Answer Metadata with as many empty topics as fit into this many bytes."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def test_whatever_computes_for_ever_is_ended() -> None:
 
 
 class Swallows:
-    """The finalizer takes time, and Python drops exceptions in finalizers."""
+    """An object whose finalizer takes long; Python drops exceptions in finalizers."""
 
     def __init__(self, compute: Callable[[], None]) -> None:
         self.compute = compute
@@ -106,7 +106,7 @@ class Swallows:
 
 @pytest.fixture
 def dropped(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Python's reports of dropped exceptions."""
+    """Collect Python's reports of dropped exceptions."""
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
     return told

@@ -1,4 +1,4 @@
-"""Shells complete names that a person would look up, and examples in --help are commands."""
+"""Shells complete names that a person would otherwise look up; examples in --help are commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMANDS = dict(all_commands(app, "flexwire"))
 
 
 def _completed(*words: str) -> list[str]:
-    """The completions of bash after these words; the last word is incomplete."""
+    """Return bash's completions of these words; the last word is incomplete."""
     environment = os.environ | {
         "_FLEXWIRE_COMPLETE": "bash_complete",
         "COMP_WORDS": shlex.join(["flexwire", *words[:-1]]) + f" {words[-1]}",
@@ -61,7 +61,7 @@ def test_each_shell_has_its_script(shell: str) -> None:
 
 
 def _context(name: str, command: click.Command, **settings: Any) -> click.Context:
-    # A command keeps the help option of the first context that requests it.
+    # A command keeps the help option of the context that first requests it.
     return click.Context(command, info_name=name, **{**app.context_settings, **settings})
 
 

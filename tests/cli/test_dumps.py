@@ -1,4 +1,4 @@
-"""Bytes in the forms that tools print and editors copy are read as the original bytes."""
+"""Bytes as tools print them and editors copy them are read as the original bytes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_layout_is_read_to_its_bytes(layout: Callable[[bytes], str]) -> None:
             assert read_dump(layout(data)) == data
 
 
-# As hexdump, xxd and od of Debian 12 print them.
+# Output of hexdump, xxd and od on Debian 12.
 PRINTED = {
     "hexdump": (
         ZEROS,
@@ -160,7 +160,7 @@ def test_what_is_no_dump_gives_no_bytes(text: str) -> None:
         "00" * 60 + "zz",
         "0x00" * 60 + "g",
         '""  ' * 60 + "x",
-        # With more than one step for each character this would take hours.
+        # With more than one step for each character, this input would take hours.
         '""' + " " * 1_000_000 + "x",
         "0000" + " " * 1_000_000 + "\n0010 x",
         "/* " * 1_000_000 + "{0x00, z}",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SPARK = "starts Spark; tests/spark and tests/demo run it"
 BROKER = "needs a broker; tests/net and `make kafka` run it"
-# The first words of examples that are not run here, with the reasons.
+# Examples that are not run here, by their first words, with the reason.
 WITHOUT = {
     "analyze": SPARK,
     "answers": SPARK,
@@ -45,7 +45,7 @@ WITHOUT = {
     "view": "needs a terminal; tests/cli/view/test_screen.py shows its screen",
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
-# The result is the requested answer: `specs` has two entries for each message, plus one.
+# The result answers the example's question: `specs` has two entries for each message, plus one.
 FINDINGS = {
     "flexwire schema lint specs",
     "flexwire schema breaking specs --against release:4.0",

@@ -1,8 +1,7 @@
 """Every output format of a command is valid: its own parser reads it through a pipe.
 
 A file or a pipe is data: another program reads it. Control characters are escaped if the format
-allows it (JSON), or if a terminal reads the output. A new command, or a new format of a command,
-has a case here.
+allows it (JSON), or if a terminal reads the output. Each new command or format needs a case here.
 """
 
 from __future__ import annotations
@@ -59,17 +58,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# Texts that a careless writer breaks: numbers, formulas, quotes, lines, and control characters.
+# Texts that a careless writer gets wrong: numbers, formulas, quotes, lines, control characters.
 VALUES = ["-1", "=1+1", 'say "hi", now', "a\r\nb", "a\rb", "\n", "", " x "]
 VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
 
-# The rows above have only the first of the columns that a person sees.
+# These rows have only the first of the columns that a person sees.
 TOLD = replace(TALKERS, shown=("client_id",))
 
 
 def piped(*arguments: str, encoding: str = "utf-8") -> tuple[int, bytes]:
-    """Run a command as a shell does, its output a pipe; return its exit code and output."""
+    """Run a command as a shell does, with a pipe as output; return its exit code and output."""
     reading, writing = os.pipe()
     errors = io.BytesIO()
     streams = (
@@ -98,8 +97,7 @@ def whole(descriptor: int) -> bytes:
         return file.read()
 
 
-# How each format is read. Each function returns the content, and raises an error if the format is
-# wrong.
+# A reader for each format. It returns the content, and raises an error if the format is wrong.
 def of_json(data: bytes) -> Any:
     return json.loads(data.decode(), parse_constant=refuse)
 
@@ -155,7 +153,7 @@ def of_text(data: bytes) -> str:
 
 
 class Nested(HTMLParser):
-    """A page whose elements are all closed, in the right order."""
+    """Check a page: all elements are closed, in the right order."""
 
     EMPTY = frozenset({"meta", "link", "br", "hr", "img", "input", "col", "wbr"})
 
@@ -202,7 +200,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "junit": of_junit,
     "sarif": of_sarif,
     "github-actions": of_actions,
-    # They name the format of tables; the summary is a text.
+    # These options name the format of tables; the summary is text.
     "parquet": of_text,
     "delta": of_text,
 }
@@ -214,7 +212,7 @@ HEADER = flexwire.message("RequestHeader")(client_id=CLIENT).encode(1).hex()
 
 
 def hostile_capture(place: Path) -> Path:
-    """Write a capture with a client of a hostile name."""
+    """Write a capture of a client with a hostile name."""
     # A name with control characters is not evidence for Kafka, so another request comes first.
     sent = b"".join(
         framed(request_payload(3, 1, b"\xff" * 4, client_id=name)) for name in ("a", CLIENT)
@@ -335,7 +333,7 @@ def formats() -> Iterator[tuple[str, str]]:
                     yield name, str(getattr(choice, "value", choice))
 
 
-# Ways in which a command prints in its own manner.
+# Commands that print in their own way.
 MORE = [("decode --lines", "json"), ("decode --frame", "json"), ("decode --frame", "text")]
 MORE += [("explain --frame", "json"), ("explain --frame", "text")]
 MORE += [("call --apis", "json"), ("call --apis", "text")]
@@ -416,7 +414,7 @@ def test_what_names_its_encoding_is_utf_8_whatever_the_locale(
         line = [*room(tmp_path)[command], "--format", output]
         expected = piped(*line)
         assert piped(*line, encoding=encoding) == expected
-    # A path in a URI is ASCII.
+    # A path in a URI has only ASCII.
     assert output == "sarif" or not expected[1].isascii()
 
 

@@ -1,4 +1,4 @@
-"""decode and explain read whole frames: with or without a length, paired, in lines, in captures."""
+"""decode and explain read whole frames: with or without a length, paired, by line, in captures."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_each_line_is_answered_by_a_line(
     ran = run("decode", "--frame", "--lines", "-")
     told = [json.loads(line) for line in ran.out.splitlines()]
     assert ["message" in one for one in told] == [True, False, False, True]
-    # A line is never the name of a file.
+    # A line is never read as a file name.
     assert "is not hex or base64" in told[2]["error"]
     assert (ran.code, ran.err) == (1, "2 of the lines did not decode\n")
     file = tmp_path / "lines"
@@ -152,7 +152,7 @@ def test_a_capture_shows_no_password(run: Run, tmp_path: Path) -> None:
     sent = [
         request_payload(17, 1, handshake),
         request_payload(36, 2, token),
-        # A line that does not decode.
+        # This line does not decode.
         request_payload(36, 2, token)[:-4],
     ]
     path, at, packets = tmp_path / "capture.pcap", 1000, []
@@ -262,7 +262,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
         "MetadataRequest v12 at topics[1].name"
     )
     assert (ran.code, told in ran.err) == (1, True)
-    # It is certainly a request.
+    # This is certainly a request.
     assert "read as a request" not in ran.err
     if command == "decode":
         form = json.loads(ran.out)
@@ -274,7 +274,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
         first = f"request: the first {len(whole)} of {len(payload)} bytes of a frame;"
         assert ran.out.startswith(first)
         assert "(not decoded)" in ran.out
-    # Without the length nobody knows how many bytes are missing.
+    # Without a length, nobody knows how many bytes are missing.
     bare = run(command, "--frame", whole.hex())
     assert "without its length the number of missing bytes is unknown" in bare.err
     assert "they end in MetadataRequest v12 at topics[1].name" in bare.err
@@ -332,7 +332,7 @@ def test_a_subscription_says_its_own_version(run: Run, version: int) -> None:
 def test_what_group_members_exchange_is_explained(run: Run, protocol: str) -> None:
     inside = {
         "consumer": _versioned("ConsumerProtocolSubscription", 3, topics=["orders"]),
-        # A worker of Connect: version 1, its URL, an offset, nothing assigned.
+        # A worker of Connect: version 1, its URL, an offset, and no assignment.
         "connect": b"\0\1" + b"\0\6http:/" + bytes(8) + b"\xff\xff\xff\xff",
         "other": b"\xff\xff\0",
     }[protocol]
@@ -358,7 +358,7 @@ def test_what_group_members_exchange_is_explained(run: Run, protocol: str) -> No
 
 
 def test_every_byte_of_a_nested_message_is_explained_once() -> None:
-    """Offsets within the group's bytes are offsets in the frame."""
+    """Offsets in the group's bytes are counted from the start of the frame."""
     for version in range(6):
         member = _versioned("ConsumerProtocolSubscription", 1, topics=["a", "b"])
         form = {"groupId": "g", "protocols": [{"name": "range", "metadata": member}]}
@@ -372,7 +372,7 @@ def test_every_byte_of_a_nested_message_is_explained_once() -> None:
 
 
 def test_a_response_that_is_cut_off_is_not_shown_as_a_request(run: Run) -> None:
-    """Its correlation id is 7, and Produce has a version 7."""
+    """The correlation id is 7, and Produce has a version 7."""
     kind: Any = message("MetadataResponse")
     answer = kind.of(brokers=[{"node_id": 1, "host": "broker-1.example.com", "port": 9092}])
     payload = response_payload(METADATA, 12, answer)

@@ -1,5 +1,4 @@
-"""`flexwire generate` prints messages that decode, and damaged ones with a description of the
-damage."""
+"""`flexwire generate` prints messages that decode, and damaged ones with a description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modules that the command line loads before it knows which command to run."""
+"""The command line loads few modules before it knows which command to run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import flexwire.cli.app
 print(*sorted(one for one in sys.modules if one.partition(".")[0] not in sys.stdlib_module_names))
 """
 GROUND = {"arguments", "cli", "errors", "extras", "moved", "printable", "versions", "wire"}
-# It declares the options of a command.
+# This module declares the options of a command.
 DECLARES = {"flexwire.tap", "flexwire.tap.config", "flexwire.tap.limits"}
 
 

@@ -11,7 +11,7 @@ from flexwire.cli.app import app, manual_page
 from tools.pages.files import ROOT
 from tools.pages.manual import PAGE
 
-# The roff requests that the page uses; any other is a line of text that begins with a dot.
+# The roff requests that the page uses; any other line with a leading dot is text.
 REQUESTS = {"TH", "SH", "SS", "PP", "TP", "B", "nf", "fi", "br", "nh", "ad"}
 
 

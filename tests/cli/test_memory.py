@@ -1,4 +1,4 @@
-"""The values of ``--memory`` and ``--worker-memory``: sizes in Java's notation, above a minimum."""
+"""``--memory`` and ``--worker-memory`` accept sizes in Java's notation, above a minimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""decode, encode and explain: bytes to JSON and back, and errors that say where and why."""
+"""decode, encode and explain convert bytes to JSON and back, and errors say where and why."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORM = {
 
 
 class Run:
-    """Runs the command line in this process and keeps its output."""
+    """Run the command line in this process, and keep its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.capsys = capsys
@@ -90,7 +90,7 @@ def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path
         ran = run("decode", "RequestHeader", *words, "-V", "2")
         assert ran.code == 1
         assert ran.err.endswith(f"; {slip}\n")
-    # As many characters as base64 has, but none of its own.
+    # The text has only characters of base64, but not the form of base64.
     padded = "00120003000000O7" + "0" * 16
     ran = run("decode", "RequestHeader", padded, "-V", "2")
     assert ran.err.startswith(
@@ -139,7 +139,7 @@ def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
     assert run("encode", "FetchRequest", form, "-V", "11", "--defaults").err == ""
     newest = run("encode", "FetchRequest", form, "-V", "13", "--defaults")
     assert newest.err.startswith("version 13 does not have topics[].topic; ")
-    # A default holds nothing that could be lost.
+    # A default value cannot lose anything.
     form = json.dumps({"topics": [], "rackId": ""})
     assert run("encode", "FetchRequest", form, "-V", "4", "--defaults").err == ""
 
@@ -270,7 +270,7 @@ def test_faults_have_an_exit_code_and_a_reason(
 
 
 def test_a_release_is_named_to_reach_a_layout_that_changed(run: Run) -> None:
-    # KIP-932's preview had no leader epoch; 4.1 added it to the same version.
+    # The preview of KIP-932 had no leader epoch; 4.1 added one to the same version.
     arguments = ["encode", "ReadShareGroupStateSummaryResponse", '{"results": []}', "-V", "0"]
     assert run(*arguments, "--release", "4.0").out == "0100\n"
 

@@ -77,7 +77,7 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("view", "only_apis"): (["view", SPEC, "--only-api", "Metadta"], "'Metadata'"),
     ("records dump", "release"): (["records", "dump", SPEC, "--release", "4.9"], "4.4.0"),
 }
-# Parameters for free text: files, places, addresses, patterns, names that users choose.
+# Parameters for free text: files, directories, addresses, patterns, names that users choose.
 FREE = {
     "analysis",
     "source", "specs", "paths", "out", "captures", "vectors", "against", "config", "keys", "files",
@@ -103,12 +103,11 @@ def test_every_name_that_a_command_takes_is_tried_with_a_slip() -> None:
         if _takes_a_name(parameter)
     }
     known = {
-        # The function that finds judged releases is the same; it runs after Spark or a broker
-        # answered.
+        # The judged releases are found by the same function, after Spark or a broker has answered.
         ("analyze", "releases"), ("analyze", "captured_release"), ("call", "release"),
         # The names of a release that is imported.
         ("schema import", "release"),
-        # The same function as for lint.
+        # These names are found by the same function as for lint.
         ("schema breaking", "use"), ("schema breaking", "leave_out"),
         # Any pattern for case names, and any program.
         ("vectors check", "cases"), ("vectors check", "codec"),

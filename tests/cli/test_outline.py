@@ -1,4 +1,4 @@
-"""A message as text: `decode` and `call` with ``--format text``."""
+"""`decode` and `call` print a message as text with ``--format text``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_frame_has_its_header_before_its_message() -> None:
         "header version 2",
         "MetadataRequest version 12",
     ]
-    # Both begin one level deeper than their titles.
+    # Both parts are indented one level more than their titles.
     assert "  requestApiKey: 3" in lines
     assert "  topics: []" in lines
 

@@ -1,4 +1,4 @@
-"""`flexwire records dump`: the effect of its options, its exit code, and its reading."""
+"""`flexwire records dump`: what its options do, how it reads, and its exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Run:
-    """Runs the command in this process and keeps its output."""
+    """Run the command in this process, and keep its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.capsys = capsys
@@ -67,7 +67,7 @@ def of(rows: list[Row], kind: str) -> list[Row]:
     return [row for row in rows if row["type"] == kind]
 
 
-# What is told.
+# The messages of the command.
 
 
 def test_batches_alone_unless_asked(run: Run, root: Path) -> None:
@@ -133,11 +133,11 @@ def test_times(run: Run, root: Path, times: str, offsets: list[int]) -> None:
 def test_times_by_the_headers_of_batches(run: Run, root: Path) -> None:
     rows = run.rows(root / ORDERS, "--time", "2023-11-14T22:13:35/2023-11-14T22:13:39")
     assert [row["baseOffset"] for row in of(rows, "batch")] == [11]
-    # Between the producer's time and the broker's time; the records have the broker's.
+    # The time is between the producer's time and the broker's; the records have the broker's time.
     appended = run.rows(root / f"append-0/{BASE}.log", "--time", "/1795252746181")
     assert [row["baseOffset"] for row in of(appended, "batch")] == [0, 1]
     assert of(run.rows(root / f"append-0/{BASE}.log", "--time", "/1795252746165"), "batch") == []
-    # A delete horizon is later than any record, and replaces the first timestamp.
+    # A delete horizon is later than any record, and is stored as the first timestamp.
     compacted = run.rows(root / f"compacted-0/{BASE}.log", "--time", "/1795252754325")
     assert [row["baseOffset"] for row in of(compacted, "batch")] == [32]
 
@@ -200,7 +200,7 @@ def test_gaps_between_offsets(run: Run, root: Path) -> None:
     assert of(run.rows(log, "--deep", "--offsets", "9-22"), "gap") == []
 
 
-# Internal topics and notations.
+# Internal topics, and notations of values.
 
 
 def test_the_directory_names_the_decoder(run: Run, root: Path) -> None:
@@ -306,7 +306,7 @@ def test_the_options_name_all_there_is() -> None:
     assert len(set(NOTATIONS)) == len(NOTATIONS)
 
 
-# Damage, and where it ends.
+# Damage, and where the damage ends.
 
 
 def flip(data: bytearray) -> bytearray:
@@ -351,7 +351,7 @@ def test_indexes_beside_a_log_are_compared_with_it(run: Run, root: Path) -> None
     log = root / f"index-offset-0/{BASE}.log"
     [finding] = of(run.rows(log), "finding")
     assert finding["file"] == str(log.with_suffix(".index"))
-    # If it is requested by name, it is compared there, and only once.
+    # If the index is also named, it is still compared only once.
     assert len(of(run.rows(log, log.with_suffix(".index")), "finding")) == 1
     assert of(run.rows(log, "--offsets", "0-5"), "finding") == []
 
@@ -398,7 +398,7 @@ def test_a_batch_beyond_its_bound_is_a_finding(run: Run, tmp_path: Path) -> None
     assert "the records inflate beyond 1048576 bytes" in told["reason"]
     read = run.rows(log, "--deep", "--batch-mib", 3)
     assert (len(of(read, "record")), of(read, "finding")) == (1, [])
-    # A wrapper in KIP-82's format has the same bound.
+    # A wrapper in KIP-82's own format has the same limit.
     log = write(tmp_path, f"old-0/{BASE}.log", new_wrapper(new_message(bytes(1 << 21))))
     [told] = of(run.rows(log, "--dialect", "kip-82", "--batch-mib", 1), "finding")
     assert "inflate beyond 1048576 bytes" in told["reason"]

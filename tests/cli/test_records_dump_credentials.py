@@ -1,4 +1,4 @@
-"""`flexwire records dump` shows credentials of the cluster's metadata only on request."""
+"""`flexwire records dump` shows credentials of a cluster's metadata only on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METADATA = "__cluster_metadata-0"
 SNAPSHOT, SEGMENT = f"{186:020}-0000000001.checkpoint", f"{0:020}.log"
-# Long enough that chance does not produce a part of it.
+# The secret is so long that no part of it occurs by chance.
 SECRET = "s3cr3t-0f-@lic3!"  # noqa: S105  # it is only a placeholder
 OF_METADATA = {name for names in framed_messages(InternalTopic.METADATA.module).values()
                for name in names}  # fmt: skip
@@ -35,7 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def value(name: str, version: int = 0) -> bytes:
-    """A record with the secret in each field that may hold one."""
+    """Return a record with the secret in each field that may hold one."""
     made: Any = message(name)()
     for one in SECRETS:
         if one.message_name == name:
@@ -58,7 +58,7 @@ def written(path: Path, values: list[bytes], *, is_control: bool = False) -> Pat
 
 
 def leaks(text: str) -> list[str]:
-    """The notations in which a text has part of the secret; base64 may begin at any byte."""
+    """Return the notations that could show part of the secret; base64 may begin at any byte."""
     data, found = SECRET.encode(), []
     for at in range(len(data) - 8):
         piece = data[at : at + 9]
@@ -108,7 +108,7 @@ def test_what_does_not_decode_is_withheld_as_a_whole(name: str, tmp_path: Path, 
         for output in ("text", "json"):
             shown = run(path, "--deep", "--format", output, *options).out
             assert leaks(shown) == [], options
-    # Only what may be a credential is withheld.
+    # Only a possible credential is withheld.
     assert leaks(run(path, "--deep", "--show-credentials").out) != []
 
 
@@ -135,7 +135,7 @@ def test_standard_input_is_no_way_around(
 
 
 def test_records_of_others_are_shown_as_they_are(tmp_path: Path, run: Run) -> None:
-    # It begins like a metadata record, but is not one.
+    # The value begins like a metadata record, but is none.
     path = written(tmp_path / "orders-0" / SEGMENT, [VALUES["ConfigRecord"] + b"!", b"plain"])
     shown = run(path, "--deep", "--value", "hex").out
     assert SECRET.encode().hex() in shown

@@ -1,4 +1,4 @@
-"""`flexwire records dump` shows everything that Kafka's own classes and its tool show."""
+"""`flexwire records dump` shows everything that Kafka's own classes and Kafka's tool show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 LOGS = [path for path in vectors() if path.endswith((".log", ".checkpoint"))]
 INDEXES = [path for path in vectors() if path.endswith("index")]
 SNAPSHOTS = [path for path in vectors() if path.endswith(".snapshot")]
-# Kafka's tool stops, or reads an unknown magic as 2; see test_records_dump_damage.
+# Kafka's tool stops there, or reads an unknown magic as 2 (see test_records_dump_damage).
 UNREADABLE = {"magic-0", "length-0", "zeros-0", "index-position-0", "cut-header-0"}
 WHOLE = [path for path in vectors() if path.split("/", maxsplit=1)[0] not in UNREADABLE]
 
@@ -47,7 +47,7 @@ _BATCH_FIELDS = (
     "crc",
     "isValid",
 )
-# Facts that a message set shows only after its records are read.
+# Facts about a message set that are known only after its records are read.
 _UNTOLD = ("baseOffset", "count")
 
 
@@ -110,7 +110,7 @@ def is_message(value: Any) -> bool:
     return isinstance(value, dict) and "message" in value
 
 
-# The tool's lines, rewritten from the rows.
+# The lines of Kafka's tool, rewritten from the rows.
 
 
 @each("path", [path for path in LOGS if path in WHOLE])
@@ -133,7 +133,7 @@ BEGINNINGS = ("Log starting offset", "Snapshot end offset", "KRaft bootstrap sna
 
 
 def in_order(line: str) -> str:
-    """Rewrite the JSON in a line of the tool, so that spaces and order do not matter."""
+    """Rewrite the JSON in a line of Kafka's tool, so that spaces and order do not matter."""
     # For the state of share groups, the tool of 4.0 prints the version as the type.
     line = re.sub(r'( payload: \{)"type"(:.*"snapshotEpoch")', r'\1"version"\2', line)
     # The crc of every message within a wrapper is checked but not shown.
@@ -155,7 +155,9 @@ def tool_lines(row: Row, found: list[Row]) -> list[str]:
 
 
 def later_tool(row: Row, found: list[Row]) -> list[str]:
-    """Write the same as the tool of 4.3: transactions also as JSON, with a new leader's message."""
+    """Return what the tool of 4.3 prints: transactions also as JSON, with a new
+    leader's message.
+    """
     control = row.get("control", {})
     if control.get("name") == "LEADER_CHANGE":
         [line] = tool_lines(row, found)
@@ -221,7 +223,7 @@ def control_text(control: Row) -> str:
 
 
 def told(value: Any) -> str | None:
-    """Write a key or value as the tool does."""
+    """Return a key or value as the tool prints it."""
     if not is_message(value):
         return (
             value
@@ -240,7 +242,7 @@ def told(value: Any) -> str | None:
         return plain({"type": str(value["type"]), "data": data})
     for member in data.get("members", ()):
         for field in ("subscription", "assignment"):
-            # The tool does not say which version it read there.
+            # The tool does not say which version it read here.
             member[field] = member[field]["data"] if is_message(member[field]) else member[field]
     return plain({"version": str(value["version"]), "data": data})
 
@@ -315,7 +317,7 @@ def test_an_index_gives_the_lines_of_kafkas_tool(root: Path, path: str) -> None:
 
 @each("path", [path for path in INDEXES if path in WHOLE])
 def test_there_is_a_finding_where_kafkas_tool_complains(root: Path, path: str) -> None:
-    # The tool does not report half an entry.
+    # The tool does not report an incomplete entry.
     expected = vectors()[path]["complained"] or path == "index-cut-0/00000000000000000000.index"
     assert bool(of(dumped(root, path), "finding")) is bool(expected)
 

@@ -1,4 +1,4 @@
-"""records dump --dialect: logs in KIP-82's own format, whole and damaged."""
+"""`records dump --dialect` reads logs in KIP-82's own format, whole and damaged."""
 
 from __future__ import annotations
 

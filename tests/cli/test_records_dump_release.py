@@ -1,4 +1,4 @@
-"""`flexwire records dump` on the logs of a broker of 4.4, and with a named release."""
+"""`flexwire records dump` reads logs of a 4.4 broker, and logs of a named release."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_record_of_an_internal_topic_is_the_message_of_its_type(root: Path
                     seen.add((topic, content["message"]))
     topics = {one.topic for one in InternalTopic} - {InternalTopic.REMOTE_LOG.topic}
     assert {topic for topic, _ in seen} == topics
-    # The broker had groups of every kind that 4.4 has: classic, consumer, share and streams.
+    # The broker had groups of every kind of 4.4: classic, consumer, share and streams.
     for kind in ("Group", "ConsumerGroup", "ShareGroup", "StreamsGroup"):
         assert ("__consumer_offsets", f"{kind}MetadataValue") in seen
 
@@ -81,7 +81,7 @@ def test_a_log_of_early_access_is_read_alike_with_its_release_and_without(root: 
 
 
 def log_of(release: str, root: Path) -> Path:
-    """Write a log of share state as a release laid it out."""
+    """Write a log of share state in the layout of a release."""
     by_name = {one.message: one for one in of_release(release)}
     key, value = by_name["ShareSnapshotKey"], by_name["ShareSnapshotValue"]
     record = Record(0, -1, b"\0\0" + key.raw, b"\0\0" + value.raw, [])

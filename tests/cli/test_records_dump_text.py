@@ -1,4 +1,4 @@
-"""`flexwire records dump` as a person reads it: on terminals of any width, and in a pipe."""
+"""The text of `flexwire records dump` fits terminals of any width, and pipes."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def on_a_terminal(path: Path, environment: dict[str, str]) -> bytes:
 
 
 def test_a_progress_bar_leaves_the_output_alone(tmp_path: Path) -> None:
-    # The library rich would read this name as markup.
+    # The library rich would interpret this name as markup.
     log = write(tmp_path, f"[red]-0/{BASE}.log", data_of(f"orders-none-0/{BASE}.log") * 400)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "flexwire", "records", "dump", "--format", "json", str(log)]

@@ -1,4 +1,4 @@
-"""A plan for Kafka's own tool has every known offset and counts the rows that it leaves out."""
+"""A plan for Kafka's own tool has every known offset, and counts the rows that are left out."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_command_writes_it_and_counts(monkeypatch: pytest.MonkeyPatch, tmp_p
     rows = [known("=1+1"), known("b", None), known("c") | {"pending": 1}]
     ran = run(monkeypatch, rows, "group_offsets", "--reset-plan", str(file))
     assert ran.exit_code == 0, ran.output
-    # No protection against formulas: only a tool reads the file.
+    # Formulas are not escaped, because only a tool reads the file.
     assert file.read_text() == '"=1+1","orders",0,5\n'
     assert "1 offset of 1 group." in ran.output
     assert "Left out: 1 not known, 1 with a transaction pending, 0 of groups" in ran.output

@@ -1,4 +1,4 @@
-"""schema list and schema import."""
+"""`schema list` and `schema import` work on the catalog and on imported releases."""
 
 from __future__ import annotations
 

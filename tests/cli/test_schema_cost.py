@@ -1,4 +1,4 @@
-"""schema cost."""
+"""`schema cost` counts the bytes of versions of messages."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_a_capture_is_measured_with_headers_shares_and_what_is_left_out(capture:
     }
     response_row, request_row = told["messages"]
     assert (response_row["message"], response_row["newVersion"]) == ("HeartbeatResponse", 5)
-    # Throttle time 4, error code 2, count of tagged fields 1; the header is 5.
+    # Throttle time 4 bytes, error code 2, count of tagged fields 1; the header has 5.
     assert response_row["body"]["old"] == {"total": 21, "min": 7, "median": 7, "max": 7}
     assert response_row["body"]["new"] == {"total": 19, "min": 5, "median": 5, "max": 9}
     assert response_row["header"]["new"]["total"] == 15
     assert response_row["saved"] == {"total": 2, "min": -2, "median": 2, "max": 2}
-    # A message in which the field takes no bytes counts too.
+    # A message also counts if the field takes no bytes in it.
     code = next(one for one in response_row["fields"] if one["path"] == "errorCode")
     assert code["new"] == {"total": 4, "min": 0, "median": 0, "max": 4}
     (share,) = response_row["taggedNow"]
@@ -96,7 +96,7 @@ def test_an_api_is_its_requests_and_responses_of_all_versions(tmp_path: Path) ->
         assert api[side]["max"] == max(one["whole"][side]["max"] for one in mine)
     assert api["saved"]["total"] == sum(one["saved"]["total"] for one in mine)
     assert api["saved"]["median"] == sorted(one["saved"]["median"] for one in mine)[1]
-    # If every API already has one line, the text does not repeat it.
+    # If every API has only one line, the text does not repeat that line.
     assert "by API" in run("--vectors", path, *ENCODINGS).output
     alone = vectors(tmp_path, asked)
     assert "by API" not in run("--vectors", alone, *ENCODINGS).output
@@ -171,7 +171,7 @@ def test_specs_are_compared_with_specs(capture: Path, tmp_path: Path) -> None:
     command = (capture, "--specs", tmp_path / "HeartbeatResponse.json")
     told = json.loads(run(*command, "--against", "release:4.4.0", "--format", "json").output)
     (row,) = told["messages"]
-    # Messages that had the newest version before have the newest version now.
+    # Messages in the version that used to be the newest are now in the newest version.
     assert (row["oldVersion"], row["newVersion"], row["saved"]["total"]) == (4, 5, 12)
     assert row["dropped"] == {}
     assert [one["reason"] for one in told["uncompared"] if one["what"] == "HeartbeatRequest 4"] == [

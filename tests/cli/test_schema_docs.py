@@ -1,4 +1,4 @@
-"""schema docs: the web site; tests/docs tests the Markdown."""
+"""`schema docs` writes a web site (tests/docs covers the Markdown)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# Something at a path that is not a file.
+# The path exists, but is not a file.
 NO_FILES = [lambda path: path.symlink_to("elsewhere"), lambda path: path.mkdir(), os.mkfifo]
 
 
@@ -86,7 +86,7 @@ def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_bundled_specs_as_files_have_the_same_fields(tmp_path: Path) -> None:
-    """The catalog's own specs, read as a user's specs, give the same tables."""
+    """The catalog's own specs, given as a user's specs, have the same tables."""
     specs = tmp_path / "specs"
     specs.mkdir()
     for name in ("HeartbeatRequest", "HeartbeatResponse"):
@@ -237,7 +237,7 @@ def test_pages_have_names_that_any_system_takes_and_keeps_apart(tmp_path: Path) 
 def test_without_jinja2_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A process that wrote a guide has its templates loaded.
+    # A process that writes a guide has loaded the guide's templates.
     _environment.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(FlexwireError, match="pip install"):

@@ -1,4 +1,4 @@
-"""--specs: a user's own message is decoded, encoded and explained."""
+"""With --specs, a user's own message is decoded, encoded and explained."""
 
 from __future__ import annotations
 

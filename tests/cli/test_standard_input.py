@@ -1,4 +1,4 @@
-"""``-`` is standard input for every file that a command reads."""
+"""``-`` means standard input for every file that a command reads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OF_A_TAP = "the tap runs on, and reads it again when it is told to"
 DIRECTORY = "a directory"
-# Parameters for a file, a directory or data that cannot be standard input, with the reason.
+# Parameters for a file, directory or data that cannot be standard input, with the reason.
 WITHOUT = {
     "--catalog": DIRECTORY,
     "--out": DIRECTORY,
@@ -75,7 +75,7 @@ SPEC: dict[str, Any] = {
 
 
 class Ran:
-    """Runs a command in this process with bytes as its standard input, and keeps its output."""
+    """Run a command in this process with bytes as its standard input, and keep its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.capsys = capsys
@@ -99,7 +99,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(autouse=True)
 def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Nothing is kept of standard input."""
+    """No command leaves a copy of standard input behind."""
     place = tmp_path / "private"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -190,7 +190,7 @@ def test_a_catalog_and_tagged_errors_and_a_guide_of_a_spec(run: Ran, tmp_path: P
 
 def test_segments(run: Ran, tmp_path: Path) -> None:
     write_all(tmp_path)
-    # Alone, because a log is compared with an index beside it.
+    # Only one log, because a log is compared with the index beside it.
     path = (tmp_path / "orders-none-0" / f"{BASE}.log").rename(tmp_path / f"{BASE}.log")
     code, out, _ = run("records", "dump", path, "--deep", "--format", "json")
     told = run("records", "dump", "-", "--deep", "--format", "json", stdin=path.read_bytes())

@@ -1,4 +1,4 @@
-"""`flexwire tap` with TLS: its options become contexts, and its messages are useful."""
+"""`flexwire tap` with TLS turns its options into contexts, and its messages are useful."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_try_with_a_throwaway_ca_as_it_says_itself(tmp_path: Path) -> None:
 
 
 def told(patch: pytest.MonkeyPatch, out: Path, *options: str) -> dict[str, Any]:
-    """The configuration that the command makes from its options, without running a tap."""
+    """Return the configuration that the command makes from its options, without running a tap."""
     found: list[dict[str, Any]] = []
 
     async def run_tap(*_: Any, **given: Any) -> TapStatistics:
@@ -73,7 +73,7 @@ def told(patch: pytest.MonkeyPatch, out: Path, *options: str) -> dict[str, Any]:
 
 
 def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
-    """The configuration that the command makes from its TLS options."""
+    """Return the configuration that the command makes from its TLS options."""
     security: TapSecurity = told(patch, out, *options)["security"]
     return security
 
@@ -92,7 +92,7 @@ def test_a_command_without_options_runs_the_tap_that_python_has_by_default(
     assert config(**told(monkeypatch, tmp_path)) == config()
 
 
-# The value of an option, as the user writes it and as the field stores it.
+# The value of an option, as the user writes it and as the configuration stores it.
 VALUES: dict[str, tuple[str | None, Any]] = {
     "advertised_host": ("tap.example", "tap.example"),
     "keep_addresses": (None, True),
@@ -136,7 +136,7 @@ def test_a_password_comes_from_a_file_or_the_environment(
     assert two.listen is not None
     assert two.upstream is not None
     assert (two.listen.password, two.upstream.password) == ("one", "two")
-    # A password alone does not request TLS.
+    # A password alone does not turn on TLS.
     assert given(monkeypatch, tmp_path).upstream is None
 
 

@@ -1,7 +1,7 @@
 """Whatever a command prints, no foreign character controls the terminal.
 
-The tests plant hostile text in every input of a command, and run each command as a shell does. None
-of the characters may reach standard output or standard error.
+The tests put hostile text into every input of a command, and run each command as a shell does. No
+such character may reach standard output or standard error.
 """
 
 from __future__ import annotations
@@ -41,12 +41,11 @@ OBEYED = [
 ]
 # One name of each kind, because the whole list would only be long.
 SOME = "a\x00\x07\x1b[2J\r\x7f\x85\x9b31m\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202e\u2066\u2069"
-# The beginning of a line that does not look like flexwire's own, to a reader or to GitHub's
-# runners.
+# Text that looks like the beginning of a flexwire line, or of a command for GitHub's runners.
 FORGED = "::error::forged"
 SOME += f"\ufeff\U000e0041\n{FORGED}\n"
 IN_UTF8 = "".join(char for char in OBEYED if unicodedata.category(char) != "Cs")
-# Python's arguments and paths hold bytes that are not text as surrogates.
+# In Python, arguments and paths hold bytes that are not text as surrogates.
 IN_A_PATH = SOME.replace("\x00", "") + "\udcff"
 
 
@@ -166,7 +165,7 @@ def test_errors_of_encode_show_what_they_got(
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log with a damaged last batch, in a directory with a hostile name."""
+    """Write a log with a damaged last batch, in a directory with a hostile name."""
     text = IN_UTF8.encode()
     record = Record(0, 0, text, text, [(text, text), (b"b", b"\x1b\xff")])
     batch = flexwire.records.encode_batch([record])
@@ -183,7 +182,7 @@ def test_records_dump_shows_paths_keys_values_and_headers(
     chosen = ("--deep",) if convention is None else ("--headers", convention)
     run = _Run(("records", "dump", str(log), *chosen), monkeypatch)
     assert "\\u202e" in run.out
-    # The name of a path does not begin a line of its own.
+    # A path's name cannot start a line of its own.
     assert not any(line.startswith("-0") for line in run.out.splitlines())
     run = _Run(("records", "dump", str(log), "--format", "json", *chosen), monkeypatch)
     rows = [json.loads(line) for line in run.out.splitlines()]
@@ -233,7 +232,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
         return TapStatistics()
 
     monkeypatch.setattr("flexwire.tap.tap.run_tap", run_tap)
-    # If a handler exists already, nothing is set up.
+    # If a log handler exists already, nothing is set up.
     monkeypatch.setattr(logging.root, "handlers", [])
     level = logging.root.level
     out = str(tmp_path / f"{IN_A_PATH}\nout")
@@ -245,7 +244,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
 
 
 def _specs(place: Path) -> Path:
-    """Specs with hostile texts only, in a directory and a file with such names."""
+    """Write specs with hostile texts only, in a directory and a file with such names."""
     place.mkdir()
     spec: dict[str, Any] = {
         "apiKey": 0,
@@ -265,7 +264,7 @@ def _specs(place: Path) -> Path:
         f"{IN_A_PATH}Request": spec,
     }
     for name, one in written.items():
-        # With escapes they are valid texts of a spec; without escapes they are invalid JSON.
+        # With escapes, the texts are valid in a spec; without escapes they are invalid JSON.
         text = json.dumps(one) if name != "RawRequest" else f"// {SOME}\n{json.dumps(one)}"
         (place / f"{name}.json").write_text(text, encoding="utf-8")
     return place
@@ -304,7 +303,7 @@ def test_commands_over_specs_show_names_and_paths(
 def test_a_pipe_is_utf_8_where_it_would_have_a_code_page(
     monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
-    # As on Windows; a person may ask for the code page.
+    # Windows behaves like this, and so does a terminal with another code page.
     monkeypatch.setattr(terminal, "_HAS_CODE_PAGES", True)
     monkeypatch.delenv("PYTHONIOENCODING", raising=False)
     if named:

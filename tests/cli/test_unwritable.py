@@ -1,4 +1,4 @@
-"""If a command may not write, it names the file, exits with 1, and changes nothing."""
+"""A command that may not write names the file, exits with 1, and changes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WRITING = [
     "tap --upstream 127.0.0.1:1 --listen 127.0.0.1:0 --out OUT/new",
     "tap --upstream 127.0.0.1:1 --listen ssl://127.0.0.1:0 --throwaway-ca OUT --out ELSEWHERE",
 ]
-# Commands that write nothing work although nothing is writable: input, directory, home.
+# Commands that write no file work although input, working directory and home are read-only.
 READING = [
     "schema resolve MetadataRequest --version 0",
     "schema errors 3",
@@ -68,7 +68,7 @@ FIELDS: list[dict[str, Any]] = [{"name": "ErrorCode", "type": "int16", "versions
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """The input of commands, all read-only, including the working directory and the home."""
+    """Make the input of commands, all read-only, including the working directory and the home."""
     names = {"SPECS": "specs", "OUT": "out", "ELSEWHERE": "elsewhere", "LOG": "log/orders-0"}
     found = {name: tmp_path / path for name, path in names.items()}
     found |= {"CAPTURE": tmp_path / "log" / "a.pcap", "KEYS": tmp_path / "log" / "keys"}
@@ -115,7 +115,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 
 def below(place: Path) -> dict[str, bytes | None]:
-    """Everything below a directory: the bytes of files, and None for a directory."""
+    """Return everything below a directory: the bytes of files, and None for a directory."""
     return {
         str(path.relative_to(place)): path.read_bytes() if path.is_file() else None
         for path in place.rglob("*")

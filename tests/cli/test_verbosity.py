@@ -1,4 +1,4 @@
-"""``-q`` removes notes, ``-v`` adds log lines; each affects only its own run."""
+"""``-q`` removes notes and ``-v`` adds log lines, each only for its own run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_LENGTH = ["MetadataRequest", "00000004ffffffff", "-V", "4"]
 
 @pytest.fixture
 def told() -> Iterator[None]:
-    """A command that notes and logs, added to the others while a test runs."""
+    """Add a command that prints notes and log lines while a test runs."""
 
     def tell() -> None:
         note("a note")

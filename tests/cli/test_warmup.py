@@ -1,4 +1,4 @@
-"""warmup says which kernels exist, and keeps Spark's classes or says why it does not."""
+"""warmup says which kernels exist, and keeps Spark's classes or says why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories that cannot be written to, for root too."""
+"""Make directories that cannot be written to, even by root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One list of boundary cases; each room tests its executors against it by name.
+"""Boundary cases, in one list; each executor's tests use the list by case name.
 
 A case is a field of one type, at one version, in one place (inline, an element, tagged), with
 values at, below and above each limit of the type. The expected bytes are written here; no executor
@@ -33,10 +33,10 @@ INTEGERS = {
     "uint32": ">I",
     "int64": ">q",
 }
-# Lengths at both limits of each prefix size, and the longest length of a string.
+# Lengths at both limits of each prefix size, and the greatest length of a string.
 LENGTHS = [0, 1, 125, 126, 127, 128, 129, 16382, 16383, 16384, 32766, 32767]
 LONGEST_STRING = 32767
-# Counts of elements that are slow to make: enough for a longer prefix of the count.
+# Large counts of elements, which are slow to make; each needs a longer count prefix.
 COUNTS = [one for one in LENGTHS if one <= 16383]
 NAN = struct.pack(">Q", 0x7FF8_0000_0000_0000)
 
@@ -48,7 +48,7 @@ def ends_of(kind: str) -> tuple[int, int]:
 
 
 def integers(kind: str) -> tuple[list[Any], list[Any]]:
-    """Return values that an integer type has, and others that it lacks."""
+    """Return values that fit an integer type, and values that do not."""
     low, high = ends_of(kind)
     around = high - low + 1
     sound = sorted({low, low + 1, *(one for one in (-1, 0, 1) if low <= one), high - 1, high})
@@ -59,7 +59,9 @@ def integers(kind: str) -> tuple[list[Any], list[Any]]:
 
 
 def strings() -> tuple[list[Any], list[Any]]:
-    """Return strings at every length limit, in characters of one to four bytes, and others."""
+    """Return strings at every length limit, in characters of one to four bytes, and
+    invalid values.
+    """
     sound = ["x" * length for length in LENGTHS]
     sound += ["\0", "ß" * 63, "ß" * 64, "ß" * 16383, "€" * 10922, "\U0001f600" * 8191, "\uffff"]
     wrong = ["x" * 32768, "x" * 65535, "x" * 65536, "ß" * 16384, "€" * 10923, "\U0001f600" * 8192]
@@ -67,7 +69,7 @@ def strings() -> tuple[list[Any], list[Any]]:
 
 
 def values_of(kind: str) -> tuple[list[Any], list[Any]]:
-    """Return values that a type has, and others that it lacks."""
+    """Return values that fit a type, and values that do not."""
     if kind in INTEGERS:
         return integers(kind)
     largest = b"\x00" * 65536
@@ -102,12 +104,12 @@ class Case:
 
     @property
     def message(self) -> type[Message]:
-        """The message with only this field."""
+        """Return the message with only this field."""
         return message_with(self.kind, self.place)
 
     @property
     def holder(self) -> Any:
-        """The message with the value."""
+        """Return the message with the value."""
         kind: Any = self.message
         return kind(value=self.value)
 
@@ -131,7 +133,7 @@ def message_with(kind: str, place: str) -> type[Message]:
 
 
 def uvarint(value: int) -> bytes:
-    """Write an unsigned varint."""
+    """Return an unsigned varint."""
     out = b""
     while value > 0x7F:
         out += bytes([value & 0x7F | 0x80])
@@ -140,12 +142,12 @@ def uvarint(value: int) -> bytes:
 
 
 def length_of(length: int, version: int, form: str = ">i") -> bytes:
-    """Write a length, -1 for null."""
+    """Return a length on the wire; None becomes -1."""
     return uvarint(length + 1) if version == FLEXIBLE else struct.pack(form, length)
 
 
 def on_the_wire(kind: str, value: Any, version: int) -> bytes:
-    """Write a value of a type, with nothing around it."""
+    """Return the bytes of a value of a type, with nothing around it."""
     form = ">h" if kind == "string" else ">i"
     if value is None:
         return length_of(-1, version, form)
@@ -192,7 +194,7 @@ def encoded() -> Iterator[Case]:
             for value in (*wrong, None):
                 held = [value] if place == ELEMENT else value
                 raw = REFUSED
-                # Records that are left out are null, whether null is allowed or not.
+                # A missing value of type records is null, whether null is allowed or not.
                 if value is None and (place == NULLABLE or (kind, place) == ("records", TAGGED)):
                     raw = _placed(kind, place, version, None)
                 yield Case(kind, place, version, held, raw)
@@ -206,7 +208,7 @@ def encoded() -> Iterator[Case]:
 
 
 OVERLONG = [b"\x80\x00", b"\x81\x00", b"\x82\x80\x00", b"\x80\x80\x80\x80\x00"]
-# Beyond 32 bits, more than five bytes, cut off; then counts that exceed the remaining bytes.
+# Above 32 bits, more than five bytes, cut off; then counts that exceed the remaining bytes.
 TOO_MUCH = [b"\xff\xff\xff\xff\x1f", b"\x80\x80\x80\x80\x10", b"\x80" * 5 + b"\x00", b"\x80"]
 TOO_LONG = [b"\x80\x80\x80\x80\x08", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f"]
 
@@ -257,7 +259,7 @@ def _wrong_tags() -> Iterator[Case]:
 
 
 def decoded() -> Iterator[Case]:
-    """Yield every case of bytes to read; REFUSED stands for a refused value."""
+    """Yield every case of bytes to read; REFUSED means that reading must fail."""
     yield from _cut_and_followed()
     yield from _wrong_values(NON_FLEXIBLE, b"")
     yield from _wrong_values(FLEXIBLE, b"\x00")

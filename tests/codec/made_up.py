@@ -1,4 +1,4 @@
-"""A made-up message with every type, and one that shows how versions change fields."""
+"""Two invented messages: one with every type, and one that shows how versions change fields."""
 
 from __future__ import annotations
 

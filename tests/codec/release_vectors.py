@@ -2,8 +2,8 @@
 
 `tools/release_vectors.py` wrote the file. A line holds `releases` (those whose classes wrote these
 very bytes and this JSON), `module`, `message`, `type`, `version`, `hex`, `json` (null where the
-module has no JSON converters) and `unknown_tagged_fields`: by the path of the structure that has
-them, the tags and their bytes.
+module has no JSON converters) and `unknown_tagged_fields`: for the path of each structure, its
+unknown tags and their bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ReleaseVector(NamedTuple):
 
 @cache
 def release_vectors() -> tuple[ReleaseVector, ...]:
-    """Every vector, by message and version."""
+    """Return every vector, by message and version."""
     with gzip.open(_FILE, "rt", encoding="utf-8") as lines:
         return tuple(_vector(number, json.loads(line)) for number, line in enumerate(lines))
 
@@ -71,13 +71,13 @@ def _vector(number: int, line: dict[str, Any]) -> ReleaseVector:
 
 
 def releases() -> list[str]:
-    """The releases that wrote vectors, oldest first."""
+    """Return the releases that wrote vectors, oldest first."""
     named = {release for vector in release_vectors() for release in vector.releases}
     return sorted(named, key=release_order)
 
 
 def of_release(release: str, executor: str = "") -> list[ReleaseVector]:
-    """Return the vectors that a release wrote, without those that cannot judge an executor."""
+    """Return the vectors that a release wrote, without those that say nothing about an executor."""
     return [
         vector
         for vector in release_vectors()
@@ -89,7 +89,7 @@ _CLASSES: dict[tuple[str, int, int], type[Message]] = {}
 
 
 def class_in(vector: ReleaseVector, release: str) -> type[Message]:
-    """Return a class that reads the vector by the spec that its version has in the release.
+    """Return a class for the vector, from the release's spec of the version.
 
     Releases with the same spec of a version share the class, so the class is compiled only once.
     """
@@ -188,7 +188,7 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
         return f"from our JSON: {back}"
     unknown: Tags = {}
     plain = without_unknown(ours, "", unknown)
-    # Compared as text, so that the order of names counts too.
+    # Compared as text, so the order of names counts too.
     if str(plain) != str(vector.json):
         return f"JSON {plain}, expected {vector.json}"
     if unknown != vector.unknown:
@@ -197,7 +197,7 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
 
 
 def without_unknown(form: Any, path: str, unknown: Tags) -> Any:
-    """Return a JSON form without unknown tagged fields, which ``unknown`` receives by path."""
+    """Return a JSON form without unknown tagged fields; ``unknown`` receives these by path."""
     if isinstance(form, list):
         return [without_unknown(one, f"{path}[{at}]", unknown) for at, one in enumerate(form)]
     if not isinstance(form, dict):

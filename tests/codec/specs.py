@@ -1,4 +1,4 @@
-"""Random message specs, for laws that must hold for any spec and not only for Kafka's."""
+"""Draw random message specs, for laws that must hold for any spec and not only for Kafka's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STRUCT_NAMES = (
     *("Refusal", "UUID", "Message", "Int", "None", "Struct", "Decode", "C_", "Topic_1", "Sample_"),
     *(f"Struct{number}" for number in range(200)),
 )
-# `tests.codec.values` uses none of them as an unknown tag. The last is the second highest tag that
+# `tests.codec.values` uses none of these tags as unknown tags. The last is the second highest that
 # a draft's encoding allows.
 TAGS = (*range(6), 127, 128, 129, 300, 16_383, 16_384, 32_766)
 NULLABLE = frozenset({"string", "bytes", "records"})
@@ -53,12 +53,14 @@ DEFAULTS: dict[str, tuple[str, ...]] = {
 
 
 def message_specs() -> st.SearchStrategy[MessageSpec]:
-    """Any spec that a class can be made from, with a layout for each valid version and encoding."""
+    """Draw a spec that a class can be made from, with a layout for each valid version
+    and encoding.
+    """
     return st.composite(lambda draw: _Builder(draw).message())()
 
 
 class _Builder:
-    """Draws one spec. ``finished`` has the structures that a later field may name again."""
+    """Draw one spec. ``finished`` has the structures that a later field may name again."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.draw = draw
@@ -106,7 +108,7 @@ class _Builder:
 
     def fields(self, depth: int, *, solid: bool) -> tuple[FieldSpec, ...]:
         draw = self.draw
-        # Two names must not become the same attribute; these do not.
+        # Two names must not become the same attribute, and these do not.
         most = 4 if depth else 8
         least = 0 if depth else draw(st.integers(0, 4))
         names = draw(
@@ -166,7 +168,9 @@ class _Builder:
         return str(self.draw(st.sampled_from(["", *texts, *(["null"] if nullable else [])])))
 
     def some_versions(self) -> st.SearchStrategy[Versions]:
-        """No version, some versions, or all from one on; not all of them are valid."""
+        """Draw no version, some versions, or all versions from one version; not all of them are
+        valid.
+        """
         edge = st.integers(0, LAST_VERSION + 1)
         return st.one_of(
             st.just(Versions.NONE),

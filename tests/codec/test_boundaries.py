@@ -1,4 +1,4 @@
-"""The reference, generated source and the JSON form at every boundary of `boundaries`."""
+"""The reference, generated source and the JSON form pass every case of `boundaries`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def public_bytes(case: Case) -> Any:
 
 
 def json_bytes(case: Case) -> Any:
-    """Return the bytes of the JSON form; a refused value is written here."""
+    """Return a value's bytes by way of the JSON form, or REFUSED."""
     try:
         sound = case.raw is not REFUSED
         form = case.holder.to_json(case.version) if sound else {"value": case.value}

@@ -1,4 +1,4 @@
-"""The same object, other bytes: every encoding of every message, in both executors."""
+"""Every encoding of every message holds the same object, in both executors."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     made = message(name)
     whole = ends(name)
     for version in versions_of(name):
-        # The other encodings change what all versions have in common.
+        # The other encodings change only what all versions have in common, so three versions
+        # suffice.
         for encoding in Encoding if version in whole else (Encoding.KAFKA,):
             value = random_message(made, version, 1, encoding)
             through_both(made, value, version, encoding)
-            # A cut at any byte is detected; the test tries one.
+            # A cut at any byte is detected; the test tries one place.
             raw = value.encode(version, encoding=encoding)
             for damaged in (raw[: len(raw) // 2], raw[:-1], raw + b"\x00"):
                 if len(raw):
@@ -74,7 +75,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
 def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str) -> None:
     made = message(name)
     for version in ends(name):
-        # The other encodings can hold whatever an optional field buffer can hold.
+        # The other encodings can hold every message that an optional field buffer can hold.
         value = random_message(made, version, 2, Encoding.OPTIONAL_BUFFERS)
         for encoding in set(Encoding) - {Encoding.FIXED}:
             through_both(made, value, version, encoding)
@@ -102,7 +103,7 @@ def test_an_encoding_without_tagged_fields_set_is_as_long_as_the_rules_say(name:
 
 
 class Lengths:
-    """Counts a message's bytes from its values: structures, lengths of both kinds, other bytes."""
+    """Count a message's bytes from its values: structures, lengths of both kinds, other bytes."""
 
     def __init__(self) -> None:
         self.structs = 0
@@ -116,7 +117,7 @@ class Lengths:
 
     @property
     def flexible(self) -> int:
-        # A tag section is one byte in each structure.
+        # A tag section adds one byte to each structure.
         return self.rest + self.compact_lengths + self.structs
 
     def struct(self, value: Any, schema: Schema) -> None:
@@ -204,7 +205,8 @@ VALUE = Foo(
     leader=Foo.Leader(epoch=3),
 )
 PLAIN = Foo(name="n", bars=[Foo.Bar(id=1)])
-# Written by hand from the documents; the length 4 and the tag 5 exist only in the second draft.
+# These bytes were written by hand from the documents. The length 4 and the tag 5 exist only in the
+# second draft.
 BY_HAND = [
     (
         VALUE,
@@ -432,14 +434,14 @@ def test_any_bytes_decode_alike_or_are_refused_alike(
 
 
 def same(made: Any, raw: bytes, version: int, encoding: Encoding) -> None:
-    """Both executors return the same message, with these bytes, or the same error."""
+    """Check that both executors return the same message with these bytes, or the same error."""
     definition = made.definition
     try:
         reference: Any = definition.decode_reference(raw, version, encoding=encoding)
     except DecodeError as error:
         reference = str(error)
     try:
-        # Raises ExecutorsDisagreeError if only generated code refuses.
+        # The call raises ExecutorsDisagreeError if only generated code refuses.
         generated: Any = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
     except DecodeError as error:
         generated = str(error)
@@ -448,7 +450,7 @@ def same(made: Any, raw: bytes, version: int, encoding: Encoding) -> None:
     try:
         made.decode(raw, version, lenient=True, encoding=encoding)
     except DecodeError:
-        # Only the strict reader's errors are allowed; any other exception fails the test.
+        # Only the strict reader's errors may occur; any other exception fails the test.
         return
 
 

@@ -110,7 +110,7 @@ def test_damaged_bytes_decode_alike_or_are_refused_alike(
     except DecodeError as error:
         reference = str(error)
     try:
-        # Raises ExecutorsDisagreeError if only generated code refuses.
+        # The call raises ExecutorsDisagreeError if only generated code refuses.
         generated: Any = definition.decode(damaged, version, 0, lenient=False)
     except DecodeError as error:
         generated = str(error)
@@ -215,7 +215,7 @@ def test_an_inflexible_length_is_minus_one_or_a_size() -> None:
 
 
 def tags(*fields: tuple[int, bytes]) -> bytes:
-    """Write a tag section whose sizes are true, in the order given."""
+    """Return a tag section with true sizes, in the given order."""
     section = bytes([len(fields)])
     for tag, payload in fields:
         section += bytes([tag, len(payload)]) + payload

@@ -1,4 +1,4 @@
-"""Records are explained byte by byte: every batch that Kafka's Java wrote, in every format."""
+"""Explanations of records cover every byte of each batch of Kafka's Java, in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skipping and walking read the same fields as the reference, in every version of every message."""
+"""Skipping and walking find the reference's fields in every version of every message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WALKED = 1_000_000
 
 
 def leaves(schema: Schema, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Return the paths of all fields that are not structures, in wire order."""
+    """Yield the paths of all fields that are not structures, in wire order."""
     here = {id(one): (*above, one.attribute) for one in schema.fields}
     tagged = list(schema.tagged.values())
     inline = list(schema.inline)
@@ -39,7 +39,7 @@ def leaves(schema: Schema, above: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 
 
 def values_at(found: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    """Return the value at a path of attributes in a mapping that the reference has read."""
+    """Yield the values at a path of attributes in a mapping that the reference has read."""
     first, *rest = path
     if not isinstance(found, dict) or first not in found:
         return
@@ -67,7 +67,7 @@ def replaced_at(found: Any, path: tuple[str, ...], new: Any) -> None:
 def messages(
     name: str, encodings: tuple[Encoding, ...] = tuple(Encoding)
 ) -> Iterator[tuple[Schema, bytes]]:
-    """Return each version of a message as a schema, and the bytes of a random message."""
+    """Yield each version of a message as a schema, and the bytes of a random message."""
     made = message(name)
     for version in catalog().entry(name).versions:
         for encoding in encodings:
@@ -122,7 +122,7 @@ def test_what_is_replaced_reads_as_replaced_and_nothing_else_changes(name: str) 
 
 
 def test_a_walk_ends_at_its_bound() -> None:
-    """A sender cannot make a walk exceed the bound, whatever its message repeats."""
+    """A sender cannot make a walk exceed its limit, whatever parts of a message repeat."""
     made: Any = message("MetadataResponse")
     topics = [made.MetadataResponseTopic(name="t") for _ in range(200)]
     tags = dict.fromkeys(range(1000, 1200), b"")

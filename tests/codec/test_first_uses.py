@@ -1,4 +1,4 @@
-"""The reference handles a version's first messages, and code is generated when that pays off."""
+"""The reference handles a version's first messages; code is generated when that pays off."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from flexwire.schema.parse import parse_spec
 from tests.codec.vectors import class_of, load
 
 VECTORS = [vector for vectors in load().values() for vector in vectors]
-# No fixture has run when this module is imported.
+# This runs on import, before any fixture.
 SHIPPED = definition.PAYS
-# Equal specs share a class, and each test needs an unused class.
+# Equal specs share a class, but each test needs an unused class.
 _NUMBERS = iter(range(1_000_000))
 
 
 @pytest.fixture(autouse=True)
 def generated_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert definition.PAYS == 0  # as conftest.py sets it, for the other tests
+    assert definition.PAYS == 0  # the value that conftest.py sets for the other tests
     monkeypatch.setattr(definition, "PAYS", SHIPPED)
-    # Kernels generate nothing.
+    # Kernels need no generated code.
     monkeypatch.setattr(definition, "load_kernel", lambda _: None)
 
 

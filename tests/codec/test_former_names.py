@@ -1,4 +1,4 @@
-"""The JSON form accepts any release's names for a version's fields, and no others."""
+"""The JSON form accepts the names that any release has for a version's fields, and no others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_any_release_calls_a_field_is_read_by_every_other(asked: str | None
             continue
         made = message(vector.message, release)
         assert made.from_json(vector.json, version).encode(version) == vector.raw
-        # It is written with the names of the requested release, or else of the newest.
+        # JSON has the names of the requested release, or else of the newest one.
         written = made.decode(vector.raw, version).to_json(version)
         theirs = class_in(vector, vector.releases[0]).decode(vector.raw, version).to_json(version)
         renamed += written != theirs
@@ -66,7 +66,7 @@ def test_a_name_that_no_release_has_is_an_error_still() -> None:
     for form in (vote(candidateEpock=2), vote(replicaEpoch=None), vote(CandidateEpoch=2)):
         with pytest.raises(JsonFormError):
             made.from_json(form, 0)
-    # No release ever used this name in version 2.
+    # No release has used this name in version 2.
     form = vote(candidateEpoch=2, replicaEpoch=None, replicaDirectoryId="A" * 22)
     with pytest.raises(JsonFormError, match="has no field 'candidateEpoch' in any version"):
         made.from_json(form | {"voterId": 1}, 2)

@@ -1,5 +1,4 @@
-"""The functions for many messages have the same results as the methods, with and without
-kernels."""
+"""Functions for many messages return what the methods return, with and without kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _ONE = """{"name": "One", "type": "data", "validVersions": "0", "flexibleVersion
 
 @pytest.fixture(params=["kernels", "no kernels"])
 def functions(request: pytest.FixtureRequest) -> Any:
-    """Return what makes the functions, with and without kernels."""
+    """Return the maker of the functions, with and without kernels."""
     if request.param == "kernels":
         assert load_kernels()
         return functions_of

@@ -1,5 +1,4 @@
-"""Generated source of odd specs: with names that the source itself needs, and with thousands of
-fields."""
+"""Source is generated for odd specs: names that the source itself uses, and thousands of fields."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ def attribute(name: str) -> str:
 
 @cache
 def odd_names() -> type[Message]:
-    """A message whose fields and structures have the names that its source uses."""
+    """Return a message whose fields and structures have the names that its source uses."""
     names = [name for name in (*sorted(OWN), *_SHARED) if attribute(name) == name]
     assert {"size", "range", "read_tag", "message", "unknown", "str", *_SHARED} <= {*names}
     fields = [field(name, kind) for name, kind in zip(names, itertools.cycle(_TYPES), strict=False)]
@@ -74,7 +73,7 @@ def odd_names() -> type[Message]:
 
 @cache
 def long_names() -> type[Message]:
-    """A message with names longer than any of Kafka's, so that most lines are too long."""
+    """Return a message with names longer than any of Kafka's, so that most lines are too long."""
     kinds = {"int32": 30, "[]int32": 1, "string": 1, "[]string": 1, "uuid": 1}
     names = (f"a_long_name_for_field_number_{at:02}_" for at in itertools.count())
     fields = [

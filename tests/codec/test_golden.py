@@ -1,4 +1,4 @@
-"""Generated source is formatted as ruff formats it; `tests/golden` has three outputs to review."""
+"""Generated source has ruff's format; `tests/golden` has three outputs to review."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_no_output_stays_that_nothing_writes() -> None:
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every module that the generator writes for the bundled messages and for a made-up message."""
+    """Write the generated modules of the bundled messages and of an invented message."""
     place = tmp_path_factory.mktemp("generated")
     cases = [
         (message(name).definition, version, Encoding.KAFKA)
@@ -54,5 +54,5 @@ def test_generated_source_is_formatted_as_ruff_formats(modules: Path) -> None:
 
 
 def test_generated_source_has_no_long_line_and_nothing_unused(modules: Path) -> None:
-    # Imports are in order and used; no local, argument or comparison is without effect.
+    # Imports are in order and used; each local, argument and comparison has an effect.
     ruff("check", "--select", "E,W,F,I,B,PLR0124,SIM,RET", "--ignore", "F821", place=modules)

@@ -1,7 +1,7 @@
-"""Inputs that crash or fool other Python libraries, by the name of the library.
+"""Inputs that crash or mislead other Python libraries, named after the library, are refused.
 
-Measured on kio 0.6.5, kafka-python 3.0.12 and aiokafka 0.14.0. Each goes through the methods and
-through the function for many messages, which runs the kernels.
+They were measured on kio 0.6.5, kafka-python 3.0.12 and aiokafka 0.14.0. Each input goes through
+the methods, and through the function for many messages, which runs the kernels.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tests.traced import traced
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The same kind of lie; the other libraries were not tried with it.
+# Inputs with the same kind of lie, which were not tried on other libraries.
 UNMEASURED = "not measured"
-# The memory of an error and its traceback, whatever the input.
+# The memory of an error and its traceback, for any input.
 _ERROR_BYTES = 60_000
-# A structure of one byte on the wire, as an object.
+# The memory of an object for a structure of one byte.
 _BYTES_PER_BYTE = 500
 
 _TAGGED_INT = {"name": "Level", "type": "int32", "versions": "2+", "taggedVersions": "2+", "tag": 0}
@@ -48,7 +48,7 @@ NOTHING = made([])
 
 @dataclass(frozen=True)
 class Hostile:
-    """Bytes with the result of another library, and our refusal."""
+    """Bytes, the result of another library, and our error."""
 
     peer: str
     message: Any
@@ -156,7 +156,7 @@ HOSTILE = {
 
 
 def readers(kind: Any, version: int) -> dict[str, Callable[[bytes], Any]]:
-    """Return both ways to read, each used once so that their code is compiled."""
+    """Return both ways to read, each used once so that its code is compiled."""
     found = {"decode": lambda data: kind.decode(data, version), "kernels": kind.decoder(version)}
     for read in found.values():
         read(kind().encode(version))
@@ -179,7 +179,7 @@ def peak(read: Callable[[bytes], Any], data: bytes) -> tuple[DecodeError | None,
 def test_what_peers_fall_for_is_refused_at_its_place(name: str, way: str) -> None:
     case = HOSTILE[name]
     read = readers(case.message, case.version)[way]
-    # The first error imports and caches what later ones find.
+    # The first error imports and caches things that later errors use.
     peak(read, case.data)
     error, used = peak(read, case.data)
     assert error is not None, f"read, as by {case.peer}"
@@ -268,7 +268,7 @@ def test_memory_stays_in_proportion_to_what_was_sent(name: str, way: str) -> Non
 
 
 def calls(read: Callable[[bytes], Any], data: bytes) -> int:
-    """Count the calls of Python and C functions while reading: a measure without a clock."""
+    """Count the calls of Python and C functions while reading, as a measure without a clock."""
     count = 0
 
     def tick(*_: object) -> None:
@@ -293,6 +293,6 @@ def test_work_stays_in_proportion_to_what_was_sent(kind: Any, sound: bool) -> No
         kind(topics=[kind.Topic()] * count).encode(2)[: None if sound else -2]
         for count in (300, 3000)
     )
-    # Everything that is compiled once is compiled now.
+    # Everything that is compiled only once is compiled now.
     calls(read, small)
     assert calls(read, large) <= 11 * calls(read, small)

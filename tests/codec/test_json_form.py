@@ -1,5 +1,4 @@
-"""The JSON form keeps values that Kafka's converters lose, and names the place of errors in
-JSON."""
+"""The JSON form keeps values that Kafka's converters lose, and errors in JSON name the place."""
 
 from __future__ import annotations
 
@@ -131,13 +130,13 @@ def test_a_field_that_the_version_lacks_is_refused_unless_ignorable() -> None:
 
 
 class Seven:
-    """An integer that is not an `int`, such as numpy's."""
+    """An integer that is not an `int`, like numpy's."""
 
     def __index__(self) -> int:
         return 7
 
 
-# Values that no version carries, each in a place that the JSON form would have to show.
+# Values that no version can carry, each in a place that the JSON form would have to show.
 WRONG: list[tuple[dict[str, Any], int]] = [
     ({"flag": 1}, 0),
     ({"count": "7"}, 0),

@@ -41,8 +41,7 @@ EVERY = [vector for vectors in BY_CASE.values() for vector in vectors]
 
 
 def _class_of(vector: dict[str, Any]) -> type[Message]:
-    # Names and layouts come from the release that judged; the catalog has another patch of that
-    # release.
+    # Names and layouts are those of the release that judged; the catalog has another patch release.
     major, minor, _ = vector["kafka"].split(".")
     return message(vector["message"], f"{major}.{minor}")
 
@@ -74,7 +73,7 @@ def vectors(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def taken(vectors: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Any]]:
-    """The input that Java accepts, with the object that the lenient reader makes of it."""
+    """The input that Java accepts, and the object that the lenient reader makes of it."""
     return [
         (one, _class_of(one).decode(bytes.fromhex(one["hex"]), one["version"], lenient=True))
         for one in vectors

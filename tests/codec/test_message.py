@@ -1,4 +1,4 @@
-"""Message classes: kept values, refused values, and unusual uses."""
+"""Message classes keep their values, refuse wrong ones, and support unusual uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MadeUp: Any = everything()
 
 
 def test_a_field_that_only_another_release_s_spec_has_is_not_lost() -> None:
-    # v0 is the layout of a preview, and IsRenewAck came with a later spec.
+    # v0 has the layout of a preview, and IsRenewAck came with a later spec.
     request: Any = message("ShareFetchRequest")
     assert request().encode(0) == request(is_renew_ack=False).encode(0)
     for write in (request.encode, request.to_json):
@@ -164,7 +164,7 @@ def test_an_equal_spec_gives_the_same_class() -> None:
 
 
 def chain(depth: int, *, twice: bool) -> str:
-    """Write a spec of nested structures that each occur once or twice."""
+    """Return a spec of nested structures that each occur once or twice."""
     structs = [
         {
             "name": f"S{level}",
@@ -218,7 +218,7 @@ def test_lenient_reads_lengths_and_counts_as_java_s_int32() -> None:
     assert names.decode(b"\x81\x80\x80\x80\x08\x00", 2, lenient=True) == names(name=None)
     assert names.decode(b"\x01\xff\xff\xff\xff\x0f", 2, lenient=True) == names(name="")
     level = {"name": "Level", "type": "int32", "versions": "2+", "taggedVersions": "2+", "tag": 0}
-    # Java never checks the size of a tag that it knows.
+    # Java never checks the size of a known tag.
     raw = b"\x01\x00\x7f\x00\x00\x00\x05"
     assert made([level]).decode(raw, 2, lenient=True) == made([level])(level=5)
     repeated = made([level]).decode(b"\x02\x09\x01a\x09\x01b", 2, lenient=True)
@@ -226,7 +226,9 @@ def test_lenient_reads_lengths_and_counts_as_java_s_int32() -> None:
 
 
 def test_all_names_are_listed_and_imported_at_once() -> None:
-    """`from flexwire.messages import *` and `dir(flexwire)`, as prompts and editors use them."""
+    """`from flexwire.messages import *` and `dir(flexwire)` work, as prompts and
+    editors need them.
+    """
     found: dict[str, object] = {}
     exec("from flexwire.messages import *", found)  # noqa: S102 - a star is for modules only
     assert {name for name in found if not name.startswith("__")} == set(catalog().names())

@@ -78,14 +78,14 @@ def damage(raw: bytes, source: random.Random) -> bytes:
 
 
 def check_bytes(made: Any, value: Any, version: int, encoding: Encoding) -> None:
-    """Encode and decode with every executor; they agree, and the object is unchanged."""
+    """Encode and decode with every executor; they agree and leave the object unchanged."""
     definition = made.definition
     raw: bytes = definition.encode_reference(value, version, encoding)
     assert definition.encode_generated(value, version, encoding) == raw
     for lenient in (False, True):
         read = definition.decode_reference(raw, version, lenient=lenient, encoding=encoding)
         assert read == (value, len(raw))
-        # Compared bit by bit: for the objects -0.0 equals 0.0.
+        # Compared bit by bit, because the objects -0.0 and 0.0 are equal.
         assert definition.encode_reference(read[0], version, encoding) == raw
     found, end = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
     assert (found, end) == (value, len(raw))
@@ -112,7 +112,7 @@ def structures(value: Any, schema: Schema) -> Iterator[Any]:
         if inner is not None:
             held = getattr(value, one.attribute)
             for element in held if isinstance(held, list) else [held]:
-                # A field that is left out by default may hold a null that its version cannot write.
+                # A field that is left out may hold a null that its version cannot write.
                 if element not in (None, type(element)()):
                     yield from structures(element, inner)
 
@@ -202,14 +202,14 @@ def test_tagged_fields_out_of_place_are_read_or_refused_by_all_alike(
                 one.unknown_tagged_fields = {500: b"deep", 20_000: b"deep"}
             raw = made.definition.encode_reference(value, version, encoding)
             sound = tagged_field(schema.form, 500)
-            # Known tags, with values of any type, of other versions, or given twice.
+            # Known tags: with values of any type, of other versions, or repeated.
             for tag in (20_000, 32_767, *source.sample(tags, min(3, len(tags)))):
                 damaged = raw.replace(sound, tagged_field(schema.form, tag))
                 check_damaged(made, damaged, version, encoding)
 
 
 def check_damaged(made: Any, damaged: bytes, version: int, encoding: Encoding) -> None:
-    """Read with every executor: they return the same message or the same error text."""
+    """Check that all executors return the same message or the same error text."""
     read = made.definition.decode_reference
     expected = outcome(read, damaged, version, encoding=encoding)
     # `ExecutorsDisagreeError` if only generated code refuses.
@@ -232,7 +232,7 @@ LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "c1843d", "ffffff
 @law
 def test_memory_stays_in_proportion_whatever_the_bytes_claim(spec: MessageSpec, seed: int) -> None:
     made, source = compiled(spec), random.Random(seed)
-    # One byte makes at most one structure, with all its defaults.
+    # One byte makes at most one structure with all its defaults.
     kinds = made.definition.classes.values()
     by_default = peak(lambda _: [kind() for kind in kinds], b"")[1]
     for version in spec.valid_versions:
@@ -242,7 +242,7 @@ def test_memory_stays_in_proportion_whatever_the_bytes_claim(spec: MessageSpec, 
             lying = bytearray(raw)
             at = source.randint(0, len(raw))
             lying[at : at + len(lie)] = lie
-            # The first call compiles what the second call runs.
+            # The first call compiles the code that the second call runs.
             peak(decode, bytes(lying))
             used = peak(decode, bytes(lying))[1]
             assert used <= _ERROR_BYTES + (_BYTES_PER_BYTE + by_default) * len(lying)

@@ -1,4 +1,4 @@
-"""Every version of every message of a release, as the release's own Java wrote it."""
+"""Every executor reads and writes every message version as the release's own Java wrote it."""
 
 from __future__ import annotations
 

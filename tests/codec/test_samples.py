@@ -1,4 +1,4 @@
-"""Generated messages are valid, and damaged ones differ in the described way."""
+"""Generated messages are valid, and damaged ones differ as described."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def test_a_random_message_is_written_and_read_back() -> None:
 
 
 def test_a_seed_gives_the_same_bytes_on_every_machine_and_python() -> None:
-    # Python promises this only for `random.Random.random`, and the maker calls other methods too.
+    # Python promises reproducible values only for `random.Random.random`, but the maker calls other
+    # methods too.
     made = b"".join(
         random_message(message(name), version, seed, batches=True, nan=True).encode(version)
         + hostile_bytes(message(name), version, seed).data

@@ -22,14 +22,16 @@ DEEPER = 100_000
 
 
 def itself() -> list[Any]:
-    """A list that contains itself twice, so that each level doubles the one below."""
+    """Return a list that contains itself twice, so that each level doubles the number
+    of elements.
+    """
     value: list[Any] = []
     value += [value, value]
     return value
 
 
 def doubled() -> list[Any]:
-    """A list of 60 levels, with too many elements to count one by one."""
+    """Return a list of 60 levels, with too many elements to count one by one."""
     value: list[Any] = []
     for _ in range(60):
         value = [value, value]
@@ -37,7 +39,7 @@ def doubled() -> list[Any]:
 
 
 def deep() -> list[Any]:
-    """A list deeper than the stack."""
+    """Return a list that is nested deeper than the stack allows."""
     value: list[Any] = []
     for _ in range(DEEPER):
         value = [value]
@@ -45,14 +47,14 @@ def deep() -> list[Any]:
 
 
 def holds_itself() -> Any:
-    """A structure that is the element of its own list."""
+    """Return a structure that is the element of its own list."""
     value: Any = message("MetadataRequest")()
     value.topics = [value]
     return value
 
 
 def writers(value: Message, version: int) -> dict[str, Callable[[], object]]:
-    """Every way to write a message."""
+    """Return every way to write a message."""
     definition = value.definition
     ways: dict[str, Callable[[], object]] = {
         f"{name} {encoding.value}": lambda write=write, encoding=encoding: write(  # type: ignore[misc]  # mypy cannot type what a lambda keeps

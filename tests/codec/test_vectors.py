@@ -1,4 +1,4 @@
-"""Kafka's own Java is the judge: its bytes and its JSON, with both executors."""
+"""Both executors write the bytes and the JSON that Kafka's own Java wrote."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_both_executors_encode_to_java_s_bytes(vectors: list[dict[str, Any]]) ->
 @each("vectors", BY_MESSAGE)
 def test_the_json_form_is_that_of_java_s_converters(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
-        # Later releases renamed fields, so the names are those of the release that made the
+        # Later releases renamed fields, so these are the names of the release that made the
         # vectors.
         made = message(vector["message"], vector["release"])
         raw, version = bytes.fromhex(vector["hex"]), vector["version"]
         ours = made.decode(raw, version).to_json(version)
         unknown = ours.pop("_unknownTaggedFields", [])
-        # Compared as text, so that the order of names and NaN count too.
+        # Compared as text, so the order of names and NaN count too.
         assert str(ours) == str(vector["json"])
         expected = [(one["tag"], one["hex"]) for one in vector["unknown_tagged_fields"]]
         assert [(one["tag"], b64decode(one["data"]).hex()) for one in unknown] == expected
@@ -73,7 +73,7 @@ def test_a_layout_that_changed_is_reached_only_by_naming_its_release() -> None:
         raw, version = bytes.fromhex(vector["hex"]), vector["version"]
         assert class_of(vector).decode(raw, version).encode(version) == raw
         try:
-            # A field that was tagged later is unknown here, and is written again as an unknown
+            # A field that got a tag later is unknown here, and is written again as an unknown
             # field.
             message(vector["message"]).decode(raw, version)
         except DecodeError:

@@ -1,6 +1,7 @@
-"""The bytes that Kafka's own Java classes wrote, which the codec must reproduce.
+"""Bytes that Kafka's own Java classes wrote, and that the codec must reproduce.
 
-They come from a trunk before 4.0; ``release`` is the final release with the same layout and names.
+The classes are from trunk before 4.0; ``release`` is the final release with the same layout and
+names.
 """
 
 from __future__ import annotations

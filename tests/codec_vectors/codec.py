@@ -1,4 +1,4 @@
-"""A codec for the vector runner, made with flexwire; with an argument it misbehaves.
+"""A codec for the vector runner, made with flexwire; an argument makes it misbehave.
 
 It is started as a program: ``python codec.py [HABIT]``.
 """
@@ -76,7 +76,7 @@ def _lenient(question: Question) -> dict[str, Any]:
 
 
 def _in_java(form: Any) -> Any:
-    """Return a JSON form with tags as Java's int32; flexwire keeps counting if one repeats."""
+    """Return a JSON form with tags as Java's int32; flexwire keeps counting if a tag repeats."""
     if isinstance(form, list):
         return [_in_java(one) for one in form]
     if not isinstance(form, dict):
@@ -129,7 +129,7 @@ def _noisy(question: Question) -> dict[str, Any]:
 
 
 def _off(question: Question) -> dict[str, Any]:
-    """Return base64 in place of hex, and each number plus one."""
+    """Return a value with base64 in place of hex, and each number increased by one."""
     answer = answered(question)
     if "hex" in answer:
         return {"hex": base64.b64encode(bytes.fromhex(answer["hex"])).decode()}

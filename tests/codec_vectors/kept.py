@@ -1,4 +1,4 @@
-"""The package of a few messages in the repository, as Apache Kafka judged it."""
+"""The small package of vectors in the repository, with Apache Kafka's results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def vectors() -> dict[str, Vector]:
 
 
 def judge(questions: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Answer as Apache Kafka did when the package was made; raise KeyError otherwise."""
+    """Answer as Apache Kafka did when the package was made; raise KeyError for other requests."""
     yield from (_ANSWERS[_key(one)] for one in questions)
 
 

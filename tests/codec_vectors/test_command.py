@@ -1,4 +1,4 @@
-"""`flexwire vectors check`: its output, its exit code, and its arguments."""
+"""`flexwire vectors check` has the documented output, exit code and arguments."""
 
 from __future__ import annotations
 

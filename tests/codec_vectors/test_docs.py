@@ -1,4 +1,4 @@
-"""docs/vectors.md, the reports that resulted from the vectors, and the table of `make codecs`."""
+"""docs/vectors.md, the bug reports found with the vectors, and `make codecs`' table are right."""
 
 from __future__ import annotations
 

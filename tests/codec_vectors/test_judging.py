@@ -1,4 +1,4 @@
-"""The verdict for an answer of a codec, from the behavior of Apache Kafka."""
+"""The verdict on a codec's answer follows from what Apache Kafka does."""
 
 from __future__ import annotations
 

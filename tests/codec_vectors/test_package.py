@@ -83,7 +83,7 @@ def test_each_kind_of_case_is_there() -> None:
     damages = ("cut", "appended", "length", "varint", "value", "tags", "flipped", "version")
     every |= {f"hostile/{one}-{turn}" for one in damages for turn in (0, 1)}
     assert set(kinds) == every
-    # Some messages have no field, so all their valid cases are the same.
+    # A message may have no field, so that all its valid cases are the same.
     assert kinds["plain"] == 744
 
 
@@ -105,7 +105,7 @@ def test_a_message_at_a_boundary_reads_back(boundary: Boundary) -> None:
 def test_the_ends_of_ranges_are_on_the_wire() -> None:
     kind = message("HeartbeatRequest", RELEASE)
     highest = boundary_message(kind, 4, Boundary.HIGHEST).encode(4)
-    # 127 bytes of text, and so a compact length of 128, which takes two bytes.
+    # 127 bytes of text have the compact length 128, which takes two bytes.
     assert highest.startswith(b"\x80\x01" + "é".encode() * 63 + b"z" + b"\x7f\xff\xff\xff")
     assert boundary_message(kind, 4, Boundary.LOWEST).encode(4).startswith(b"\x7f" + b"a" * 126)
     assert boundary_message(kind, 4, Boundary.EMPTY).encode(4) == b"\1\0\0\0\0\1\1\0"
@@ -185,7 +185,7 @@ def test_every_line_fits_the_schema_and_the_schema_refuses_others() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """A copy of the kept package."""
+    """Copy the kept package."""
     for one in FEW.iterdir():
         (tmp_path / one.name).write_bytes(one.read_bytes())
     return tmp_path

@@ -1,4 +1,4 @@
-"""A codec gets each case, and whatever it does, the run ends with a verdict for each case."""
+"""A codec gets each case. Whatever the codec does, the run ends with a verdict for each case."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def outcomes(habit: str, **more: Any) -> list[Outcome]:
 
 
 def test_flexwire_reads_and_writes_every_kept_case_as_kafka_does() -> None:
-    # Kafka refuses a batch length of 2**31 - 1; for flexwire the batch is cut off.
+    # Kafka refuses a batch length of 2**31 - 1; flexwire reports a batch that is cut off.
     command = [sys.executable, str(CODEC), "lenient"]
     found = run_codec(command, few(), limits=LIMITS)
     assert {one.vector.case.split("/", 2)[-1] for one in found.deviations} == {
@@ -179,7 +179,7 @@ def test_what_a_codec_started_ends_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     script = f'sleep 3600 & echo $! > {pid}; read line; echo \'{{"hex":""}}\'; wait'
     run_codec(["sh", "-c", script], chosen(NAMES[0]), limits=LIMITS, encode=False)
-    # The signal is sent when the run ends; a busy machine delays it.
+    # The run sends the signal at its end, which a busy machine delays.
     end = time.monotonic() + 300
     while _is_running(pid.read_text().strip()) and time.monotonic() < end:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A directory to serve: a capture, an analysis with a malicious answer, and files outside it."""
+"""Make a directory to serve: a capture, an analysis with a malicious answer, and files outside."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS: Final = 30
 
 
 def make_served(path: Path) -> ServedRoot:
-    """Write the directory ``path`` and, beside it, a file that must not be read."""
+    """Write the directory ``path``, and beside it a file that must not be read."""
     path.mkdir()
     with PcapngWriter(path / "captures") as writer:
         connection = writer.open_connection(("10.0.0.7", 50001), ("10.0.0.1", 9092))

@@ -1,4 +1,4 @@
-"""Every answer is bounded, is valid JSON, and says what it left out."""
+"""Every answer is bounded and valid JSON, and says what was left out."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _plain(form: Any) -> Any:
 
 
 def _lacking(whole: Any, kept: Any, place: str) -> Iterator[tuple[str, int]]:
-    """Yield each place that lacks elements, with their number."""
+    """Yield each place that lacks elements, with the number of missing elements."""
     if isinstance(whole, dict):
         assert kept.keys() <= whole.keys()
         inner = [(whole[name], kept[name], f"{place}.{name}" if place else name) for name in kept]

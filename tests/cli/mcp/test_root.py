@@ -25,7 +25,7 @@ FORMS = ["\\..\\", "C:\\", "%2e%2e", "\0", "\u2024\u2024", "..\u200b", "file:", 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with files and links, and a file beside it that must not be read."""
+    """Make a root with files and links, and a file beside it that must not be read."""
     place = tmp_path_factory.mktemp("place")
     for folder in ("root/in/in", "root/out", "outside/in"):
         (place / folder).mkdir(parents=True)
@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _real(opened: Path) -> Path:
-    """Return the path of the opened file; on Linux it is opened by its descriptor."""
+    """Return the real path of an opened file; on Linux ``opened`` is the path of a descriptor."""
     return Path(os.path.realpath(opened))
 
 
@@ -134,16 +134,16 @@ def test_a_search_finds_inputs_and_analyses_and_follows_no_link(
 
 
 def test_a_search_finds_a_capture_beside_the_tables_of_an_analysis(tmp_path: Path) -> None:
-    """As the demo writes them; the tables are not searched, however many files they have."""
+    """The tables of the demo are not searched, however many files they have."""
     make_analysis(tmp_path / "demo")
     for name in ("capture/a.pcapng", "tables/frames/b.pcap", "answers/c.pcap", "_old/d.pcap"):
         (tmp_path / "demo" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "demo" / name).write_bytes(b"1")
     found = ServedRoot(tmp_path).search(".")
     assert [row["path"] for row in found.rows] == ["demo", "demo/capture/a.pcapng"]
-    # Itself, its four parts and facts.json, and the capture.
+    # The analysis, its four parts and facts.json, and the capture.
     assert found.seen == 7
-    # Where nothing is an analysis, such names mean nothing.
+    # Outside an analysis, such file names mean nothing.
     (tmp_path / "demo" / "facts.json").unlink()
     assert len(ServedRoot(tmp_path).search(".").rows) == 4
 
@@ -165,7 +165,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a path for eac
 
 @pytest.fixture
 def races(tmp_path: Path) -> Path:
-    """A directory with a root, and files of the same names outside it."""
+    """Make a directory with a root, and files of the same names outside the root."""
     for where in ("root", "outside"):
         (tmp_path / where / "in").mkdir(parents=True)
         (tmp_path / where / "in" / "file").write_text(where)
@@ -187,7 +187,7 @@ def test_a_link_that_appears_after_the_look_is_not_followed(races: Path, swapped
 def test_a_link_that_appears_between_two_looks_is_not_followed(
     races: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
-    """Swap before each lookup that a name needs."""
+    """No link is followed if a file is swapped for one before any look-up of a name."""
     look = root_module._look
     for before in range(1, 4):
         _swap(races, swapped, back=True)

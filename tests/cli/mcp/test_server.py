@@ -1,4 +1,4 @@
-"""The command, called through pipes by the client of the same library."""
+"""The MCP server answers the client of the same library through pipes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "answers": {"analysis": "analysis", "name": "talkers"},
     "list": {},
 }
-# Runs the command, and prints on standard error which modules it imported and which files it
-# opened.
+# This program runs the command. On standard error it prints the imported modules and opened files.
 WATCHED = """
 import os, sys
 opened = []

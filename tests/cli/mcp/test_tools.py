@@ -1,4 +1,4 @@
-"""Tools return what the commands print, without credentials, and nothing from outside the root."""
+"""Tools return what the commands print, without credentials and without files outside the root."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SHOWN = [SECRET.decode(), SECRET.hex(), "b3BlbnNlc2FtZQ", "VzZXNhbWU"]
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> ServedRoot:
-    """A directory with one input of each kind."""
+    """Make a directory with one input of each kind."""
     place = tmp_path_factory.mktemp("served") / "root"
     made = make_served(place)
     capture(place / "view")
@@ -345,7 +345,7 @@ def test_more_bytes_than_a_tool_reads_are_refused(root: ServedRoot, tmp_path: Pa
     (tmp_path / "other" / "large").write_bytes(b"\0" * (MOST_BYTES + 1))
     assert "got more than" in refusal(made, "decode", file="large")
     assert "at `$.data`" in refusal(root, "decode", data="0" * (MOST_BYTES + 2))
-    # Three lines describe more bytes than their characters could hold.
+    # Three lines claim more bytes than their characters could hold.
     dump = f"00000000  {'00 ' * 16} |................|\n*\n{MOST_BYTES + 32:08x}\n"
     assert "got more than" in refusal(root, "decode", data=dump)
 

@@ -1,4 +1,4 @@
-"""A capture with two clients, a token, a hostile client id, and bytes that are not Kafka."""
+"""Make a capture with two clients, a token, a hostile client id, and bytes that are not Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A viewed capture shows every frame that fits; only a bounded part is in memory."""
+"""`flexwire view` shows every frame that fits, and keeps a bounded part of a capture in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FRAMES = 2 + 3 * EXCHANGES
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The capture."""
+    """Return the capture."""
     return capture(tmp_path_factory.mktemp("view"))
 
 

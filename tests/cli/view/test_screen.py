@@ -33,7 +33,7 @@ FRAMES = 2 + 3 * EXCHANGES
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The capture."""
+    """Return the capture."""
     return capture(tmp_path_factory.mktemp("view"))
 
 
@@ -174,7 +174,7 @@ def test_a_frame_that_was_chosen_stays_chosen_when_frames_are_ordered(
     async def run() -> None:
         viewed = ViewedCapture(file, CaptureFilter())
         app = CaptureScreen(viewed)
-        # The test reads it by hand, in two steps.
+        # The test itself reads the capture, in two steps.
         monkeypatch.setattr(app, "_read", Mock())
         async with app.run_test(size=(160, 50)) as pilot:
             app._add([*viewed.read()])
@@ -282,7 +282,7 @@ def test_a_wrong_filter_is_told_and_changes_nothing(file: Path) -> None:
             assert app.focused is app.typing
             await pilot.press("escape")
             assert f"{FRAMES} frames on 2 connections" in _summary(app)
-        # While a user types a filter, the screen's keys are text.
+        # While a user types a filter, the screen's shortcut keys are text.
         await pilot.press("f", "q", "a", "n")
         assert app.typing.value == "qan"
         assert _cells(app) == before

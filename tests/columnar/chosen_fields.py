@@ -1,4 +1,4 @@
-"""Some fields of columns, and the rows that remain: the expected result of pruning."""
+"""Choose some fields of columns and the remaining rows: the expected result of pruning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def paths(kind: pa.DataType, before: str = "") -> Iterator[str]:
-    """Every name that may be requested, with dots."""
+    """Yield every name that may be requested, with dots."""
     while pa.types.is_list(kind):
         kind = kind.value_type
     for one in kind if pa.types.is_struct(kind) else ():

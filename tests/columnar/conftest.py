@@ -1,4 +1,6 @@
-"""No test row takes the slow path unless the test allows it: it would hide a kernel's fault."""
+"""A test fails if a row takes the slow path without permission: that would hide a
+kernel's fault.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from flexwire.columnar import reference
 
 @pytest.fixture(autouse=True)
 def kernels_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail if the reference executor reads or writes what a kernel refused."""
+    """Fail if the reference executor reads or writes a row that a kernel refused."""
 
     def fail(values: Any, slow: dict[int, Any]) -> Any:
         assert not slow, f"refused without a reason: rows {sorted(slow)}"

@@ -1,4 +1,4 @@
-"""The results of the reference executor for messages, as columns."""
+"""Return the reference executor's results for messages, as columns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def written(
 def same(found: pa.Array, expected: pa.Array) -> None:
     """Check that a column is valid and equal to another; NaN equals itself."""
     found.validate(full=True)
-    # Arrow's comparison ignores values beneath a null.
+    # Arrow's comparison ignores values that a null hides.
     for one in found.type:
         below = found.field(one.name).filter(found.is_null())
         assert below.null_count == len(below) == found.null_count

@@ -1,8 +1,8 @@
-"""Runs the columnar kernels between protected pages; run as a program, it may crash.
+"""Run the columnar kernels between protected pages, as a program that may crash.
 
 ``python -m tests.columnar.guard ROUNDS [--lie input|columns|output]``. In each round a message,
-damaged or not, ends at a protected page, and so do all columns and the output. With a lie the
-kernels are told of one byte more than there is; the crash proves that the pages guard.
+damaged or not, ends at a protected page, and so do all columns and the output. With a lie, the
+kernels are told that there is one more byte than exists. The crash shows that the pages work.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tests.guard_arguments import asked
 from tests.kernels.guard import Sample, of_any_spec, of_kafka
 
 PAGE = mmap.PAGESIZE
-# The most rows of a call, and the most pages of a buffer.
+# The maximum rows of a call, and the maximum pages of a buffer.
 ROWS, PAGES = 200, 128
-# The bytes before a buffer, which must still be there afterwards.
+# These bytes before a buffer must be unchanged afterwards.
 MARK = bytes(range(1, 17))
 _protect = ctypes.CDLL(None, use_errno=True).mprotect
 _protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -50,14 +50,14 @@ class Area:
             raise OSError(ctypes.get_errno(), "mprotect")
 
     def last(self, size: int, lie: int = 0) -> np.ndarray[Any, Any]:
-        """Return the last bytes before the guard; ``lie`` bytes are behind it."""
+        """Return the last bytes before the guard; with ``lie``, that many bytes are behind it."""
         begin = self.end - size + lie
         ctypes.memmove(begin - len(MARK), MARK, len(MARK))
         return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(begin)), np.uint8)
 
 
 class Areas:
-    """Memory areas for the buffers of one call; the next call reuses them."""
+    """Memory areas for the buffers of one call; the next call reuses the areas."""
 
     def __init__(self) -> None:
         self.areas: list[Area] = []
@@ -101,7 +101,7 @@ class Areas:
 
 
 class Stripes:
-    """Messages in one column; each ends at its own protected page.
+    """Put messages into one column; each ends at its own protected page.
 
     The rows between them are the pages, and are null.
     """
@@ -136,7 +136,7 @@ def offset(buffer: pa.Buffer, number: int) -> np.ndarray[Any, Any]:
 
 
 def lying_offsets(array: pa.Array, source: random.Random) -> None:
-    """Change offsets of an array or of its children, in place."""
+    """Change offsets of an array or of its children in place."""
     if pa.types.is_struct(array.type):
         lying_offsets(array.field(source.randrange(array.type.num_fields)), source)
         return
@@ -149,12 +149,12 @@ def lying_offsets(array: pa.Array, source: random.Random) -> None:
 
 
 def refuse(_rows: reference.MessageRows, _row: int) -> Any:
-    """Replace the reference executor."""
+    """Stand in for the reference executor."""
     raise CodecError("refused")
 
 
 class Round:
-    """Run one call after another over messages of one version."""
+    """Run one call after another on messages of one version."""
 
     def __init__(self, seed: int, lie: str | None) -> None:
         self.source = random.Random(seed)
@@ -163,7 +163,7 @@ class Round:
         self.refused = self.lied = 0
         for module in (program, encoding):
             setattr(module, "allocate", self.areas.allocate)  # noqa: B010 - typed as what it replaces
-        # The reference executor is not under test here, and would take most of the time.
+        # The reference executor is not tested here, and would take most of the time.
         setattr(reference.MessageRows, "_one", refuse)  # noqa: B010 - see above
 
     def __call__(self, sample: Sample, count: int) -> None:
@@ -178,14 +178,14 @@ class Round:
             made, data, version, encoding=kind, absent=absent, mode="PERMISSIVE"
         )
         self.refused += len(messages) - (len(found.values) - found.values.null_count)
-        # Copied, because the areas are reused.
+        # Copied, because the next call reuses the memory areas.
         sound = pa.concat_arrays([found.values.filter(found.values.is_valid()), found.values[:0]])
         self.areas.check()
         if self.lie != "output":
             self.write(made, sound, version, kind)
 
     def write(self, made: Any, structs: pa.Array, version: int, kind: Encoding) -> None:
-        """Encode and measure valid columns, and columns with lies."""
+        """Encode and measure valid columns, and columns with false offsets."""
         for lying in (False, True):
             copied = self.areas.copy(structs, int(self.lie == "columns"))
             if lying:

@@ -1,7 +1,7 @@
-"""Arrow arrays that nobody should make but somebody may: any offsets, and data behind nulls.
+"""Draw Arrow arrays that are odd but possible: any offsets, and data behind nulls.
 
-The draws include whatever pyarrow accepts without full validation: valid arrays, slices, and
-offsets that go down or point outside.
+They include everything that pyarrow accepts without full validation: valid arrays, slices, and
+offsets that decrease or point outside.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def texts(draw: Draw, rows: int, kind: pa.DataType) -> pa.Array:
 
 @st.composite
 def structs(draw: Draw, rows: int, columns: dict[str, Any]) -> pa.Array:
-    """Draw a column of structures; null ones have data behind them."""
+    """Draw a column of structures; null rows have data behind them."""
     children = [draw(column) for column in columns.values()]
     kind = pa.struct([(name, one.type) for name, one in zip(columns, children, strict=True)])
     return _checked(kind, rows, [_bits(draw, rows)], children)

@@ -1,7 +1,7 @@
 """Reads record batches into columns; all buffers end at protected pages.
 
-``python -m tests.columnar.record_guard ROUNDS [--lie input|output]``: with a lie the kernel is told
-that there is one byte more, or gets columns that are too small. The crash proves that the
+``python -m tests.columnar.record_guard ROUNDS [--lie input|output]``: with a lie, the kernel is
+told that there is one more byte, or gets columns that are too small. The crash shows that the
 protected pages work.
 """
 
@@ -31,7 +31,7 @@ _BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
 
 
 class Rooms:
-    """Buffers that end at a protected page; one reading uses several, then the first is reused."""
+    """Buffers that end at a protected page; one read uses several, then the first is reused."""
 
     def __init__(self, *, short: int) -> None:
         self.pages = [Guarded() for _ in range(16)]
@@ -43,7 +43,7 @@ class Rooms:
         return _array(self._next(size), size)
 
     def take_buffer(self, size: int) -> pa.Buffer:
-        """Return such memory as a pyarrow buffer."""
+        """Return the buffer as a pyarrow buffer."""
         return pa.foreign_buffer(self._next(size), size, self)
 
     def _next(self, size: int) -> int:
@@ -107,7 +107,8 @@ def main(rounds: int, lie: str | None) -> None:
             reader.count_into(sums)
             taken = [*reader, sums.take()]
         counted = sum(sum(one["records"].to_pylist()) for one in taken)
-        # What does not fit into empty sums is left to objects, which are not used here.
+        # Records that do not fit into empty sums are left to Python objects, which are not used
+        # here.
         assert counted <= rows
         count += counted
         assert rows <= cut
@@ -116,7 +117,7 @@ def main(rounds: int, lie: str | None) -> None:
 
 
 class _Elsewhere(Inflater):
-    """Replaces inflating: the records of a group's last batch move to the end of a buffer."""
+    """Stand in for inflating: move the records of a group's last batch to the end of a buffer."""
 
     def __init__(self, data: Any, max_inflated: int, ratio: int | None = None) -> None:
         super().__init__(data, max_inflated, ratio)
@@ -133,12 +134,12 @@ class _Elsewhere(Inflater):
 
 
 def _skip(reader: RecordReader) -> None:
-    """Replace the way through Python objects."""
+    """Stand in for reading with Python objects."""
     reader.position = len(reader._data)
     reader._found = reader._found[:0]
 
 
 if __name__ == "__main__":
-    # Only kernels are guarded; what they refuse is not read. The table of sums has room for only 8.
+    # Only kernels are guarded; refused batches are not read. The table of sums has room for only 8.
     with patch.object(RecordReader, "_read_one", _skip), patch.object(record_sums, "_MOST", 8):
         main(*asked(__doc__, "input", "output"))

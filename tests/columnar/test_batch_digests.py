@@ -107,7 +107,7 @@ def test_what_a_batch_comes_to_counted_by_hand() -> None:
     assert (row["key_bytes"], row["value_bytes"], row["record_headers"]) == (3, 6, 1)
     assert (row["null_keys"], row["tombstones"]) == (1, 1)
     assert (row["oldest"], row["newest"], row["producer_id"], errors) == (1000, 3000, 4, 0)
-    # Length, attributes, two deltas, two lengths and the count; deltas of -2000 have two bytes.
+    # Length, attributes, two deltas, two lengths and the count; deltas of -2000 take two bytes.
     each = [7 + 1 + 5, 7 + 1 + 1 + 4, 7 + 1 + 2]
     assert [size for size, count in enumerate(sizes) for _ in range(count)] == sorted(each)
     assert keys == [(*hash_of(b"a", SEED), 7, each[0]), (*hash_of(b"bb", SEED), 9, each[2])]

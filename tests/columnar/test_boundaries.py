@@ -1,7 +1,7 @@
-"""The kernels for columns at every boundary of `tests.codec.boundaries`, tested by name.
+"""The columnar kernels pass every case of `tests.codec.boundaries`, by name.
 
-The reference executor gets each row that a kernel refuses, and must refuse it too; otherwise this
-room's `kernels_only` fails.
+The reference executor gets each row that a kernel refuses, and must refuse it too. Otherwise this
+directory's `kernels_only` fails.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def column_of(cases: list[Case]) -> pa.Array:
 
 
 def agreed(raw: Any) -> Any:
-    """Return the null that stands for a refused value."""
+    """Return the null that replaces a refused value."""
     return None if raw is REFUSED else raw
 
 
@@ -79,7 +79,7 @@ def test_what_is_written_at_every_boundary(group: Group) -> None:
     assert wrong == []
     sizes = message_sizes(message, structs, version, mode="PERMISSIVE").values.to_pylist()
     assert sizes == [None if one is None else len(one) for one in expected]
-    # Each row also by itself: its neighbours must not affect the result.
+    # Each row is also read alone: its neighbours must not affect the result.
     for row, raw in enumerate(expected):
         alone = encode_messages(message, structs.slice(row, 1), version, mode="PERMISSIVE")
         assert alone.values.to_pylist() == [raw], str(cases[row])

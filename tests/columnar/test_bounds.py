@@ -24,7 +24,7 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     assert done.returncode == 0, done.stderr
     messages, refused, lied = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert messages == 8000
-    # Some of the damage is in values, so that kernels read messages to their last byte too.
+    # Some damage is in values, so that kernels also read messages to their last byte.
     assert 400 < refused < 7200
     assert lied > 4
 

@@ -1,4 +1,4 @@
-"""Records at the limits of `columns_common` read the same as objects, errors included."""
+"""Records at the limits of `columns_common` read the same as Python objects, errors included."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.columnar.test_records import ALL, in_columns, in_objects
 from tests.each import each
 from tests.records import batches as by_hand
 
-# On both sides of every length boundary of a zig-zag number of up to four bytes.
+# Values on both sides of every length boundary of a zig-zag number of up to four bytes.
 EDGES: list[int] = [number for bits in (6, 13, 20) for number in (2**bits - 1, 2**bits)]
 DELTAS = [0, -1, *EDGES, *(-1 - edge for edge in EDGES)]
-# This many more bytes behind a column are writable, because text is copied in chunks.
+# This many bytes behind a column are writable, because text is copied in chunks.
 SPARE = 64
 LENGTHS: list[int | None] = [None, 0, 1, SPARE - 1, SPARE, SPARE + 1, 511, 512, 513, *EDGES[:4]]
 CASES = {
@@ -47,7 +47,7 @@ CASES = {
         for number, (key, value) in enumerate(product(LENGTHS, LENGTHS))
     ],
 }
-# For one record: the place of a number in it, with the bytes before and after.
+# The fields of one record: the place of a number, with the bytes before and after.
 RECORD = by_hand.record(0, 0, b"key", b"value", [(b"name", b"content")])
 PLACES = {
     "timestamp": 2,
@@ -76,7 +76,7 @@ def body(records: list[bytes]) -> bytes:
 
 
 def agree(data: bytes) -> tuple[int, int]:
-    """Return the number of rows and errors, which must be equal for columns and objects."""
+    """Return the number of rows and of errors, which must be equal for columns and objects."""
     rows, errors, unread = in_columns(data, columns=ALL)
     assert (rows, errors, unread) == in_objects(data)
     return len(rows), len(errors)
@@ -110,7 +110,9 @@ def test_timestamps_around_the_edges_of_moments_are_those_of_objects(base: int) 
 @each("place", [*PLACES])
 @each("wrong", [*WRONG])
 def test_a_wrong_number_is_the_error_of_the_objects(place: str, wrong: str) -> None:
-    """Between two valid records, in a batch between two others; the record's length fits."""
+    """Put the record between two valid ones, in a batch between two others, with the
+    right length.
+    """
     at, written = PLACES[place], WRONG[wrong]
     number = bytes([RECORD[at] + 2]) if written is None else written
     content = RECORD[1:at] + number + RECORD[at + 1 :]
@@ -129,7 +131,7 @@ def test_nulls_and_what_is_none_are_those_of_the_objects(place: int, byte: int) 
     """A null key, a null value, an empty header key, and a null header value."""
     wrong = bytearray(by_hand.record(0, 0, None, None, [(b"", None)]))
     wrong[place] = byte
-    # As many bytes follow it as `columns_common` requires.
+    # As many bytes follow the record as `columns_common` requires.
     rows, errors = agree(by_hand.batch(RECORD + bytes(wrong) + RECORD * 2, 4))
     may_be = {4: {0, 1}, 5: {0, 1}, 6: {2}, 7: {0}, 8: {0, 1}}
     assert (rows, errors) == ((4, 0) if byte in may_be[place] else (0, 1))
@@ -154,7 +156,7 @@ def test_of_columns_that_are_not_wanted_nothing_is_put() -> None:
 
 
 def test_records_refused_after_their_headers_were_put_leave_no_trace() -> None:
-    """A null row is written again as the next record's value."""
+    """A null row stays null when the next record's value is written."""
     some: by_hand.Headers = [(b"a", None)] * 3
     nulls = by_hand.record(1, 0, None, None, [*some, (b"b" * 2**20, None)])
     texts = by_hand.record(2, 0, b"k", b"v", [(b"c", b"d")] * 5)

@@ -1,4 +1,4 @@
-"""Crcs by the processor's instruction and by tables equal those of the library."""
+"""Crcs by the processor's instruction and by tables equal the crcs of the library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flexwire.records import Record, encode_batch
 
 CPUINFO = Path("/proc/cpuinfo")
 CPU = CPUINFO.read_text().split() if CPUINFO.exists() else []
-# Each method starts at a minimum number of bytes, and leaves the remainder to the next method.
+# Each method needs a minimum number of bytes, and leaves the rest to the next method.
 SIZES = [*range(2001), *range(3063, 3082), 1536 + 2 * 192 + 3 * 8 + 5, 100_003]
 
 

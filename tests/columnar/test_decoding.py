@@ -184,7 +184,7 @@ def test_text_is_utf8_just_where_python_s_decoder_says_so() -> None:
     edges = [0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0]
     texts = [bytes([lead, *more]) for lead in leads for more in product(edges, repeat=2)]
     texts += [bytes([lead, one, 0x80, last]) for lead in leads for one in edges for last in edges]
-    # Alone, cut off, and at the lengths at which text is checked in steps of 8 and 16 bytes.
+    # Text alone, cut off, and at the lengths at which text is checked in steps of 8 and 16 bytes.
     texts += [text[:-1] for text in texts]
     texts = [before + text + after for text in texts for before, after in AROUND]
     rows = [bytes(8) + len(text).to_bytes(2, "big") + text + b"\x00" for text in texts]

@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "columnar.md"
 
 def test_every_block_of_the_page_does_what_it_shows() -> None:
     found = blocks(PAGE.read_text(encoding="utf-8"))
-    # One block after the other, as a reader would follow the page.
+    # The blocks run in order, as a reader would follow the page.
     names: dict[str, Any] = {}
     for block in found:
         assert block.language == "python"

@@ -22,7 +22,7 @@ NAMES = catalog().names()
 
 
 def check(made: Any, rows: list[bytes], versions: Any, encoding: Encoding = Encoding.KAFKA) -> None:
-    """Decode, encode and measure; the bytes must be the same again."""
+    """Decode, encode and measure; the bytes must stay the same."""
     data = pa.array(rows)
     structs = decode_messages(made, data, versions, encoding=encoding)
     found = encode_messages(made, structs, versions, encoding=encoding)
@@ -85,7 +85,7 @@ def test_what_one_version_reads_another_writes_or_refuses_in_the_same_words() ->
         structs = decode_messages(name, pa.array(raws), have, absent="default")
         rows = structs.to_pylist()
         wanted = [*entry.versions]
-        # The other encodings change what all versions have in common, so two versions are enough.
+        # The other encodings change only what all versions have in common, so two versions suffice.
         ends = {wanted[0], wanted[-1]}
         for want in wanted:
             for encoding in Encoding if want in ends else (Encoding.KAFKA,):
@@ -96,7 +96,7 @@ def test_what_one_version_reads_another_writes_or_refuses_in_the_same_words() ->
 def check_written(
     made: Any, structs: pa.Array, rows: list[Any], versions: list[int], encoding: Encoding
 ) -> int:
-    """Check what is written against the reference; return how many rows were refused."""
+    """Check the written bytes against the reference; return how many rows were refused."""
     expected, errors = written(made, rows, versions, encoding)
     found = encode_messages(made, structs, versions, encoding=encoding, mode="PERMISSIVE")
     found.values.validate(full=True)

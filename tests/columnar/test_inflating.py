@@ -1,4 +1,4 @@
-"""Compressed batches have the same content as columns and as objects, for every inflater."""
+"""Compressed batches have the same content as columns and as objects, for every codec."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONTENTS = [b"", b"x", b"flexwire " * 900, _noise, _noise * 3, bytes(200_000)]
 
 
 def sealed(batch: bytes, body: bytes) -> bytes:
-    """Return a batch with other records, and with their length and crc."""
+    """Return the batch with other records, and with their length and crc."""
     rest = batch[21:61] + body
     length = (len(rest) + 9).to_bytes(4, "big")
     crc = int(google_crc32c.value(rest)).to_bytes(4, "big")
@@ -241,7 +241,7 @@ def test_a_bound_that_is_known_is_taken() -> None:
         assert inflate_into(Compression.ZSTD, data, room, bound=bound) == -1
 
 
-# The kernel's bounds.
+# The limits of the kernel.
 
 
 def _bound(data: bytes, compression: int = ZSTD) -> int:
@@ -317,7 +317,7 @@ def test_the_kernel_bounds_each_prefix_as_python_does() -> None:
 
 def test_no_batch_but_one_of_lz4_or_zstd_has_a_bound() -> None:
     attributes = [high | low for high in (0, 0x08, 0x10, 0x70) for low in range(8)]
-    # Every body could be bounded, each to another size.
+    # The size of every body can be bounded, but each has another bound.
     bodies = [bytes(cramjam.zstd.compress(_noise[:size])) for size in range(len(attributes))]
     expected = [
         {ZSTD: _bound(body), LZ4: -1}.get(one & 0x07, 0)

@@ -32,7 +32,7 @@ def _by_version(name: str) -> dict[int, list[bytes]]:
 
 
 def _column_value(value: Any, kind: Type) -> Any:
-    """The column value for a value of the reference executor, without absent fields."""
+    """Return the column's form of a value of the reference executor, without absent fields."""
     if value is None:
         return None
     if isinstance(kind, ArrayType):

@@ -1,4 +1,4 @@
-"""Invalid Arrow arrays and values that are not records are refused; nothing else is written."""
+"""Invalid Arrow arrays, and values that are not records, are refused; valid rows are written."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def asked_for(batch: pa.RecordBatch) -> list[tuple[Any, ...]] | None:
 
 
 def check_records(columns: Odd, first: int, each: int) -> None:
-    """Check what is written of some columns against pyarrow's reading of them."""
+    """Check what is written of some columns against pyarrow's values."""
     whole = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     sound = all(map(is_valid, columns.values()))
     expected = asked_for(whole.slice(first)) if sound else None
@@ -155,7 +155,7 @@ def test_messages_are_those_asked_for_or_refused(columns: Odd, version: int) -> 
     except IndexError:
         assert isinstance(found, CodecError)
     if isinstance(found, CodecError):
-        # Or the error is behind a null.
+        # A null may hide the error.
         assert not sound
         assert found.reason.startswith(REFUSED)
         return
@@ -165,7 +165,7 @@ def test_messages_are_those_asked_for_or_refused(columns: Odd, version: int) -> 
 
 
 def value_of(array: pa.Array, row: int) -> Any:
-    """Read a value as Arrow's format says; raise `IndexError` for offsets outside the data."""
+    """Read a value as Arrow's format defines; raise `IndexError` for offsets outside the data."""
     if not array[row : row + 1].is_valid()[0].as_py():
         return None
     if pa.types.is_struct(array.type):
@@ -253,7 +253,7 @@ def test_headers_that_are_none_are_refused(array: pa.Array, path: str, reason: s
     "array",
     [
         pa.DictionaryArray.from_arrays(pa.array([9], pa.int32()), pa.array([b"a"]), safe=False),
-        # A view of 20 bytes in a buffer that does not exist.
+        # The view names 20 bytes of a buffer that does not exist.
         pa.Array.from_buffers(
             pa.binary_view(), 1, [None, pa.py_buffer(np.array([20, 0, 7, 0], np.int32))]
         ),

@@ -1,6 +1,6 @@
-"""The frequent parts of messages at each length and limit: text, number arrays, no tagged fields.
+"""Frequent parts of messages are right at each length: text, number arrays, no tagged fields.
 
-The kernels have special code for short values; the reference executor has none.
+The kernels have special code for short values, and the reference executor has none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LENGTHS = [*range(36), 47, 48, 49, 63, 64, 65, 126, 127, 128, 129, 300]
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the reference executor handle no row."""
+    """Fail if the reference executor handles a row."""
 
     def fail(self: reference.MessageRows, row: int) -> Any:
         raise AssertionError(f"row {row} of {len(self.data)} was refused")
@@ -141,7 +141,7 @@ def test_columns_and_output_grow_in_the_middle_of_a_message() -> None:
         messages = [small] * before + [large] * 9 + [small]
         column = decode_messages("MetadataResponse", pa.array([small]), 12)
         assert encode_messages("MetadataResponse", column, 12)[0].as_py() == small
-        # The size that was learned from a small message is too small for the next.
+        # The buffer size that was learned from a small message is too small for the next one.
         check("MetadataResponse", messages, 12)
 
 
@@ -167,7 +167,7 @@ def of_texts(texts: pa.Array) -> pa.Array:
 
 @pytest.mark.parametrize("lie", [-1, -4, -12, 13, 2**30])
 def test_an_offset_before_or_behind_its_column_is_no_place_to_read(lie: int) -> None:
-    # The row before the lie is null, so that no other row reads it.
+    # The row before the false offset is null, so that no other row reads this offset.
     offsets = pa.py_buffer(np.array([0, lie, 10, 12], np.int32))
     valid = pa.py_buffer(b"\x06")
     texts = pa.Array.from_buffers(pa.string(), 3, [valid, offsets, pa.py_buffer(b"x" * 12)])

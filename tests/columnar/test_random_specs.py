@@ -1,4 +1,4 @@
-"""The laws for Kafka's messages hold for any spec: columns equal the result of the reference.
+"""Kafka's laws hold for any spec: columns equal the reference's result.
 
 ``FLEXWIRE_EXAMPLES=5000`` tries that many new specs each time.
 """
@@ -71,6 +71,6 @@ def test_all_versions_are_written_as_the_reference_writes_them(
             )
             back = encode_messages(spec, structs, versions, encoding=encoding)
             assert back.to_pylist() == rows
-            # At versions that other messages were read at.
+            # Versions at which other messages were read.
             shifted = versions[3:] + versions[:3]
             check_written(spec, structs, structs.to_pylist(), shifted, encoding)

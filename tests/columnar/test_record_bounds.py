@@ -18,7 +18,7 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     assert done.returncode == 0, done.stderr
     rounds, read, counted = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert rounds == 2000
-    # Some of the damage is in values, so that kernels read batches to their last byte too.
+    # Some damage is in values, so that kernels also read batches to their last byte.
     assert read > 2000
     assert counted > 2000
 

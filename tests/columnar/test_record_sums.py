@@ -1,4 +1,4 @@
-"""A kernel and Python objects count the same records, whatever their sizes are."""
+"""A kernel and Python objects count the same records, whatever the sizes of the records are."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_damaged_batch_counts_for_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_sums_that_share_places_are_told_apart_by_what_their_batches_have_alike(seed: int) -> None:
     chance = random.Random(seed)
-    # All sizes in one table, which has room for twice as many.
+    # All sizes are in one table, which has room for twice as many.
     data = b"".join(batch(chance, 3, [5], 10 * one) for one in range(60))
     with room_for(16):
         *found, rows = counted(data)
@@ -195,7 +195,7 @@ def test_more_sums_than_there_is_room_for_are_given_before(most: int) -> None:
     with room_for(most):
         *found, rows = counted(data)
     assert tuple(found) == expected(data)
-    # A batch of up to nine pairs of sizes does not fit into less room, and is read.
+    # A batch of up to nine pairs of sizes does not fit into less room, and is still read.
     assert (rows > 0) == (most < 9)
 
 

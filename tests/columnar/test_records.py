@@ -1,4 +1,4 @@
-"""Records in columns equal the records that `flexwire.records` reads, errors included."""
+"""Columns of records equal the records that `flexwire.records` reads, errors included."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], int]:
 
 
 def moment(timestamp: int) -> datetime | None:
-    """Return the date that Python has for a timestamp, if it has one."""
+    """Return Python's date for a timestamp, or None if Python has no such date."""
     try:
         return None if timestamp == -1 else EPOCH + timedelta(milliseconds=timestamp)
     except OverflowError:
@@ -119,7 +119,7 @@ def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], int]:
                 pytest.fail("a whole batch is said to be none")
             whole = data[place.position : place.position + place.size]
             [batch] = decode_batches(whole, **options)
-            # It is read before it moves, because its errors count from the given offset.
+            # The batch is read before it moves, because its errors count from the given offset.
             assert len(batch.records) >= 0
             batch.position = place.position
             rows += as_rows(batch)
@@ -287,7 +287,7 @@ def test_lengths_that_lie_are_the_errors_of_the_objects(
 
 
 def in_objects_of(data: bytes) -> tuple[list[Row], list[str], int]:
-    """Return the same as `in_columns`, without reading the facts of batches."""
+    """Return the result of `in_columns`, without reading the facts of batches."""
     rows, errors, unread = in_objects(data)
     return [row[: len(RECORD_COLUMNS)] for row in rows], errors, unread
 
@@ -415,7 +415,7 @@ def test_what_is_decoded_is_encoded_again(
     data = b"".join(encode_batch(given_, **fields) for given_, fields in batches)
     rows = decode_records(data)
     with suppress(EncodeError):
-        # Offsets of batches that are far apart or descend are refused.
+        # Offsets of batches that are far apart, or descend, are refused.
         again = encode_records(rows, records_per_batch=each, compression="lz4")
         columns = ("offset", "timestamp", "key", "value", "headers")
         assert in_columns(again, columns=columns)[0] == in_columns(data, columns=columns)[0]

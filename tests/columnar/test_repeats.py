@@ -32,7 +32,7 @@ def test_each_text_stands_as_often_as_its_count_says(
         found.validate(full=True)
         assert found.type == "string"
         kept.append((found, [TEXTS[number] for number, count in column for _ in range(count)]))
-    # Also those that were made earlier.
+    # Columns that were made earlier stay valid too.
     for found, expected in kept:
         assert found.to_pylist() == expected
 
@@ -62,7 +62,7 @@ def test_records_of_chunks_are_batches_that_say_the_same(monkeypatch: pytest.Mon
     data = encode_batch([Record(offset, offset, b"k", None, []) for offset in range(10)])
     expected = decode_records(data)
     monkeypatch.setattr(record_columns, "MOST_OF_TEXTS", 4 * len("LogAppendTime") + 8)
-    # Without the special code for small batches, which never get that far.
+    # The special code for small batches is off, because small batches never get that far.
     monkeypatch.setattr(record_columns, "_SMALL", -1)
     monkeypatch.setattr(record_columns, "_KEPT", 0)
     found = decode_records(data)

@@ -1,4 +1,4 @@
-"""Arrays of number structures, which are processed by column, equal the result by element."""
+"""Arrays of number structures, which are read by column, equal the result by element."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Any:
             "nullableVersions": "0+",
             "fields": [{"name": "Within", "type": "int32", "versions": "0+"}],
         },
-        # It follows a number only in a structure.
+        # A number precedes it only in a structure.
         {"name": "Behind", "type": "int32", "versions": "0+"},
     ]
     spec = {
@@ -158,7 +158,7 @@ def test_nothing_is_written_behind_the_output(tables: Any, monkeypatch: pytest.M
         areas.append((np.zeros(size + 2**21, np.uint8), size))
         return areas[-1][0][:size]
 
-    # The few messages set the size that the next run begins with.
+    # The few messages set the buffer size that the next run begins with.
     few = value(tables, [0, 0, 0, 0, 0, 0], 1).encode(1)
     encode_messages(tables, decode_messages(tables, pa.array([few]), 1), 1)
     large = value(tables, [300, 300, 300, 300, 5, 5], 2).encode(1)
@@ -188,7 +188,7 @@ def test_output_of_every_size_that_nearly_holds_numbers(
         return areas[-1][0][:size]
 
     monkeypatch.setattr(encoding, "allocate", allocate)
-    # Each run then begins with exactly that many bytes.
+    # Each run then begins with a buffer of exactly this size.
     monkeypatch.setattr(encoding, "_MARGIN", 0)
     made = numbers(tmp_path)
     side_by_side = dict.fromkeys((f"field{at}" for at in range(40)), -1)

@@ -1,4 +1,4 @@
-"""Arrow imports the columns of records from C: small batches whole, others column by column."""
+"""Arrow imports the columns of records from C: small batches at once, others column by column."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlantedError(Exception):
 
 
 def by_columns(data: bytes, columns: tuple[str, ...]) -> pa.Table:
-    """Return the import by columns, however small the batch is."""
+    """Import by columns, however small the batch is."""
     with patch.object(record_columns, "_SMALL", -1):
         return decode_records(data, columns=columns)
 
@@ -113,5 +113,5 @@ def test_what_arrow_does_not_take_is_given_back(take: str) -> None:
             held = memory.held
             work()
             grown.append(memory.held - held)
-        # Memory that is not returned grows each time; other memory of the process may grow once.
+        # A leak grows each time, but other memory of the process may grow once.
         assert min(grown) < 5_000

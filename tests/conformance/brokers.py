@@ -1,4 +1,4 @@
-"""A broker of a few lines that answers as Apache Kafka does, and the deviations planted in it.
+"""A small broker that answers as Apache Kafka does, and the deviations planted in it.
 
 It answers from the catalog, with the error responses of `flexwire.protocol`. It does not know what
 a conformance run sends or expects.
@@ -42,7 +42,7 @@ def soundly(_: RequestFrame, __: bytes, answer: bytes) -> bytes | None:
 
 
 def offering(ranges: Mapping[int, tuple[int, int] | None], plant: Plant = soundly) -> Plant:
-    """A planted deviation that offers other versions of some APIs, or none."""
+    """Return a planted deviation that offers other versions of some APIs, or no APIs."""
 
     def planted(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         if request.api_key != API_VERSIONS:
@@ -60,13 +60,15 @@ def offering(ranges: Mapping[int, tuple[int, int] | None], plant: Plant = soundl
 
 
 def a_byte_too_many(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
-    """A planted deviation in one version of Metadata."""
+    """Return a planted deviation in one version of Metadata."""
     is_it = (request.api_name, request.api_version) == ("Metadata", 8)
     return frame(answer + b"\0" if is_it else answer)
 
 
 def response(request: RequestFrame, body: Message) -> Any:
-    """The body of a valid response: what was asked, with an error if it has a place."""
+    """Return the body of a valid response: the requested names, with an error if there
+    is a field.
+    """
     name = f"{request.api_name}Response"
     if request.api_name == "DescribeQuorum":
         kind: Any = message(name)
@@ -78,7 +80,7 @@ def response(request: RequestFrame, body: Message) -> Any:
 
 
 class KafkaLike:
-    """Reads, answers and refuses like a release; ``plant`` alters what is sent.
+    """Read, answer and refuse requests like a release; ``plant`` changes the sent bytes.
 
     A plant returns the bytes to send, `SILENCE` for none, or None to close. It gets the request and
     its payload. For a frame that cannot be read it gets None, and ``of_damaged`` is the response.
@@ -104,7 +106,7 @@ class KafkaLike:
             await writer.drain()
 
     def answer(self, payload: bytes) -> bytes | None:
-        """The bytes to send; None to close."""
+        """Return the bytes to send; None closes the connection."""
         try:
             request = read_request(payload)
         except (FrameError, CodecError):
@@ -143,6 +145,6 @@ def kafka_like(
 
 
 def with_correlation_id(payload: bytes, add: int) -> bytes:
-    """The payload of a response with another correlation id."""
+    """Return the payload of a response with another correlation id."""
     told = parse_correlation_id(payload) + add
     return told.to_bytes(4, "big", signed=True) + payload[4:]

@@ -1,6 +1,6 @@
-"""A proxy that plants a deviation, drawn by a seed, in a broker's responses.
+"""A proxy that changes a broker's responses; a seed draws the deviation.
 
-The proxy finds the case by its correlation id, and does not know how it is judged.
+The proxy finds a case by its correlation id, and does not know how it is judged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INVALID_REQUEST = 42
 
 
 class Mutation(NamedTuple):
-    """How a response's payload changes, and which rules may be named for that.
+    """A change to a response's payload, and the rules that may report this change.
 
     ``alter`` returns the bytes to send, `SILENCE`, None to close, or raises `Impossible`. The
     payload is None if the broker closes.
@@ -53,7 +53,7 @@ class Mutation(NamedTuple):
 
 
 class Impossible(Exception):  # noqa: N818 - it is the tests' own
-    """A response without a place for the mutation."""
+    """The error for a response that has no place for the mutation."""
 
 
 def taken(case: Case) -> bool:
@@ -62,7 +62,7 @@ def taken(case: Case) -> bool:
 
 
 def _body(case: Case, payload: bytes) -> tuple[bytes, Any]:
-    """The header of a response, and its body."""
+    """Return the header of a response, and its body."""
     found = parse_response(payload, case.api_key, case.version)
     body = message(found.message_name).decode(payload[found.body_offset :], case.version)
     return payload[: found.body_offset], body
@@ -139,7 +139,7 @@ def answered(case: Case, payload: bytes | None) -> bytes:
 MUTATIONS = (
     Mutation("another correlation id", other_id, lambda _: {rules.CORRELATION_ID}, taken),
     Mutation("two bytes of the correlation id", short_id, lambda _: {rules.CORRELATION_ID}, taken),
-    # One byte more or less, or a response of zeros, may be valid with the other header.
+    # With the other header, one byte more or less, or a response of zeros, may be valid.
     Mutation("a byte too many", longer, lambda _: {rules.END, rules.RESPONSE_HEADER}, taken),
     Mutation("a byte too few", shorter, lambda _: {rules.BODY, rules.RESPONSE_HEADER}, taken),
     Mutation("the other header", other_header, lambda _: {rules.RESPONSE_HEADER}, taken),
@@ -157,7 +157,7 @@ MUTATIONS = (
         "an error because of tags",
         invalid,
         lambda _: {rules.TAGS},
-        # The plain request may have changed something, so another error code proves nothing.
+        # The plain request may have changed something, so a different error code proves nothing.
         lambda case: (
             taken(case) and case.kind in {Kind.BODY_TAGS, Kind.HEADER_TAGS} and not case.writes
         ),
@@ -200,7 +200,7 @@ class Mutant(NamedTuple):
 
 
 def draw(cases: Sequence[Case], seed: int, count: int) -> list[Mutant]:
-    """Draw mutants: each mutation that fits any case in turn, each with a random case."""
+    """Yield mutants: each mutation that fits any case in turn, each with a random case."""
     source = random.Random(seed)
     fitting = [one for one in MUTATIONS if any(map(one.fits, cases))]
     found = []
@@ -211,7 +211,7 @@ def draw(cases: Sequence[Case], seed: int, count: int) -> list[Mutant]:
 
 
 class _Proxy:
-    """Passes bytes on, except those after the request with one correlation id."""
+    """Pass bytes on, except those after the request with one correlation id."""
 
     def __init__(self, address: str, mutant: Mutant | None) -> None:
         self._address = address
@@ -234,7 +234,8 @@ class _Proxy:
         self, reader: asyncio.StreamReader, onward: asyncio.StreamWriter, asked: set[int]
     ) -> None:
         while data := await reader.read(CHUNK_BYTES):
-            # A client waits for each answer, so what arrives is one request; it may not be a frame.
+            # A client waits for each answer, so the arriving bytes are one request, or no frame at
+            # all.
             asked.add(int.from_bytes(data[8:12], "big", signed=True))
             onward.write(data)
             await onward.drain()

@@ -1,4 +1,4 @@
-"""The badge shows exactly the result of the run, and is a self-contained picture."""
+"""The badge shows exactly the result of the run, and needs no other files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_it_says_the_release_and_the_counts(ran: ConformanceRun) -> None:
     assert texts(badge) == ["Kafka protocol", counted]
     assert ran.summary == f"{ran.address} {counted}"
     assert "certif" not in badge.lower()
-    # It names no broker, and it is the same for each run with the same result.
+    # The badge names no broker, and is the same for each run with the same result.
     assert ran.address not in badge
     assert to_badge(replace(ran, address="other:9092")) == badge
 

@@ -1,4 +1,4 @@
-"""Cases match their description: readable by the spec, with unknown tags everywhere, or damaged."""
+"""Cases match their description: valid by the spec, with unknown tags everywhere, or damaged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plan() -> CasePlan:
 
 
 def decoded(data: bytes, *, lenient: bool = False) -> Any:
-    """The body of a request by the spec of its own version."""
+    """Return the body of a request, read by the spec of its own version."""
     [payload] = FrameSplitter().feed(data)
     request = read_request(payload)
     kind = message(request_name(request.api_key, request.api_version))
@@ -39,7 +39,7 @@ def decoded(data: bytes, *, lenient: bool = False) -> Any:
 
 
 def unread(data: bytes) -> int:
-    """The number of bytes of a request that a lenient reader leaves."""
+    """Return the number of bytes that a lenient reader leaves unread in a request."""
     request = read_request(data[4:])
     kind = message(request_name(request.api_key, request.api_version))
     body = data[4 + request.body_offset :]
@@ -62,7 +62,7 @@ def test_no_correlation_id_is_used_twice_but_for_frames_without_one(plan: CasePl
 
 
 def tags_of(value: Any, schema: Any) -> list[dict[int, bytes]]:
-    """The unknown tagged fields of each structure of a message."""
+    """Yield the unknown tagged fields of each structure of a message."""
     found = [getattr(value, UNKNOWN_TAGGED_FIELDS)] if schema.flexible else []
     for field in schema.fields:
         struct = struct_of(field.type)
@@ -103,7 +103,9 @@ def test_each_kind_has_what_its_name_says(plan: CasePlan) -> None:
 
 
 def test_hostile_requests_have_versions_of_each_kind() -> None:
-    """The newest flexible version, the newest other one, and the newest with a nullable list."""
+    """Return the newest flexible version, the newest other one, and the newest with a nullable
+    list.
+    """
     asking = Asking(NEWEST, hostile=True)
     cases = [*hostile_cases({3: Versions(0, 13), 18: Versions(0, 4)}, asking, 1)]
     found: dict[tuple[str, int], list[str]] = {}
@@ -130,7 +132,7 @@ def test_hostile_requests_have_versions_of_each_kind() -> None:
 
 
 def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> None:
-    """The reference decoder judges each case, strictly and as leniently as Kafka's Java."""
+    """The reference decoder accepts or refuses each case as intended, strictly and leniently."""
     damages: dict[CaseExpectation, set[str]] = {}
     plain = {
         (case.api_key, case.version): case.body for case in plan.cases if case.kind is Kind.PLAIN

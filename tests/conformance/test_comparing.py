@@ -1,4 +1,6 @@
-"""A second broker beside the first: the same cases, the same rules, and each difference."""
+"""With a second broker, a run sends the same cases, applies the same rules, and shows
+differences.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ DESCRIBE_CLUSTER = "DescribeCluster"
 
 
 def with_code(code: int) -> Plant:
-    """A planted error code in DescribeCluster, which is not a deviation."""
+    """Plant an error code in DescribeCluster, which is not a deviation."""
 
     def planted(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_name != DESCRIBE_CLUSTER:
@@ -73,7 +75,7 @@ def names(found: Any) -> list[str]:
 
 
 def sent(broker: KafkaLike) -> list[bytes]:
-    """Return the payloads that a broker received after the list of versions."""
+    """Return the payloads that a broker received after the request for its versions."""
     return [payload for _, _, payload in broker.asked if b"\x4b\x61" in payload[4:6]]
 
 
@@ -148,7 +150,7 @@ def test_a_version_that_only_one_offers_is_listed_and_sent_to_it_alone() -> None
     # 12 is above the first broker's versions but within the second's; 1 is below both.
     asked = {version for name, version, _ in broker.asked if name == "Metadata"}
     assert asked == {1, *range(4, 12)}
-    # Neither offers version 3.
+    # Neither broker offers version 3.
     assert {version for name, version, _ in broker.asked if name == DESCRIBE_CLUSTER} == {3}
     cells = {(name, versions): row[0] for name, versions, row in matrix.matrix_rows(ran)}
     assert cells[("Metadata", "2-3")] == "ok / not asked"
@@ -193,7 +195,7 @@ def test_the_second_broker_must_answer() -> None:
             conform(first, Asking(RELEASE), against=SecondBroker("127.0.0.1:1"))
         # Only the list of versions was requested before.
         assert {name for name, _, _ in broker.asked} == {"ApiVersions"}
-    # A list of versions that cannot be read is a deviation of the first broker only.
+    # An unreadable list of versions is a deviation of the first broker only.
     ran = compared(garbage, soundly, "Metadata")
     assert ran.against is not None
     assert names(ran.differences) == ["ApiVersions 5, plain"]
@@ -202,7 +204,7 @@ def test_the_second_broker_must_answer() -> None:
 
 @pytest.fixture(scope="module")
 def ran() -> ConformanceRun:
-    """A run with a deviation, an error code, and a version that only one broker has."""
+    """Return a run with a deviation, an error code, and a version that only one broker has."""
 
     def here(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         if request.api_name == "DescribeConfigs" and request.api_version == 4:

@@ -27,7 +27,7 @@ APIS = ("Metadata", "Fetch", "DescribeConfigs", "FindCoordinator")
 
 
 def deviating(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
-    """A broker with a deviation in one version of three APIs."""
+    """Serve a broker with a deviation in one version of three APIs."""
     match request.api_name, request.api_version:
         case "Metadata", 8:
             return frame(answer + b"<b>")

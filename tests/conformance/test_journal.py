@@ -34,11 +34,11 @@ ASKING = Asking(RELEASE, frozenset((METADATA,)), hostile=True)
 
 
 class StoppedError(Exception):
-    """The exception that stops a run here."""
+    """The exception that stops a run in these tests."""
 
 
 def stop_after(count: int) -> Any:
-    """A watch that stops a run after this many finished cases."""
+    """Return a watch that stops a run after this many finished cases."""
     seen: list[CaseResult] = []
 
     def watch(result: CaseResult, _: int) -> None:
@@ -108,7 +108,7 @@ def test_a_line_that_was_cut_off_is_sent_again(journal: Path) -> None:
             again = conform(address, ASKING, journal=journal)
             assert again.resumed == 4
             assert told(again) == told(whole)
-            # Further output is on lines of its own.
+            # Further output begins on a new line.
             assert journal.read_bytes() == b"".join(lines)
 
 
@@ -146,7 +146,7 @@ HEADER = JournalHeader.of([("b:1", PLAN)], Asking(RELEASE))
 
 
 def others() -> dict[str, tuple[Any, str]]:
-    """How the broker, release and cases of another run are named."""
+    """A journal of another broker, release or set of cases is refused with its name."""
     other = Asking(RELEASE, frozenset((METADATA,)))
     return {
         "release": (Asking("4.0.2", ASKING.apis, hostile=True), "a run against 4.4.0"),
@@ -238,7 +238,7 @@ def test_every_outcome_is_read_as_it_was_written(journal: Path) -> None:
         with pytest.raises(ConformanceJournalError, match="another run writes to it"):
             ConformanceJournal(journal, HEADER)
     with ConformanceJournal(journal, HEADER) as kept:
-        # The last one is too long to be judged, and is missing.
+        # The last frame is too long to be judged, and is missing.
         assert [*kept.finished(0, PLAN).values()] == outcomes
         assert kept.finished(1, PLAN) == {}
 

@@ -1,4 +1,4 @@
-"""All deviations drawn by a seed are found in their case, and nowhere else."""
+"""Every deviation that a seed draws is found in its case, and nowhere else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNT = 2 * len(MUTATIONS)
 def drawn(
     address: str, release: str, seed: int, count: int, own: str = ""
 ) -> list[tuple[Asking, Mutant]]:
-    """Mutants for cases of the APIs that a broker offers, each with the way to test only that API.
+    """Return mutants of the cases of a broker's APIs, each with the way to test only that API.
 
     With ``own`` the cases are those that change a cluster.
     """
@@ -30,7 +30,7 @@ def drawn(
     plan = plan_with_hostile(offered, Asking(release, hostile=True, own=own, disposable=bool(own)))
     found = []
     cases = [case for case in plan.cases if case.writes is bool(own)]
-    # A release that closes the connection on a request does not break a rule.
+    # Some releases close the connection on such a request, which breaks no rule.
     cases = [
         case
         for case in cases
@@ -39,7 +39,7 @@ def drawn(
     for mutant in draw(cases, seed, count):
         keys = frozenset((mutant.case.api_key,))
         asking = Asking(release, keys, hostile=True, own=own, disposable=bool(own))
-        # Correlation ids are those of a run that tests only this API.
+        # The correlation ids are those of a run that tests only this API.
         case = same_case(mutant.case, plan_with_hostile(offered, asking).cases)
         found.append((asking, mutant._replace(case=case)))
     return found
@@ -51,7 +51,7 @@ def same_case(case: Case, cases: tuple[Case, ...]) -> Case:
 
 
 def patience(mutant: Mutant) -> float:
-    """How long a run waits for an answer, in seconds."""
+    """Return how long a run waits for an answer, in seconds."""
     return BRIEF if mutant.mutation.is_slow else SECONDS
 
 

@@ -31,7 +31,7 @@ NOT_LEADER = 6
 
 
 def answering(answers: Answers) -> Any:
-    """A planted deviation: fields of some APIs' responses, as a function returns them."""
+    """Plant values in fields of some APIs' responses; a function returns the values."""
 
     def planted(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         told_by = answers.get(request.api_name)
@@ -49,7 +49,7 @@ def answering(answers: Answers) -> Any:
 
 
 def newest(fields: Callable[[], dict[str, Any]]) -> Callable[[RequestFrame], Any]:
-    """Fields for the newest version only, which a look-up uses."""
+    """Return fields for the newest version only, which a look-up uses."""
 
     def told(request: RequestFrame) -> dict[str, Any] | None:
         highest = offered_versions(request.api_key, RELEASE).highest
@@ -63,7 +63,7 @@ def asking(*apis: str) -> Asking:
 
 
 def bodies(broker: KafkaLike, api: str) -> list[Any]:
-    """The requests of an API that a broker received in versions that it has, in order."""
+    """Return the requests for an API that a broker received in versions that it has, in order."""
     found: list[Any] = []
     for name, version, payload in broker.asked:
         if name == api and version in offered_versions(api_key_of(api), RELEASE):
@@ -94,7 +94,7 @@ def test_requests_about_a_group_go_to_its_coordinator() -> None:
         offered = offered_versions(api_key_of(api), RELEASE)
         assert not [one for name, one, _ in first.asked if name == api and one in offered]
     assert run.deviations == ()
-    # One look-up for the cases, and another for the removal of the group.
+    # One look-up is for the cases, and another for the removal of the group.
     assert sum(name == "FindCoordinator" for name, _, _ in first.asked) <= 3
 
 
@@ -130,7 +130,7 @@ def test_a_topic_is_asked_of_its_leader_with_its_id() -> None:
     committed = [one for one in bodies(first, "OffsetCommit") if one.topics[0].topic_id == topic_id]
     assert produced
     assert committed
-    # The report has the request that was sent.
+    # The report shows the request that was sent.
     sent = {one.case.name: one.case.body for one in run.results}
     assert sent["Produce 13, plain"]["topicData"][0]["topicId"] == uuid_text(topic_id)
 

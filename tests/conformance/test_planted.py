@@ -1,4 +1,4 @@
-"""Deviations planted in a broker are found by their rule and at their place; without, none is.
+"""A run finds planted deviations by their rule and place, and none if none is planted.
 
 The broker runs on loopback and knows nothing of conformance runs (`tests.conformance.brokers`).
 """
@@ -60,7 +60,7 @@ def ran(
 
 
 def found(run: ConformanceRun) -> list[tuple[str, ConformanceRule, int | None, str]]:
-    """The name of each deviating case, the rule, the byte and the field."""
+    """Return the name of each deviating case, the rule, the byte and the field."""
     return [
         (one.case.name, one.deviation.rule, one.deviation.offset, one.deviation.path)
         for one in run.deviations
@@ -69,7 +69,7 @@ def found(run: ConformanceRun) -> list[tuple[str, ConformanceRule, int | None, s
 
 
 def only(api: str, version: int, kind: Kind, altered: Plant) -> Plant:
-    """A planted deviation in the answers to one version of an API."""
+    """Plant a deviation in the answers to one version of an API."""
 
     def plant(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         header: Any = request.header
@@ -134,7 +134,7 @@ def told(result: CaseResult) -> str:
 
 
 def test_a_byte_too_many_that_may_also_be_the_other_header() -> None:
-    """A response of zeros: the finding says both."""
+    """For a response of zeros, the finding names both possible causes."""
 
     def longer(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
         return frame(answer[:4] + bytes(15))
@@ -207,7 +207,7 @@ def test_a_wrong_header_version(api: str, version: int) -> None:
 
 
 def newer(altered: Plant) -> Plant:
-    """A planted deviation in the answer to an ApiVersions request of an unknown version."""
+    """Plant a deviation in the answer to an ApiVersions request of an unknown version."""
 
     def plant(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         lacks = request.api_key == API_VERSIONS and request.api_version > 5
@@ -247,7 +247,7 @@ def test_a_wrong_fallback_of_api_versions(name: str) -> None:
 
 
 def test_a_version_that_is_not_offered_and_answered() -> None:
-    """A broker that offers less than it reads."""
+    """Serve a broker that offers fewer versions than it reads."""
 
     def offers_less(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_key != API_VERSIONS:
@@ -314,7 +314,7 @@ def test_a_response_that_is_too_short(answer: bytes, rule: ConformanceRule) -> N
 
 
 def test_garbage_behind_a_header_is_a_deviation_with_its_place() -> None:
-    """A count that the bytes cannot hold costs neither memory nor time."""
+    """A count that exceeds the bytes costs neither memory nor time."""
 
     def garbage(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
         return frame(answer[:4] + b"\0" * 5 + b"\xff\xff\xff\xff\x0f" + bytes(20))
@@ -341,7 +341,7 @@ def test_names_that_are_left_out() -> None:
 def test_groups_of_another_coordinator_need_not_name_their_topics(
     code: int, *, is_found: bool
 ) -> None:
-    """In a cluster a broker answers for some groups, and returns an error for the others."""
+    """In a cluster, a broker answers for some groups and returns an error for the others."""
 
     def half(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if (request.api_name, request.api_version) != ("OffsetFetch", 8):
@@ -351,7 +351,7 @@ def test_groups_of_another_coordinator_need_not_name_their_topics(
         asked = kind.decode(answer[start:], request.api_version).groups
         if len(asked) < 2:
             return frame(answer)
-        # A group and the topic of the request have the same name.
+        # One of the groups has the same name as the topic of the request.
         rows = [{"group_id": one.group_id, "topics": [{"name": one.group_id}]} for one in asked]
         rows[::2] = [{"group_id": one.group_id, "error_code": code} for one in asked[::2]]
         return frame(answer[:start] + kind.of(groups=rows).encode(request.api_version))
@@ -373,7 +373,7 @@ def test_a_missing_right_or_feature_is_not_judged(code: int) -> None:
 
     run = ran(refused, "DescribeCluster")
     assert found(run) == []
-    # For versions that are not offered only the refusal is tested.
+    # Versions that are not offered are only tested for their refusal.
     assert run.judged == 1
     assert run.counts[CaseVerdict.NOT_JUDGED] == len(run.results) - 1
 
@@ -390,7 +390,7 @@ def test_another_error_code_is_no_deviation() -> None:
     run = ran(other, "DescribeCluster")
     assert found(run) == []
     assert {one.error_codes for one in run.results} == {frozenset(), frozenset((87,))}
-    # It is a remark, which the text shows once.
+    # This is a remark, which the text shows once.
     remark = "error code 87 INVALID_RECORD, which Apache Kafka did not answer in our runs"
     assert {one.remark for one in run.results} == {remark, ""}
     told = f"remark: DescribeCluster ({len(run.results) - 1}): {remark}"
@@ -444,7 +444,7 @@ def test_a_list_of_versions_that_cannot_be_read_is_a_deviation(name: str) -> Non
     kind = "not offered" if rule is rules.FALLBACK else "plain"
     assert found(run) == [(f"ApiVersions 5, {kind}", rule, offset, path)]
     assert run.summary.endswith("in 0 of 1 cases")
-    # Everything else is listed with the reason.
+    # All other cases are listed with the reason.
     assert {one.reason for one in run.plan.unasked} == {VERSIONS_UNREAD}
     assert {one.api_name for one in run.plan.unasked} == QUESTIONS.keys() - {"ApiVersions"}
     assert f"whole or in part; {VERSIONS_UNREAD}" in formats.to_text(run)
@@ -462,7 +462,7 @@ def test_a_list_of_versions_with_another_correlation_id_is_a_deviation() -> None
 
 
 def test_the_list_behind_a_sound_fallback_is_the_one_that_cannot_be_read() -> None:
-    """A broker that lacks version 5, reports that as KIP-511 says, and breaks version 4."""
+    """Return a broker that lacks version 5, reports that by KIP-511, and breaks version 4."""
 
     def older(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
         if request.api_key != API_VERSIONS:
@@ -488,7 +488,7 @@ NO_LISTS: dict[str, tuple[bytes | None, str]] = {
 
 @pytest.mark.parametrize("name", NO_LISTS)
 def test_a_list_of_versions_that_does_not_come_is_an_error(name: str) -> None:
-    """Nothing proves that this is a broker, and an error code is never a deviation."""
+    """A peer that may not be a broker is reported, and an error code is never a deviation."""
     answer, says = NO_LISTS[name]
 
     def unlisted(request: RequestFrame, _: bytes, sound: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The requests only read, both in their own version and in the version that they name."""
+"""Read-only cases send requests that only read, in every version that a broker may assume."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from flexwire.conformance import Case
 
 NEWEST = "4.4.0"
-# With an empty or null list that means "all", or with a name that need not exist, these APIs do
-# more than read. docs/conformance.md says what Apache Kafka does with each of them.
+# With an empty or null list, which means "all", or with a name that need not exist, these APIs do
+# more than read. docs/conformance.md says what Apache Kafka does for each of them.
 NEVER = {"FindCoordinator": Versions(0, 3)}
 
 
@@ -63,7 +63,9 @@ def plan() -> CasePlan:
 
 
 def readings(case: Case) -> Iterator[tuple[str, Any]]:
-    """How a broker may read a request: its body as Kafka reads it in each nearby version."""
+    """Yield what a broker may read in a request: its body as Kafka reads it in each
+    nearby version.
+    """
     payload = case.data[4:]
     try:
         request = read_request(payload)
@@ -166,7 +168,7 @@ def test_names_are_those_that_nobody_has(plan: CasePlan) -> None:
 @each("name", sorted(QUESTIONS))
 def test_every_field_of_a_form_is_one_of_the_api(name: str) -> None:
     for api_question in QUESTIONS[name]:
-        # Each field is in some version, except the topic id that `_about` gives to all.
+        # Each field is in some version, except the topic id that `_about` adds to all.
         assert {*form_fields(api_question.form)} - {"topicId"} <= api_fields(name)
 
 
@@ -180,12 +182,12 @@ def test_a_form_is_filled_everywhere() -> None:
 
 
 def test_a_version_that_is_not_offered_is_asked_by_its_own_question() -> None:
-    # A broker that offers Metadata from version 4 on, but accepts 3, must find no name there.
+    # A broker that offers Metadata from version 4, but accepts 3, must find no name in the request.
     cases = plan_cases({3: Versions(4, 9)}, Asking(NEWEST)).cases
     [below] = [
         case for case in cases if case.expected is CaseExpectation.REFUSED and case.version == 3
     ]
     assert below.body == {"topics": []}
-    # If there is no question for the version below, none is sent.
+    # If there is no request for the version below, none is sent.
     cases = plan_cases({10: Versions(4, 6)}, Asking(NEWEST)).cases
     assert [case.version for case in cases if case.expected is CaseExpectation.REFUSED] == [7]

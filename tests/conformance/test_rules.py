@@ -1,4 +1,4 @@
-"""A quirk explains one rule in one API, in its versions and releases, and nothing else."""
+"""A quirk excuses one rule in one API, in its versions and releases, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--write` changes only its own topic and group, and removes them in any case."""
+"""`--write` changes only its own topic and group, and removes both in any case."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EVERY = {key: released_versions(key) for key in catalog().api_keys()}
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run does not wait for a leader or coordinator, because these brokers have none."""
+    """Do not wait for a leader or coordinator, because these brokers have none."""
     monkeypatch.setattr("flexwire.conformance.own.MOST_WAITED", 0)
 
 
@@ -69,7 +69,7 @@ def plan() -> CasePlan:
 
 
 def bodies(case: Case) -> Iterator[tuple[Any, int]]:
-    """How a broker may read a request, in its own version and in nearby versions."""
+    """Yield what a broker may read in a request, in its own version and in nearby versions."""
     payload = case.data[4:]
     request = read_request(payload)
     for version in {case.version, case.version - 1, case.version + 1}:
@@ -85,7 +85,7 @@ def bodies(case: Case) -> Iterator[tuple[Any, int]]:
 
 
 def named(body: Any, version: int) -> set[str]:
-    """The topics, groups and resources that a body names."""
+    """Yield the topics, groups and resources that a body names."""
     kind = type(body)
     form, schema = body.to_json(version), kind.definition.schema(version)
     found = {one for names in entity_values(form, schema, kind, version).values() for one in names}
@@ -101,7 +101,7 @@ def test_only_the_own_topic_and_group_are_named_whatever_is_made_of_it(plan: Cas
             told = named(body, version)
             if version == case.version or case.kind is Kind.UNOFFERED:
                 read += 1
-                # A broker that takes another header reads a part of the name.
+                # A broker that expects another header reads a part of the name.
                 strange = {name for name in told - OWNED if OWN[1:] not in name}
                 assert not strange, case.name
             if case.api_name in {"AlterConfigs", "IncrementalAlterConfigs"}:
@@ -115,7 +115,7 @@ def test_nothing_is_written_without_a_name_for_it_and_none_of_it_is_hostile() ->
     assert not any(case.writes for case in reading.cases)
     both = plan_with_hostile(EVERY, Asking(RELEASE, hostile=True, own=OWN))
     count = len(reading.cases)
-    # Requests that read are sent first, exactly as without `--write`.
+    # Requests that only read come first, exactly as without `--write`.
     assert both.cases[:count] == reading.cases
     assert all(case.writes for case in both.cases[count:])
     assert not any(case.kind is Kind.HOSTILE for case in both.cases[count:])
@@ -154,12 +154,14 @@ def test_nothing_is_created_that_the_broker_cannot_remove(remover: str) -> None:
 
 def test_each_api_that_changes_something_has_what_removes_it() -> None:
     made = {name for one in removals(OWN) for name in one.makers}
-    # At most it creates an internal topic of the cluster.
+    # The request can only create an internal topic of the cluster.
     assert {*WRITING} - made == {"FindCoordinator"}
 
 
 def test_a_whole_cluster_is_asked_only_if_nobody_needs_it(plan: CasePlan) -> None:
-    """No existing object is named, and no list or name is empty, which could mean "all"."""
+    """Requests name no existing object, and contain no empty list or name, which could
+    mean "all".
+    """
     asking = Asking(RELEASE, own=OWN, disposable=True)
     every = plan_with_hostile(EVERY, asking)
     others = {case.api_name for case in every.cases} - {case.api_name for case in plan.cases}
@@ -180,7 +182,7 @@ def test_a_whole_cluster_is_asked_only_if_nobody_needs_it(plan: CasePlan) -> Non
     assert (order[0], order[-2:]) == ("CreateTopics", [*REMOVING])
 
 
-# The subject of these is a number, or the hash of a token.
+# These requests are about a number, or the hash of a token.
 NAMELESS = {
     *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"),
     "UnregisterBroker",
@@ -188,7 +190,7 @@ NAMELESS = {
 
 
 def leaves(form: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a form, by path."""
+    """Yield the values of a form, by path."""
     if isinstance(form, dict):
         for name, value in form.items():
             yield from leaves(value, f"{path}.{name}".lstrip("."))
@@ -219,7 +221,7 @@ def sent(broker: KafkaLike) -> list[tuple[str, int]]:
 
 
 def removed(broker: KafkaLike) -> list[str]:
-    """The APIs that a broker received to remove something, each about a name of the run."""
+    """Return the removal APIs that a broker received, each for a name of the run."""
     found = []
     removers = {one.api_name for one in removals(OWN)}
     for name, _, payload in broker.asked:
@@ -291,7 +293,7 @@ def test_both_brokers_are_told_to_remove_both() -> None:
 
 
 def refusing(code: int) -> Any:
-    """A planted deviation: nothing is deleted."""
+    """Plant a deviation: the broker deletes nothing."""
 
     def planted(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_name not in REMOVING:
@@ -349,7 +351,7 @@ def test_a_broker_that_ends_is_no_hindrance_to_telling_what_is_left() -> None:
 
 
 def test_an_error_code_beside_tags_is_no_deviation_if_the_plain_request_changed_something() -> None:
-    """The plain request creates the topic, so the next request finds it."""
+    """The plain request creates the topic, so the next request finds the topic."""
     seen: list[int] = []
 
     def stateful(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
@@ -367,7 +369,7 @@ def test_an_error_code_beside_tags_is_no_deviation_if_the_plain_request_changed_
     assert ran.results[0].error_codes == frozenset()
     assert ran.results[1].case.kind is Kind.BODY_TAGS
     assert ran.results[1].error_codes == {36}
-    # This broker reads more than it offers.
+    # This broker reads more versions than it offers.
     assert [one.case.name for one in ran.deviations] == ["CreateTopics 4, not offered"]
 
 
@@ -421,7 +423,7 @@ def test_the_command_writes_with_a_name_of_its_own_and_a_dry_run_sends_none(run:
         names = {name for name, _ in sent(broker)}
         assert names == {"CreateTopics", "DeleteTopics"}
         assert not any(own.encode() in payload for _, _, payload in broker.asked)
-        # Without --write they are not sent.
+        # Without --write these requests are not sent.
         broker.asked.clear()
         ran = run(*given[:-1])
         assert sent(broker) == []

@@ -1,4 +1,4 @@
-"""Small specs and their messages, with measured sizes."""
+"""Small invented specs and their messages, with measured sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Field = dict[str, Any]
 
 
 def spec(*fields: Field, valid: str = "0", flexible: str = "0+", **more: Any) -> Edition:
-    """A message called Ping; a field is in all versions unless it says otherwise."""
+    """Return a message called Ping; a field is in all versions unless it says otherwise."""
     told = {
         "name": "Ping",
         "type": "data",

@@ -92,14 +92,14 @@ def test_every_frame_is_a_message_or_is_told_why_it_is_none(tmp_path: Path) -> N
 def test_what_is_not_kafka_is_bytes_and_no_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # ZooKeeper's first request reads as a Produce v0, and its second as a Produce v1.
+    # ZooKeeper's first request reads as a Produce v0, and its second one as a Produce v1.
     session = struct.pack(">iqiqi", 0, 0, 18000, 0, 16) + bytes(17)
     path = struct.pack(">iii", 1, 4, 12) + b"/brokers/ids\1"
     traffic = Traffic(tmp_path)
     other, kafka = traffic.connect(("10.0.0.2", 1)), traffic.connect(("10.0.0.2", 2))
     for payload in (session, path, path):
         traffic.send(other, "request", payload)
-    # Nothing before the last request is known to be Kafka.
+    # Before the last request, nothing shows that the connection is Kafka.
     for correlation_id in range(5):
         asked = request(made("MetadataRequest"), 0, correlation_id, client_id="")
         traffic.send(kafka, "request", asked)
@@ -116,7 +116,7 @@ def test_what_is_not_kafka_is_bytes_and_no_message(
         *["MetadataRequest"] * 5,
         "MetadataResponse",
     ]
-    # Memory is bounded, and everything that is dropped is counted.
+    # Memory is bounded, and all dropped data is counted.
     monkeypatch.setattr(messages, "HELD_FRAMES", 2)
     bounded = read(tmp_path)
     assert len(bounded) == traffic.sent

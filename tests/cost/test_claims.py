@@ -1,4 +1,4 @@
-"""The claims of KIP-482 and KIP-636 about bytes, compared with measurements."""
+"""KIP-482 and KIP-636 make claims about bytes, which are compared with measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flexwire.wire.encoding import Encoding
 from tests.cost.made import Field, body, compare, spec, totals
 
 FLEXIBLE = (Encoding.FIXED, Encoding.FLEXIBLE)
-# The message itself pays for the count of its tagged fields.
+# The message itself has a count of tagged fields too.
 COUNT = 1
 
 
@@ -27,7 +27,7 @@ def saved(field: Field, value: Any) -> int:
         ("[]int8", [0], {0: 3, 126: 3, 127: 2, 16382: 2, 16383: 1}),
         # "three bytes per byte buffer": up to 126 bytes.
         ("bytes", b"b", {0: 3, 126: 3, 127: 2, 16382: 2, 16383: 1, 2097150: 1, 2097151: 0}),
-        # "one byte per string": up to 126 bytes; from 16,383 bytes on the length takes one more.
+        # "one byte per string": up to 126 bytes; from 16,383 bytes the length takes one byte more.
         ("string", "s", {0: 1, 126: 1, 127: 0, 16382: 0, 16383: -1, 32767: -1}),
     ],
 )
@@ -42,7 +42,7 @@ def test_each_structure_pays_a_byte_for_its_tag_section() -> None:
     inner = [{"name": "Id", "type": "int32", "versions": "0+"}]
     field = {"name": "It", "type": "[]Item", "fields": inner}
     assert saved(field, []) == 3
-    # Three elements cost what the array saves, and each further element costs a byte.
+    # Three elements use up the saving of the array, and each further element costs a byte.
     assert saved(field, [{}] * 3) == 0
     assert saved(field, [{}] * 10) == -7
 

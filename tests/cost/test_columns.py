@@ -27,7 +27,7 @@ OLD = bundled_specs()
 
 
 def rows_of(name: str, bodies: list[bytes], versions: list[int]) -> pa.RecordBatch:
-    """Rows of the message's table."""
+    """Return rows of the message's table."""
     entry = catalog().entry(name)
     headers = [header_of(name, version) for version in versions]
     unknown = [
@@ -57,14 +57,16 @@ def header_of(name: str, version: int) -> Message:
     if entry.type is MessageType.REQUEST and at:
         values["client_id"] = CLIENT_ID
     if version % 2 and message(name).definition.schema(version).flexible and at:
-        # Some versions show what an encoding without tagged fields cannot hold.
+        # Some versions cover values that an encoding without tagged fields cannot hold.
         values["unknown_tagged_fields"] = {7: b"trace"}
     kind = "RequestHeader" if entry.type is MessageType.REQUEST else "ResponseHeader"
     return message(kind)(**values)
 
 
 def measured(name: str, body: bytes, version: int, new: ComparisonSide) -> int | None:
-    """The size that the reference writes, or None if the encoding cannot hold the message."""
+    """Return the size that the reference writes, or None if the encoding cannot hold
+    the message.
+    """
     entry = catalog().entry(name)
     meter = CostMeter(ComparisonSide(OLD), new)
     header = header_of(name, version)
@@ -89,7 +91,7 @@ def test_every_message_and_version_is_as_large_as_the_reference_writes_it(name: 
     whole = {*versions[:1], *versions[-1:], *flexible[:1]}
     for column, side in sides.items():
         for row, (body, version) in enumerate(zip(bodies, versions, strict=True)):
-            # The other encodings change what all versions have in common.
+            # The other encodings change only what all versions have in common.
             if column == FRAME_SIZES.names[0] or version in whole:
                 assert found[column][row] == measured(name, body, version, side), (column, version)
 
@@ -121,12 +123,12 @@ def test_large_frames_are_measured_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("name", "version", "sizes"),
     [
-        # A version that is not flexible: KIP-482's cost does not count for KIP-636.
+        # The version is not flexible, so the cost of KIP-482 is not charged to KIP-636.
         ("HeartbeatResponse", 3, (14, 16, 14, 16)),
         # The request is flexible only because its response has the errors: all its savings are
         # KIP-482's.
         ("ProduceRequest", 3, (36, 34, 34, 34)),
-        # KIP-636 leaves it unchanged, so it does not save what KIP-482 would have cost.
+        # KIP-636 leaves the message unchanged, so it does not save the cost of KIP-482.
         ("SaslHandshakeRequest", 1, (26, 27, 26, 26)),
     ],
 )

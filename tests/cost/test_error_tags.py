@@ -87,7 +87,7 @@ def test_the_break_even_share_is_where_both_sides_are_equal() -> None:
 
 @pytest.mark.parametrize("letters", [0, 1, 10, 126])
 def test_a_message_saves_up_to_one_in_three(letters: int) -> None:
-    # From there on, the size of the tagged field takes two bytes.
+    # From this count, the size of the tagged field takes two bytes.
     old = spec(NULLABLE)
     new = spec(NULLABLE | {"taggedVersions": "0+", "tag": 0})
     raws = [body(old), body(old), body(old, error_message="m" * letters)]
@@ -136,7 +136,7 @@ def test_set_is_what_is_not_the_default_of_the_new_side() -> None:
 
 
 def test_a_null_in_some_versions_only_is_sent_still() -> None:
-    # The rewrite cannot make such a null the default; a spec of one version shows that too.
+    # The rewrite cannot make such a null the default; a spec with one version shows this too.
     old = spec(TEXT | {"nullableVersions": "5+"}, valid="0-7", name="PingResponse", type="response",
                apiKey=12)  # fmt: skip
     cut = single_version(old.spec, 6)

@@ -29,7 +29,7 @@ def test_fields_add_up_to_the_message_in_every_encoding(name: str) -> None:
     for vector in BY_MESSAGE[name]:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
         decoded = made.decode(raw, version)
-        # A program of the columnar kernels takes time to make, and each version needs another.
+        # The columnar kernels need a program for each version, which takes time to make.
         columnar = list(Encoding)[version % len(Encoding)]
         for encoding in Encoding:
             try:
@@ -77,7 +77,7 @@ def test_each_byte_belongs_to_the_field_that_it_is_there_for() -> None:
         f"{partition}._taggedFields": 2,
         "responses[]._taggedFields": 2,
         "_taggedFields": 1,
-        # Tag and size, and the length of the array; the other bytes are inside.
+        # The tag, the size, and the length of the array; the other bytes are inside the array.
         "nodeEndpoints": 3,
         "nodeEndpoints[].nodeId": 4,
         "nodeEndpoints[].host": 3,

@@ -107,10 +107,10 @@ def test_headers_are_counted_apart_and_follow_flexibility() -> None:
     header = message("RequestHeader")(request_api_key=3, client_id="ab")
     reply = message("ResponseHeader")(correlation_id=1)
     cases = [
-        # The client id is fixed; the cost of flexibility is the count of tagged fields.
+        # The client id is fixed; flexibility costs one count of tagged fields.
         ("MetadataRequest", 3, MessageType.REQUEST, header, (12, 13)),
         ("MetadataResponse", 3, MessageType.RESPONSE, reply, (4, 5)),
-        # Two headers that never change.
+        # These are two headers that never change.
         ("ApiVersionsResponse", 18, MessageType.RESPONSE, reply, (4, 4)),
         ("ControlledShutdownRequest", 7, MessageType.REQUEST, header, (8, 8)),
     ]

@@ -1,4 +1,4 @@
-"""Sizes of requests whose clients name themselves once, or send a client instance id (KIP-1313)."""
+"""Requests are measured as if clients named themselves once, or sent an instance id (KIP-1313)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INSTANCE = UUID(int=7)
-# Bytes of a tagged field: its tag, its size, and the id.
+# The bytes of a tagged field: its tag, its size, and the id.
 TAGGED = 18
 
 
@@ -41,7 +41,7 @@ def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
     ids: list[dict[str, Any]] = [{}]
     if header_version > 2:
         ids.append({"client_instance_id": INSTANCE})
-    # An unknown tag stays beside each of them.
+    # Each of them also has an unknown tag.
     tags: list[dict[int, bytes]] = [{}, {9: b"trace"}]
     sent = [
         make("RequestHeader", client_id=client_id, unknown_tagged_fields=tagged, **given)
@@ -66,7 +66,7 @@ def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
     )
     sizes = frame_sizes(name, rows)
     assert sizes["kafka"].to_pylist() == rows["size"].to_pylist()
-    # An encoding without tagged fields leaves out the id, which is ignorable, and cannot hold an
+    # An encoding without tagged fields leaves out the id, which is ignorable, but cannot hold an
     # unknown tag.
     fixed = make(name, group_id="g").encode(version, encoding=Encoding.FIXED)
     assert sizes["fixed"].to_pylist() == [

@@ -1,4 +1,4 @@
-"""The audit of the demo: for real releases, each kind of evidence with a client that has it."""
+"""In the audit of the demo, each kind of evidence occurs for a client, for real releases."""
 
 from __future__ import annotations
 

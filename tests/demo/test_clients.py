@@ -1,4 +1,4 @@
-"""A failing client is reported by name; test_traffic.py has the actions of all clients."""
+"""A failing client is reported by name (test_traffic.py tests what clients do)."""
 
 from __future__ import annotations
 

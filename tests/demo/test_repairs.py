@@ -9,7 +9,7 @@ from tests.each import each
 
 METADATA, API_VERSIONS = 3, 18
 
-# The bytes that librdkafka 2.16.0's mock broker sent.
+# The bytes that the mock broker of librdkafka 2.16.0 sent.
 FALLBACK = bytes.fromhex("00000001002301001200000002 00000000")
 METADATA_V12 = bytes.fromhex(
     "00000001000000000004000000010a3132372e302e302e31000086910000000000020a3132372e302e302e31"

@@ -1,5 +1,4 @@
-"""The demo's traffic through the tap: the capture agrees with the reports of clients and
-brokers."""
+"""The demo's traffic passes a tap, and the capture agrees with clients and brokers."""
 
 from __future__ import annotations
 
@@ -30,7 +29,9 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Seen:
-    """Everything in a capture, decoded strictly: a frame that does not decode raises an error."""
+    """Return all messages of a capture, decoded strictly: a frame that does not decode
+    is an error.
+    """
 
     traffic: DemoTraffic
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))

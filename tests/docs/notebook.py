@@ -1,4 +1,4 @@
-"""Runs a notebook's cells as Jupyter does, without Jupyter: in order, in one namespace."""
+"""Run a notebook's cells as Jupyter does, without Jupyter: in order, in one namespace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cells(path: Path, kind: str = "code") -> list[dict[str, Any]]:
 
 
 def follow(path: Path, **names: Any) -> Followed:
-    """Run all cells in the current directory; ``names`` exist before the first."""
+    """Run all cells in the current directory; ``names`` are defined before the first cell."""
     followed = Followed()
     followed.names |= names
     for cell in cells(path):

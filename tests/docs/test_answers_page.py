@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer
     from flexwire.facts.answers import Kind
 
-# The column types that the report can show, and how it shows them.
+# The column types that the report can show, and how the report shows each of them.
 SHOWN_AS: dict[Kind, tuple[str, ...]] = {
     "text": ("string", "list<", "binary"),
     "count": ("int", "double"),
@@ -67,7 +67,7 @@ def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
     shown = {one.name: one for one in answer.shown_columns()}
     headed = [one.name for one in answer.columns if one.heading]
     assert sorted(shown) == sorted(headed)
-    # The order of the table is not repeated.
+    # The docs do not repeat the order of the table.
     assert list(answer.shown) != headed
     for name, column in shown.items():
         assert str(types[name]).startswith(SHOWN_AS[column.kind]), name

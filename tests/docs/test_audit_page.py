@@ -1,4 +1,4 @@
-"""The page of the audit: its block runs, and its lists match the code."""
+"""The audit page has a block that runs, and lists that match the code."""
 
 from __future__ import annotations
 

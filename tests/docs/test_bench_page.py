@@ -1,4 +1,4 @@
-"""docs/bench.md: the change that it reviews has the shown result."""
+"""On docs/bench.md, reviewing the example change has the shown result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The page of calls: its blocks run against a cluster, and its table matches the code."""
+"""The page about `call` has blocks that run against a cluster, and a table that matches
+the code.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of conformance runs: its blocks run, and its tables match the code."""
+"""The page about conformance runs has blocks that run, and tables that match the code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
 
 
 def rows(first: str) -> list[list[str]]:
-    """The cells of a table whose first column has this title."""
+    """Return the cells of the table whose first column has this title."""
     table = PAGE.split(f"\n| {first} |")[1].split("\n\n")[0]
     lines = [line for line in table.splitlines()[1:] if not line.startswith("|---")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]

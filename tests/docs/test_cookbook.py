@@ -1,4 +1,4 @@
-"""Every recipe has the shown output, if run in order in one directory."""
+"""Every recipe of the cookbook has the shown output, if all run in order in one directory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_recipe_does_what_it_shows(tmp_path: Path, subtests: pytest.Subtes
 def test_every_recipe_on_an_analysis_does_what_it_shows(
     spark: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    # The recipes use the running session, and start none of their own.
+    # The recipes use the running Spark session, and start none of their own.
     assert spark is not None
     found = blocks(COOKBOOK.read_text(encoding="utf-8"))
     for block in found:

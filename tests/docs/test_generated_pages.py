@@ -11,7 +11,7 @@ from tests.searching import in_make_long
 from tools.pages.files import ROOT, between, page_files, page_modules, replace_between, write_files
 
 MODULES = page_modules()
-# It runs every command that prints JSON.
+# This module runs every command that prints JSON.
 LONG = ("json_output",)
 
 
@@ -21,8 +21,8 @@ LONG = ("json_output",)
 )
 def test_the_files_are_what_the_code_says(module: str) -> None:
     for path, text in page_files(module).items():
-        # The texts themselves are not compared: for a page of a thousand lines pytest would need a
-        # minute.
+        # Only equality is asserted: pytest would need a minute to show the difference of a long
+        # page.
         is_current = path.read_text(encoding="utf-8") == text
         name = path.relative_to(ROOT)
         assert is_current, f"{name} is out of date: run python -m tools.pages.{module}"

@@ -1,4 +1,4 @@
-"""No answer calls the reason for an irreversible act certain; each says what to check first."""
+"""No answer calls the reason for an irreversible act certain, and each says what to check first."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ACTS = re.compile(
     r"\b(delet\w*|remov\w+|abort\w*|unregister\w*|wipe\w*|unclean|upgrade raises|reset-offsets"
     r"|compact\b|retention)",
 )
-# What the advice says to do or check first.
+# Words with which the advice says what to do or check first.
 _FIRSTS = re.compile(r"\b([Ff]irst|[Aa]sk|[Bb]efore|[Kk]eep the CSV|loses for good)\b")
-# These only name topic settings, or find existing objects.
+# These answers only name topic settings, or find existing objects.
 _HARMLESS = {
     "cluster_configs": "compares retention between topics",
     "share_deliveries": "names a setting of time",

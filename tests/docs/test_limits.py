@@ -16,7 +16,7 @@ _UNITS = {"": 1, " KiB": 1024, " MiB": 1024 * 1024}
 
 
 def limits(page: str) -> dict[str, int]:
-    """Each constant's full name, and its value on the page."""
+    """Return each constant's full name, and its value on the page."""
     return {name: int(number) * _UNITS[unit] for _, number, unit, _, name in _ROW.findall(page)}
 
 

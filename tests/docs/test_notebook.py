@@ -29,7 +29,7 @@ MOST_BYTES = 150_000
 
 
 def produced(topic: str, compression: str) -> Any:
-    """A Produce request of ten records, each with headers of KIP-82."""
+    """Return a Produce request of ten records, each with headers of KIP-82."""
     typed = Headers()
     typed.put_long("user", 7)
     pairs: list[tuple[bytes, bytes | None]] = [
@@ -54,7 +54,7 @@ def write_capture(directory: Path) -> None:
     traffic.close()
 
 
-# An analysis and a dozen queries.
+# The test runs an analysis and a dozen queries.
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.cluster
@@ -62,7 +62,7 @@ def test_its_cells_answer(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
-    # It takes half a second.
+    # This takes half a second.
     plt: Any = import_module("matplotlib.pyplot")
 
     shown: list[list[str]] = []

@@ -80,7 +80,9 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_links_into_a_page_lead_to_one_of_its_headings() -> None:
-    """The site refuses such a link too, but takes a minute to build."""
+    """No page links to a missing heading (the site also refuses that, but takes a
+    minute to build).
+    """
     root = DOCS.parent
     seen = 0
     for page in (*DOCS.rglob("*.md"), *root.glob("*.md")):

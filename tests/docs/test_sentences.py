@@ -1,4 +1,4 @@
-"""The tools that draw sentences, and list what a page lost."""
+"""One tool draws random sentences, and another lists what a page lost."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_every_surface_has_hundreds_of_sentences_and_a_seed_draws_the_same(
     surface: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = draw(surface, 40, seed=7)
-    # Each reading takes a second.
+    # Each read takes a second.
     every = [*SURFACES[surface]()]
     assert len({*every}) > 100
     monkeypatch.setitem(SURFACES, surface, lambda: every)

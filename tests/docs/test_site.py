@@ -1,4 +1,4 @@
-"""The site holds every page once, and leads nowhere that is not there.
+"""The site has every page once, and no broken links.
 
 `make site` builds the site, and treats every warning of the generator as an error.
 """

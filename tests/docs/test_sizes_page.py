@@ -1,4 +1,4 @@
-"""docs/sizes.md has the sizes that people find in their logs, and the meaning of each size."""
+"""docs/sizes.md has the sizes that people find in their logs, and says what each size means."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_its_blocks_do_what_they_show() -> None:
 def test_every_size_on_the_page_is_known_to_be_something_else() -> None:
     for given in SEEN:
         first = parse_size(given)
-        # RDP and SOCKS begin like frames of 50 MB and 84 MB.
+        # RDP and SOCKS connections begin like frames of 50 MB and 84 MB.
         assert (
             find_foreign_protocol(first) is not None
             or " or the length of a frame" in identify_first_bytes(first).what

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PAGE = (Path(__file__).parents[2] / "docs" / "spark-delta.md").read_text(encoding="utf-8")
 
 
-# Three short streams.
+# The test runs three short streams.
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.cluster

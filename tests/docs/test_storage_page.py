@@ -1,4 +1,4 @@
-"""The page on files by URL: its blocks run, and it names every scheme."""
+"""The page about files by URL has blocks that run, and names every scheme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/survey.md: its connection of ten segments, surveyed in order and in pieces."""
+"""On docs/survey.md, ten segments of a connection are surveyed in order and in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on the tap: its program runs, and everything that it names exists."""
+"""The page about the tap has a program that runs, and everything that the page names exists."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_count_that_it_names_is_one() -> None:
 
 def test_every_series_that_it_names_is_given(tmp_path: Path) -> None:
     given = Tap(("127.0.0.1", 0), ("127.0.0.1", 1), tmp_path).openmetrics().decode()
-    # A second name in a row leaves out the common beginning.
+    # A second name in a table row leaves out the beginning that it shares with the first.
     rows = [row for row in PAGE.splitlines() if row.startswith("| `flexwire_tap_")]
     series = {
         f"flexwire_tap_{name}"

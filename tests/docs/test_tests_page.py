@@ -1,4 +1,4 @@
-"""docs/tests.md: its tests pass with the installed fixture, against librdkafka's mock cluster."""
+"""The tests on docs/tests.md pass with the installed fixture, against librdkafka's mock cluster."""
 
 from __future__ import annotations
 

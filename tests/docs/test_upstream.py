@@ -65,8 +65,9 @@ def test_a_dataframe_stays_filtered(spark: SparkSession, tmp_path: Path) -> None
     names: dict[str, Any] = {"__name__": "page"}
     with temporary_settings(spark, {"spark.sql.python.filterPushdown.enabled": "false"}):
         run_python(block, "docs/upstream/spark-push-filters.md", names, tmp_path)
-        # What helps until then.
+        # What users can do until the defect is fixed.
         fresh = spark.read.format("Numbers").load().count()
-    # If the last number is 10, Spark has fixed the bug: `push_filters` could become the default.
+    # If the last number is 10, Spark has fixed the bug, and `push_filters` could become the
+    # default.
     assert names["counts"] == [10, 3, 3]
     assert fresh == 10

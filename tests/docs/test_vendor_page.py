@@ -1,4 +1,4 @@
-"""docs/vendor.md: a catalog with a vendor's own API, and traffic that uses it."""
+"""On docs/vendor.md, a catalog with a vendor's own API decodes traffic that uses the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged captures have the same result in order, by ranges and in pieces."""
+"""Damaged captures have the same result whether read in order, by ranges or in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run between guard pages fails if a lie is not caught, or if a program does not end."""
+"""The run between guard pages fails if a lie goes unnoticed, or if a program does not end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Programs:
-    """Replaces the programs: returns each call's status, and remembers the calls."""
+    """Stand in for the programs: return each call's status, and record the calls."""
 
     def __init__(self, sound: int, lying: int) -> None:
         self.sound, self.lying = sound, lying
@@ -34,7 +34,7 @@ class Programs:
     [
         (0, -signal.SIGSEGV, 0),
         (0, -signal.SIGBUS, 0),
-        # A lie that is not caught, or a control that fails for another reason.
+        # The kernel did not notice a lie, or a control run failed for another reason.
         (0, 0, 1),
         (0, 1, 1),
         (0, -signal.SIGABRT, 1),

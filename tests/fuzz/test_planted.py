@@ -17,7 +17,7 @@ from fuzz.targets import TARGETS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Any: faults are planted in what these modules import privately.
+# Any module: faults are planted in names that these modules import privately.
 checks: Any = import_module("fuzz.checks")
 record_headers: Any = import_module("fuzz.record_headers")
 

@@ -31,7 +31,7 @@ SOUND = head("RequestHeader", 2) + RAW
 
 @cache
 def some(target: str) -> list[bytes]:
-    """A sample of each target's inputs, with inputs of every kind; ``make fuzz`` uses all."""
+    """Return a sample of each target's inputs, of every kind; ``make fuzz`` uses all inputs."""
     whole = list(corpus(target))
     return whole[:: max(1, len(whole) // 40)]
 
@@ -48,9 +48,10 @@ def test_sound_and_damaged_inputs_pass(target: str) -> None:
         TARGETS[target](bytes(damaged[: source.randrange(len(damaged))]))
 
 
-# The calls to read a capture, and as many again; inflated data has a lower limit.
+# The number of calls to read a capture, doubled; inflated data has a lower limit.
 FIXED_BYTES = 2 << 20
-# Data that is read in several ways needs more calls, and is searched for the beginning of a block.
+# These targets read data in several ways and search for the beginning of a block, so they need more
+# calls.
 MORE = {"pieces": 16 << 20}
 LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c1843d", "ffffffff07")]
 
@@ -59,7 +60,7 @@ LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c184
 def test_memory_stays_in_proportion_to_the_input(target: str) -> None:
     source = random.Random(target)
     for data in some(target)[::4]:
-        # Everything that is compiled once is compiled now.
+        # Everything that is compiled only once is compiled now.
         TARGETS[target](data)
         for lie in LIES:
             at = source.randint(HEAD_BYTES, max(HEAD_BYTES, len(data) - len(lie)))

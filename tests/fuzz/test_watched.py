@@ -1,4 +1,4 @@
-"""The run with sanitizers fails if a sanitizer finds something, and says if there is none."""
+"""The run with sanitizers fails if a sanitizer reports an error, and says if none is available."""
 
 from __future__ import annotations
 

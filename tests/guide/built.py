@@ -32,7 +32,7 @@ def page_of(name: str) -> str:
 
 @dataclass
 class Shown:
-    """A row of a table as a reader sees it."""
+    """A table row as a reader sees it."""
 
     place: str
     cells: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Shown:
 
 
 class Tables(HTMLParser):
-    """The rows with fields, by the place in their ids, in page order."""
+    """Return the rows with fields, by the place in their ids, in page order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""Specs made up for tests."""
+"""Invented specs for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flexwire.schema.parse import parse_spec
 
 
 def spec_text(name: str, kind: str, **members: Any) -> str:
-    """The text of a spec with versions 0 to 2, one int32, and the given additions."""
+    """Return the text of a spec with versions 0 to 2, one int32, and the given additions."""
     given = {
         "name": name,
         "type": kind,
@@ -22,5 +22,5 @@ def spec_text(name: str, kind: str, **members: Any) -> str:
 
 
 def edition(name: str, kind: str, **members: Any) -> dict[str, Edition]:
-    """The spec as `given_messages` takes it."""
+    """Return the spec as `given_messages` takes it."""
     return {name: Edition(parse_spec(spec_text(name, kind, **members), f"{name}.json"))}

@@ -1,4 +1,4 @@
-"""Differences: none between a version and itself, and applying them turns old into new."""
+"""A version has no differences from itself, and applying differences turns old into new."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MESSAGES = each("name", lambda: sorted(messages()))
 def follow(
     old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[RowStep]
 ) -> Iterator[FieldRow]:
-    """The old rows, changed only by what the steps say."""
+    """Return the old rows after the steps are applied."""
     at = 0
     for step in way:
         if step.old is not None:
@@ -144,7 +144,7 @@ def data_of(path: str) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @each("page", lambda: {page.path: page for page in make_pages(messages().values())})
 def test_what_the_script_shows_are_these_steps(page: Any) -> None:
-    """For any two versions, the data of a page has the same changes as `steps`."""
+    """For any two versions, the page's data has the same changes as `steps`."""
     told = data_of(page.path)
     assert [one["name"] for one in told] == [one.name for one in page.messages]
     for side, message in zip(told, page.messages, strict=True):
@@ -197,6 +197,8 @@ def test_the_history_tells_every_change_without_a_script() -> None:
 
 
 def test_tables_of_other_pages_have_no_places_in_common() -> None:
-    """If a table reader found nothing, the tests above would pass."""
+    """The tests above would pass if the table reader found nothing; this test makes sure it does
+    not.
+    """
     assert len(tables(page_of("FetchRequest"))) > 500
     assert Tables("<table><tr><td>x</td></tr></table>").rows == {}

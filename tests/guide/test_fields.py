@@ -31,7 +31,7 @@ DEFAULTS = {None: "null", (): "[]", "": '""', b"": '""', True: "true", False: "f
 
 
 def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, str, Field]]:
-    """Every field that the version has, with its path and the name of its structure."""
+    """Return every field of the version, with its path and the name of its structure."""
     tagged = sorted(
         (one for one in schema.fields if one.presence is Presence.TAGGED),
         key=lambda one: one.tag or 0,
@@ -137,7 +137,7 @@ def test_exceptions_of_headers_hold_for_specs_of_one_s_own() -> None:
 
 
 def test_rows_are_written_out_only_as_far_as_there_is_room() -> None:
-    """Twenty structures that each contain the next one twice would make a million rows."""
+    """Twenty structures that each contain the next one twice do not make a million rows."""
     depth = 20
     structs = [
         {
@@ -267,7 +267,7 @@ def test_flexible_and_not_are_never_the_same_bytes() -> None:
 
 
 def test_structures_that_share_structures_are_compared_in_no_time() -> None:
-    """Each of these occurs twice in the previous one, which makes 2**60 places."""
+    """Each of these structures occurs twice in the one before, so there are 2**60 places."""
     schemas = []
     for _ in range(2):
         inner = resolve(edition("M", "data")["M"].spec, 0)

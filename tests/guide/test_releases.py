@@ -1,4 +1,4 @@
-"""Supporting releases: the catalog's, and for your own specs the releases with the same bytes."""
+"""Pages name the supporting releases; for your own specs, the releases with the same bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 NAMES = catalog().names()
 RELEASES = catalog().releases
-# Keys of internal topics once had their type as the version, so a higher version is not newer.
+# Keys of internal topics once used their type as the version, so a higher version is not newer.
 CURRENT = [
     name
     for name in NAMES
@@ -33,7 +33,7 @@ CURRENT = [
 
 
 def spread(told: str) -> set[str]:
-    """The releases of the catalog that "2.4.1 to 3.8.1, 4.4.0" means."""
+    """Return the catalog's releases in a range such as "2.4.1 to 3.8.1, 4.4.0"."""
     found: set[str] = set()
     for run in told.split(", "):
         first, _, last = run.partition(" to ")
@@ -82,14 +82,14 @@ def test_releases_that_lay_a_version_out_otherwise_are_told() -> None:
 
 
 def test_a_version_that_came_back_is_told_in_two_runs() -> None:
-    """Between them is a release that could have had it."""
+    """A release in between could have had the version."""
     assert _in_a_row(["1", "2", "3", "4"], {"1", "2", "4"}) == (("1", "2"), ("4",))
     assert _in_a_row(["1", "2"], set()) == ()
 
 
 @pytest.mark.parametrize("release", ["2.4.1", "3.8.1", "4.4.0"])
 def test_a_release_supports_its_own_specs(release: str) -> None:
-    """Read as a user's specs, without any information about their origin."""
+    """Read specs as a user's own, without any information about their origin."""
     editions = released_editions(release)
     for message in own_messages(editions):
         for version in message.versions:
@@ -116,7 +116,7 @@ def test_a_request_is_known_by_its_api_key_and_other_messages_by_their_names() -
 
 
 def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
-    """Heartbeat v0 has a group id, a generation and a member id; here it has only a number."""
+    """Heartbeat v0 has a group id, a generation and a member id; here, it has only a number."""
     made = own_messages(edition("HeartbeatRequest", "request", apiKey=12))
     (told,) = made
     assert told.versions[0].support.releases == ()
@@ -128,7 +128,7 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
 
 @each("message", CURRENT)
 def test_a_version_above_those_of_the_newest_release_will_come_after_it(message: str) -> None:
-    """All messages of the newest release, and so every kind of message."""
+    """Return all messages of the newest release, which include every kind of message."""
     given = released_editions(RELEASES[-1])[message]
     valid = given.spec.valid_versions
     raised = replace(given.spec, valid_versions=Versions(valid.lowest, valid.highest + 1))

@@ -1,4 +1,4 @@
-"""The pages: well-formed, without a network, reproducible, and safe for any specs."""
+"""Pages are well-formed, need no network, are reproducible, and are safe for any specs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.report.page import Page
 from tests.report.test_style import TEXT, contrast
 
 EVIL = f"{HOSTILE}\u202e\x00"
-# Everything that a page may load, besides links that a reader follows.
+# Everything that a page may load. Links that a reader follows are not part of this.
 LOADED = {"guide.css", "guide.js", "search.js"}
 
 
@@ -107,7 +107,9 @@ def test_every_link_leads_somewhere(path: str) -> None:
 
 @PAGES
 def test_a_page_can_be_read_without_eyes(path: str) -> None:
-    """Headings in order, labels for elements without text, and captions or labels for tables."""
+    """Headings are in order, elements without text have labels, and tables have
+    captions or labels.
+    """
     page = read(path)
     levels = [int(tag[1]) for tag in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
@@ -186,7 +188,7 @@ def test_the_search_index_has_every_page_and_every_field() -> None:
 
 @cache
 def given(text: str, client_id: str | None = None) -> dict[str, str]:
-    """A guide with one text in every place for foreign text, including client ids."""
+    """Build a guide with one text in every place for foreign text, including client ids."""
     field = {
         "name": "Text",
         "type": "string",
@@ -280,7 +282,7 @@ def test_contrast_is_enough(theme: int, ink: str, back: str) -> None:
 
 
 def test_the_look_is_the_report_s() -> None:
-    """The page has no colours of its own: all are the report's, which has three for every name."""
+    """The page has no colours of its own: it uses the report's, which has three for every name."""
     style = site()["guide.css"]
     own = style[style.rindex("@media print {\n  :root") :].partition("\n}\n")[2]
     assert set(re.findall(r"var\(--([\w-]+)\)", own)) <= set(themes(style)[0])

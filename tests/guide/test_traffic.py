@@ -1,4 +1,4 @@
-"""Counting in columns which clients send which field has the same result as counting objects."""
+"""Columns and objects give the same counts of which clients send which field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"
-# Arrays in arrays, tagged fields, null structures, uuids, bytes and numbers of all kinds.
+# Nested arrays, tagged fields, null structures, uuids, bytes and numbers of all kinds.
 NAMES = (
     "FetchRequest",
     "FetchResponse",
@@ -75,7 +75,7 @@ def write_analysis(place: Path, tables: dict[str, list[tuple[str | None, int, by
 
 
 def sent_by_object(value: Any, schema: Schema, prefix: str = "") -> Iterator[str]:
-    """The paths of an object's fields that do not have their default."""
+    """Yield the paths of an object's fields that differ from their default."""
     for field in (*schema.inline, *schema.tagged.values()):
         held = getattr(value, field.attribute)
         inner = struct_of(field.type)

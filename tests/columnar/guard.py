@@ -50,7 +50,7 @@ class Area:
             raise OSError(ctypes.get_errno(), "mprotect")
 
     def last(self, size: int, lie: int = 0) -> np.ndarray[Any, Any]:
-        """Return the last bytes before the guard; with ``lie``, that many bytes are behind it."""
+        """Return the last bytes before the guard; with ``lie``, that many of them are behind it."""
         begin = self.end - size + lie
         ctypes.memmove(begin - len(MARK), MARK, len(MARK))
         return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(begin)), np.uint8)

@@ -45,7 +45,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Any:
             "nullableVersions": "0+",
             "fields": [{"name": "Within", "type": "int32", "versions": "0+"}],
         },
-        # A number precedes it only in a structure.
+        # The field before this number is a structure.
         {"name": "Behind", "type": "int32", "versions": "0+"},
     ]
     spec = {

@@ -200,7 +200,7 @@ class Mutant(NamedTuple):
 
 
 def draw(cases: Sequence[Case], seed: int, count: int) -> list[Mutant]:
-    """Yield mutants: each mutation that fits any case in turn, each with a random case."""
+    """Return mutants: each mutation that fits any case in turn, each with a random case."""
     source = random.Random(seed)
     fitting = [one for one in MUTATIONS if any(map(one.fits, cases))]
     found = []

@@ -62,7 +62,7 @@ def test_no_correlation_id_is_used_twice_but_for_frames_without_one(plan: CasePl
 
 
 def tags_of(value: Any, schema: Any) -> list[dict[int, bytes]]:
-    """Yield the unknown tagged fields of each structure of a message."""
+    """Return the unknown tagged fields of each structure of a message."""
     found = [getattr(value, UNKNOWN_TAGGED_FIELDS)] if schema.flexible else []
     for field in schema.fields:
         struct = struct_of(field.type)
@@ -103,7 +103,7 @@ def test_each_kind_has_what_its_name_says(plan: CasePlan) -> None:
 
 
 def test_hostile_requests_have_versions_of_each_kind() -> None:
-    """Return the newest flexible version, the newest other one, and the newest with a nullable
+    """Each kind occurs: the newest flexible version, the newest other one, and one with a nullable
     list.
     """
     asking = Asking(NEWEST, hostile=True)

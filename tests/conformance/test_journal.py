@@ -146,7 +146,7 @@ HEADER = JournalHeader.of([("b:1", PLAN)], Asking(RELEASE))
 
 
 def others() -> dict[str, tuple[Any, str]]:
-    """A journal of another broker, release or set of cases is refused with its name."""
+    """Return runs whose broker, release or cases differ, and the text that names the difference."""
     other = Asking(RELEASE, frozenset((METADATA,)))
     return {
         "release": (Asking("4.0.2", ASKING.apis, hostile=True), "a run against 4.4.0"),

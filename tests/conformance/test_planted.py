@@ -247,7 +247,7 @@ def test_a_wrong_fallback_of_api_versions(name: str) -> None:
 
 
 def test_a_version_that_is_not_offered_and_answered() -> None:
-    """Serve a broker that offers fewer versions than it reads."""
+    """The broker offers fewer versions than it reads, which is a remark."""
 
     def offers_less(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_key != API_VERSIONS:
@@ -462,7 +462,7 @@ def test_a_list_of_versions_with_another_correlation_id_is_a_deviation() -> None
 
 
 def test_the_list_behind_a_sound_fallback_is_the_one_that_cannot_be_read() -> None:
-    """Return a broker that lacks version 5, reports that by KIP-511, and breaks version 4."""
+    """The broker lacks version 5, reports that by KIP-511, and answers version 4 wrongly."""
 
     def older(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
         if request.api_key != API_VERSIONS:

@@ -85,7 +85,7 @@ def bodies(case: Case) -> Iterator[tuple[Any, int]]:
 
 
 def named(body: Any, version: int) -> set[str]:
-    """Yield the topics, groups and resources that a body names."""
+    """Return the topics, groups and resources that a body names."""
     kind = type(body)
     form, schema = body.to_json(version), kind.definition.schema(version)
     found = {one for names in entity_values(form, schema, kind, version).values() for one in names}

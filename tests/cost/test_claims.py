@@ -10,7 +10,7 @@ from flexwire.wire.encoding import Encoding
 from tests.cost.made import Field, body, compare, spec, totals
 
 FLEXIBLE = (Encoding.FIXED, Encoding.FLEXIBLE)
-# The message itself has a count of tagged fields too.
+# A message also has a count of its own tagged fields.
 COUNT = 1
 
 

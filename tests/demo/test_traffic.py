@@ -29,9 +29,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Seen:
-    """Return all messages of a capture, decoded strictly: a frame that does not decode
-    is an error.
-    """
+    """All messages of a capture, decoded strictly: a frame that does not decode is an error."""
 
     traffic: DemoTraffic
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))

@@ -17,7 +17,7 @@ from fuzz.targets import TARGETS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Any module: faults are planted in names that these modules import privately.
+# Typed as Any, because faults are planted in private names of these modules.
 checks: Any = import_module("fuzz.checks")
 record_headers: Any = import_module("fuzz.record_headers")
 

@@ -28,7 +28,7 @@ MESSAGES = each("name", lambda: sorted(messages()))
 def follow(
     old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[RowStep]
 ) -> Iterator[FieldRow]:
-    """Return the old rows after the steps are applied."""
+    """Yield the old rows after the steps are applied."""
     at = 0
     for step in way:
         if step.old is not None:
@@ -197,8 +197,6 @@ def test_the_history_tells_every_change_without_a_script() -> None:
 
 
 def test_tables_of_other_pages_have_no_places_in_common() -> None:
-    """The tests above would pass if the table reader found nothing; this test makes sure it does
-    not.
-    """
+    """The table reader finds rows; otherwise the tests above would pass without checking any."""
     assert len(tables(page_of("FetchRequest"))) > 500
     assert Tables("<table><tr><td>x</td></tr></table>").rows == {}

@@ -31,7 +31,7 @@ DEFAULTS = {None: "null", (): "[]", "": '""', b"": '""', True: "true", False: "f
 
 
 def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, str, Field]]:
-    """Return every field of the version, with its path and the name of its structure."""
+    """Yield every field of the version, with its path and the name of its structure."""
     tagged = sorted(
         (one for one in schema.fields if one.presence is Presence.TAGGED),
         key=lambda one: one.tag or 0,

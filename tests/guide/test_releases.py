@@ -89,7 +89,7 @@ def test_a_version_that_came_back_is_told_in_two_runs() -> None:
 
 @pytest.mark.parametrize("release", ["2.4.1", "3.8.1", "4.4.0"])
 def test_a_release_supports_its_own_specs(release: str) -> None:
-    """Read specs as a user's own, without any information about their origin."""
+    """The specs are read as a user's own, without any information about their origin."""
     editions = released_editions(release)
     for message in own_messages(editions):
         for version in message.versions:
@@ -128,7 +128,7 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
 
 @each("message", CURRENT)
 def test_a_version_above_those_of_the_newest_release_will_come_after_it(message: str) -> None:
-    """Return all messages of the newest release, which include every kind of message."""
+    """All messages of the newest release are tried, which include every kind of message."""
     given = released_editions(RELEASES[-1])[message]
     valid = given.spec.valid_versions
     raised = replace(given.spec, valid_versions=Versions(valid.lowest, valid.highest + 1))

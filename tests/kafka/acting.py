@@ -1,4 +1,4 @@
-"""A cluster of two brokers, changed in every way that its metadata log records."""
+"""Make a cluster of two brokers, and every kind of change that its metadata log records."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OF_TOPIC, OF_BROKER = 2, 4
 
 @dataclass
 class Acts:
-    """A broker with the controller, and the place of a second broker."""
+    """A broker that is also the controller, and the place of a second broker."""
 
     version: str
     address: str
@@ -67,7 +67,7 @@ class Acts:
 
     @contextlib.contextmanager
     def second(self) -> Iterator[None]:
-        """Another broker of the cluster, for the duration of the block."""
+        """Start another broker of the cluster for the duration of the block."""
         directory = self.directory / "second"
         own = properties(self.directory / "server.properties")
         there = directory / "data"
@@ -92,7 +92,7 @@ class Acts:
             yield
 
     def fenced(self) -> dict[int, bool]:
-        """Return whether each broker is fenced; 3.9 names only unfenced brokers."""
+        """Return whether each broker is fenced; 3.9 lists only brokers that are not."""
         body = {"includeClusterAuthorizedOperations": False, "endpointType": 1}
         if self.version.startswith("3."):
             said = self.ask(60, "DescribeCluster", 1, body)
@@ -156,7 +156,7 @@ def acl(principal: str) -> AclBinding:
 
 
 def act(acts: Acts) -> None:
-    """All changes that one broker can make."""
+    """Make all changes that need only one broker."""
     admin = acts.admin
     asked = [
         NewTopic("orders", 3, 1, config={"retention.ms": "-1", "segment.bytes": "1048576"}),
@@ -188,7 +188,7 @@ def act(acts: Acts) -> None:
     kinds = (ResourceType.TOPIC, "orders", ResourcePatternType.PREFIXED, "User:bob", "*")
     wanted = AclBindingFilter(*kinds, AclOperation.READ, AclPermissionType.ALLOW)
     done(admin.delete_acls([wanted]))
-    # The broker must first ask the controller for some of them.
+    # For some of them, the broker must first ask the controller.
     acts.until(lambda: acts.ask(22, "InitProducerId", 4, _PRODUCER)["errorCode"] == 0)
 
 
@@ -201,7 +201,7 @@ _PRODUCER = {
 
 
 def act_with_two(acts: Acts) -> None:
-    """Cases that need two brokers: replicas move, together with their leaders."""
+    """Make the changes that need two brokers: replicas move, together with their leaders."""
     done(acts.admin.create_topics([NewTopic("both", 4, 2)]))
     reassign(acts, "orders", 0, [2])
     reassign(acts, "orders", 1, [1, 2])

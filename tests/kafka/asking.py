@@ -1,4 +1,4 @@
-"""A broker's own view of its groups and transactions, in Kafka's protocol."""
+"""Ask a broker about its groups and transactions in Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ask(
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for something that a broker does by itself; otherwise fail with ``what``."""
+    """Wait until a broker has done something by itself; otherwise fail with ``what``."""
     end = time.monotonic() + MOST_WAITING
     while not holds():
         assert time.monotonic() < end, what

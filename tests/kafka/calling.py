@@ -1,4 +1,4 @@
-"""A real broker with a plain and a secured listener, and the files that clients reach it with."""
+"""Start a real broker with a plain and a secured listener, and write its clients' files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLAIN = f"{_LOGIN}.plain.PlainLoginModule required"
 _SCRAM = f"{_LOGIN}.scram.ScramLoginModule required"
 PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is not a secret
 _SECRET = "for tests"  # noqa: S105 - it is not a secret
-# Kafka's number of each SCRAM mechanism, and its hash.
+# Kafka's number of each SCRAM mechanism, and the hash of the mechanism.
 SCRAM = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 ITERATIONS = 4096
 
@@ -41,7 +41,7 @@ class Secured:
     directory: Path
 
     def config(self, mechanism: str, **others: str) -> Path:
-        """A client's properties file for one login mechanism."""
+        """Write a client's properties file for one login mechanism."""
         module = _PLAIN if mechanism == "PLAIN" else _SCRAM
         password = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
         found = {
@@ -154,6 +154,6 @@ def _java(text: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A value as a properties file writes it."""
+    """Return a value as a properties file writes it."""
     text = value.replace("\\", "\\\\")
     return "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in text)

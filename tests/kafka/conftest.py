@@ -1,4 +1,4 @@
-"""Real brokers, Spark with its own Kafka source, and topics of every kind for both."""
+"""Start real brokers and Spark with its own Kafka source, and write topics of every kind."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# For the newest Spark on Maven Central; the connector runs on 4.3 too, which has none of its own.
+# The connector of the newest Spark on Maven Central; it also runs on 4.3, which has no connector.
 CONNECTOR = "4.2.0"
-# PySpark has these jars, and the class path must not have another Spark's.
+# PySpark already has these jars, and the class path must not contain another Spark's.
 OF_SPARK = ("hadoop-client-runtime", "hadoop-client-api", "scala-library", "slf4j-api", "jsr305")
-# Old records stay, and the cleaner runs at once.
+# Old records are kept, and the cleaner runs at once.
 SETTINGS = {
     "log.retention.ms": "-1",
     "log.cleaner.backoff.ms": "200",
     "log.cleaner.threads": "1",
-    # How often log start offsets are written; a minute by default.
+    # How often log start offsets are written; the default is a minute.
     "log.flush.start.offset.checkpoint.interval.ms": "1000",
 }
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A session with the connector, which must be present when Java starts."""
+    """Yield a session with the connector, which must exist when Java starts."""
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import SMALL_JAVA  # noqa: PLC0415 - it imports PySpark
 
@@ -48,7 +48,7 @@ def spark() -> Iterator[SparkSession]:
 def kafka(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """A broker of each release, with all topics."""
+    """Start a broker of each release, with all topics."""
     directory = tmp_path_factory.mktemp(f"kafka-{request.param}")
     with broker(request.param, directory, SETTINGS) as address:
         yield fill(Broker(address, directory / "data"))

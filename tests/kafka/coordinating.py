@@ -1,4 +1,4 @@
-"""Groups of every type and transactions with every outcome, and the broker's view of them."""
+"""Make groups of every type and transactions with every outcome, and ask the broker about them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 MOST_SECONDS = 60
 TOPICS = {"orders": 3, "paid": 1}
 IDS = ("t-committed", "t-aborted", "t-open")
-# The longest that a broker allows.
+# The longest timeout that a broker allows.
 LASTING = {"transaction.timeout.ms": 900_000}
 
 
 @dataclass
 class Said:
-    """The broker's view at a moment, with a copy of its log directory at that moment.
+    """The broker's answers at a moment, with a copy of its log directory at that moment.
 
-    ``early`` has the broker's commits at ``early_time``, and ``early_ends`` the ends of the commit
-    logs then.
+    ``early`` has the commits that the broker knew at ``early_time``, and ``early_ends`` the ends of
+    the commit logs then.
     """
 
     logs: Path
@@ -49,7 +49,7 @@ class Said:
 
 
 class Coordinated:
-    """Clients of one broker, which stay open until they are closed."""
+    """Clients of one broker, which stay open until the end of the test."""
 
     def __init__(self, address: str, release: str) -> None:
         self.address, self.release = address, release
@@ -62,7 +62,7 @@ class Coordinated:
         self._admin = admin
 
     def make(self, logs: Path) -> Said:
-        """Create everything, and return the broker's view."""
+        """Make all groups and transactions, and return the broker's answers."""
         said = Said(logs.parent / "copy")
         self._produce()
         first = self._member("g-classic", "orders")
@@ -91,7 +91,7 @@ class Coordinated:
         return said
 
     def close(self) -> None:
-        """Drop clients; the broker must end a producer's open transaction."""
+        """Drop clients without closing; the broker must end a producer's open transaction."""
         self._kept.clear()
 
     def _produce(self) -> None:
@@ -125,7 +125,7 @@ class Coordinated:
         self._kept.append(made)
         taken, end = 0, time.monotonic() + MOST_SECONDS
         while taken < 30:
-            # It begins with records that are written after it has joined.
+            # The group begins with records that are written after it was joined.
             made.poll(timeout=1)
             self._produce()
             taken += len(made.poll(timeout=2) or [])
@@ -138,7 +138,7 @@ class Coordinated:
             assert time.monotonic() < end, "the share group has acknowledged nothing"
 
     def _shared(self) -> list[dict[str, Any]]:
-        """The broker's view of each partition of the share group, by topic."""
+        """Return the broker's answer for each partition of the share group, by topic."""
         wanted = [{"groupId": "g-share", "topics": None}]
         told = self._said("DescribeShareGroupOffsets", groups=wanted)
         topics: list[dict[str, Any]] = told["groups"][0]["topics"]
@@ -204,7 +204,7 @@ class Coordinated:
         return found
 
     def _fetched(self, *, stable: bool) -> list[dict[str, Any]]:
-        # For all partitions that a group has committed, or for these.
+        # For the given partitions, or for all that a group has committed.
         these: list[dict[str, Any]] = [
             {"name": name, "partitionIndexes": [*range(count)]} for name, count in TOPICS.items()
         ]

@@ -1,4 +1,4 @@
-"""Clients that send every request they can: Kafka's own, of each release, and librdkafka."""
+"""Run clients that send every request they can: Kafka's own, of each release, and librdkafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 MOST_SECONDS = 300
 PROGRAMS = ROOT / "tools" / "java"
 STREAMS_GROUP, RECORDS = "drive-streams", 60
-# Kafka Streams 4.4.0 is not published with the other jars; here it has no state, and so no RocksDB.
+# The jar of Kafka Streams 4.4.0 is not published with the others. The program keeps no state, so it
+# needs no RocksDB.
 STREAMS = Jars(
     "kafka-streams-4.3.1",
     ("org.apache.kafka:kafka-streams:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
@@ -33,7 +34,7 @@ Said = dict[str, list[tuple[str, ...]]]
 
 
 def compiled(release: str, directory: Path) -> Path:
-    """The broker's plug-in, compiled for a release, in a directory for a class path."""
+    """Compile the broker's plug-in for a release; return a directory for the class path."""
     command = [_java(), "--module", "jdk.compiler/com.sun.tools.javac.Main", "-d", str(directory)]
     own = os.pathsep.join(str(jar) for jar in jars(release).glob("*.jar"))
     command += ["-cp", own, str(PROGRAMS / "TakeTelemetry.java")]
@@ -42,7 +43,9 @@ def compiled(release: str, directory: Path) -> Path:
 
 
 def drive(cluster: Sidecars) -> Said:
-    """Ask a cluster everything; return the output of Kafka's clients, by each line's first word."""
+    """Send every request to a cluster; return the output of Kafka's clients, by each line's first
+    word.
+    """
     plain, release = cluster.address("PLAINTEXT"), cluster.release
     said: Said = defaultdict(list)
     places = (plain, cluster.address("SASL"), str(len(cluster.nodes)))
@@ -77,9 +80,8 @@ def _run(release: str, program: str, *given: str, said: Said) -> None:
 
 
 def by_librdkafka(address: str) -> None:
-    """Requests that Java's clients do not send:
-
-    AlterConfigs, and one for each partition of a transaction.
+    """Send requests that Java's clients do not send: AlterConfigs, and one for each partition of a
+    transaction.
     """
     told: dict[str, Any] = {"bootstrap.servers": address, "client.id": "librdkafka", "log_level": 2}
     admin: Any = confluent_admin

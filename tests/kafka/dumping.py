@@ -1,4 +1,4 @@
-"""The output of Kafka's own dump tool for log segments."""
+"""Run Kafka's own tool that dumps log segments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_SECONDS = 180
-# The tool of 4.4.0 is not published with the other jars; until 4.0 it is one of the broker's.
+# The tool of 4.4.0 is not published with the other jars; until 4.0 the tool is part of the broker.
 _LATER = Jars(
     "kafka-tools-4.3.1",
     (
@@ -23,7 +23,7 @@ _LATER = Jars(
     ),
     ("org.slf4j:slf4j-reload4j", "org.rocksdb:rocksdbjni"),
 )
-# The tool's decoder for the records of a topic, by the beginning of its directory name.
+# The tool's decoder for the records of a topic, by the prefix of the log's directory name.
 _DECODERS = {
     "__consumer_offsets": "--offsets-decoder",
     "__transaction_state": "--transaction-log-decoder",
@@ -34,12 +34,12 @@ _BEGINS = "Dumping "
 
 
 def decoder(log: Path) -> str | None:
-    """The tool's option for the records of a log."""
+    """Return the tool's option for the records of a log."""
     return next((one for name, one in _DECODERS.items() if log.parent.name.startswith(name)), None)
 
 
 def dumped(release: str, logs: list[Path]) -> dict[Path, list[str]]:
-    """The lines that the tool prints for each log, all read by one decoder."""
+    """Return the lines that the tool prints for each log; one decoder reads all logs."""
     later = release >= "4.1"
     own = _LATER.bring() if later else jars(release)
     program = "org.apache.kafka.tools.DumpLogSegments" if later else "kafka.tools.DumpLogSegments"

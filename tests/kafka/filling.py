@@ -1,4 +1,4 @@
-"""Topics of every kind, written to a broker by librdkafka."""
+"""Write topics of every kind to a broker with librdkafka."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COMPACT = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
-# One configuration each; the others have none.
+# Topics with one configuration each; the others have none.
 TOPICS: dict[str, dict[str, str]] = {
     **{f"in-{codec}": {} for codec in CODECS},
     "in-broker-zstd": {"compression.type": "zstd"},
@@ -29,7 +29,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "transactions": {},
 }
 INTERNAL = ("__consumer_offsets", "__transaction_state")
-# The versions of the messages in "typed".
+# The versions of the messages in the topic "typed".
 VERSIONS = (1, 9, 12)
 MOST_SECONDS = 60
 
@@ -40,7 +40,7 @@ class Broker:
     logs: Path
 
     def producer(self, **settings: Any) -> Producer:
-        # It continues to say that it lost the broker after the broker was stopped.
+        # After the broker was stopped, librdkafka continues to log that it lost the broker.
         quiet = {"bootstrap.servers": self.address, "linger.ms": 20, "log_level": 2}
         return Producer({**quiet, **settings})
 
@@ -65,7 +65,7 @@ def fill(broker: Broker) -> Broker:
 
 
 def write_any(broker: Broker, topic: str, codec: str, count: int = 500) -> None:
-    """Null, empty and long keys, values and headers, in several batches of each partition."""
+    """Write null, empty and long keys, values and headers, in several batches of each partition."""
     chosen = random.Random(topic)
     producer = broker.producer(**{"compression.type": codec, "batch.num.messages": 40})
     texts = [None, b"", b"k", "ключ".encode(), bytes(range(256)), b"long " * 400]
@@ -74,7 +74,7 @@ def write_any(broker: Broker, topic: str, codec: str, count: int = 500) -> None:
             (chosen.choice(["a", "b", "", "ключ"]), chosen.choice(texts))
             for _ in range(chosen.choice([0, 0, 1, 3]))
         ]
-        # Within a year, in no order.
+        # Timestamps within a year, in no order.
         timestamp = 1_700_000_000_000 + chosen.randrange(30_000_000_000)
         producer.produce(
             topic,
@@ -97,7 +97,7 @@ def typed(number: int) -> Headers:
 
 
 def message(number: int) -> tuple[int, bytes]:
-    """A version and a message of it, which names one topic."""
+    """Return each version with a message of it, which names one topic."""
     version = VERSIONS[number % len(VERSIONS)]
     wanted = MetadataRequest.MetadataRequestTopic(name=f"topic {number}")
     return version, bytes(MetadataRequest(topics=[wanted]).encode(version=version))
@@ -115,9 +115,9 @@ def write_typed(broker: Broker, start: int = 0, count: int = 60) -> None:
 
 
 def write_transactions(broker: Broker) -> None:
-    """Committed, aborted and no transactions, all mixed, and one that has not ended."""
+    """Write committed, aborted and plain records, mixed, and a transaction that has not ended."""
     plain = broker.producer()
-    # The longest that a broker allows: then it aborts unfinished transactions.
+    # The longest timeout that a broker allows; then it aborts unfinished transactions.
     lasting = {"transaction.timeout.ms": 900_000}
     names = [f"t-{one}" for one in range(3)]
     producers = [broker.producer(**{"transactional.id": name}, **lasting) for name in names]
@@ -137,7 +137,7 @@ def write_transactions(broker: Broker) -> None:
             if (number + turn) % 3:
                 producer.commit_transaction(MOST_SECONDS)
             else:
-                # Records that are still in its queue would never be sent.
+                # Records that are still in the producer's queue would never be sent.
                 producer.flush(MOST_SECONDS)
                 producer.abort_transaction(MOST_SECONDS)
     producers[0].begin_transaction()
@@ -150,7 +150,7 @@ def write_transactions(broker: Broker) -> None:
 
 
 def write_compacted(broker: Broker) -> None:
-    """Repeated keys, some deleted in the end, in a cleaned log."""
+    """Write repeated keys, some of them deleted in the end, to a log that the broker cleans."""
     for turn in range(5):
         producer = broker.producer(**{"compression.type": CODECS[turn]})
         for number in range(100):
@@ -166,7 +166,7 @@ def write_compacted(broker: Broker) -> None:
 
 
 def oldest(broker: Broker, topic: str, partition: int) -> int:
-    """The first offset that a partition still has."""
+    """Return the first offset that a partition still has."""
     consumer = broker.consumer("looks")
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
@@ -179,7 +179,7 @@ def oldest(broker: Broker, topic: str, partition: int) -> int:
 
 
 def consumed(broker: Broker, topic: str) -> list[tuple[int, int, int, bytes | None, bytes | None]]:
-    """The records that librdkafka's consumer reads: partition, offset, time, key, value."""
+    """Return the records that librdkafka's consumer reads: partition, offset, time, key, value."""
     consumer, found = broker.consumer("reads all"), []
     partitions = consumer.list_topics(topic, MOST_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, one, 0) for one in partitions])
@@ -212,7 +212,7 @@ def delete_before(broker: Broker, topic: str, offset: int) -> None:
 
 
 def commit_offsets(broker: Broker) -> None:
-    """Write records to the internal topic of groups."""
+    """Make a group commit, so that the groups' internal topic has records."""
     consumer = broker.consumer("commits")
     for offset in range(1, 20):
         at = [TopicPartition("typed", 0, offset), TopicPartition("in-none", 1, offset)]

@@ -1,4 +1,6 @@
-"""The APIs in captures, their versions, and whether messages encode to their own bytes."""
+"""Read which APIs and versions captures contain, and check that messages encode to the
+same bytes.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,18 @@ if TYPE_CHECKING:
     from flexwire.versions import Versions
 
 MOST_SECONDS = 20
-# The body for each version from a version on, if brokers do not answer an empty body or crash on
-# it: a controller of 3.9 crashes on a FetchSnapshot of no topics.
+# The body for each version from the given one, if brokers do not answer an empty body or crash. A
+# 3.9 controller crashes on a FetchSnapshot of no topics.
 _SNAPSHOT = {"partition": 0, "snapshotId": {"endOffset": 1, "epoch": 1}}
 BODIES: dict[str, tuple[int, dict[str, Any]]] = {
     "OffsetFetch": (8, {"groups": [{"groupId": "nobody's", "topics": []}]}),
     "AddPartitionsToTxn": (4, {"transactions": [{"transactionalId": "nobody's"}]}),
-    # Controller 0 exists after such a ControllerRegistration; the tool that dumps logs is older
-    # than the record of its removal.
+    # After such a ControllerRegistration, controller 0 exists. The tool that dumps logs does not
+    # know the record that removes it.
     "UnregisterController": (0, {"controllerId": 99}),
     "FetchSnapshot": (0, {"topics": [{"name": "__cluster_metadata", "partitions": [_SNAPSHOT]}]}),
 }
-# The client id of `flexwire call` here, which does not count as a client.
+# The client id of `flexwire call` in these tests, which does not count as a client.
 CALL = "flexwire call"
 
 
@@ -50,7 +52,7 @@ class Reached:
 
 
 def reach(paths: Iterable[Path]) -> Reached:
-    """Decode and encode again all messages in captures."""
+    """Decode all messages in captures, and encode them again."""
     found = Reached()
     for one in read_messages(sorted(paths)):
         if not isinstance(one, CapturedMessage):
@@ -72,7 +74,9 @@ def reach(paths: Iterable[Path]) -> Reached:
 
 
 def ask_every_version(address: str) -> dict[tuple[str, int], str]:
-    """Send every API's every version with an empty body; return what was not answered, and why."""
+    """Send every version of every API with an empty body; return unanswered requests, with the
+    reason.
+    """
     with Broker.connect(address, client_id=CALL) as broker:
         offered = broker.offered
     silent = {}
@@ -89,7 +93,7 @@ def ask_every_version(address: str) -> dict[tuple[str, int], str]:
 
 
 def valid_versions(release: str, listener: str) -> dict[str, Versions]:
-    """The versions that a release has on listeners of brokers or controllers, by API."""
+    """Return the versions that a release has on broker or controller listeners, by API."""
     known = catalog()
     found = {}
     for name in known.names():
@@ -101,6 +105,6 @@ def valid_versions(release: str, listener: str) -> dict[str, Versions]:
         ):
             valid = entry.releases[release]
             if listener in entry.spec(valid.highest, release=release).listeners:
-                # Under the current name, whatever the release calls it.
+                # APIs have their current names, whatever the release calls them.
                 found[api_name(entry.api_key)] = valid
     return found

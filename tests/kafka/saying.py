@@ -1,4 +1,4 @@
-"""The responses to `flexwire call`, in the notation of `Drive.java`'s output."""
+"""Print the responses to `flexwire call` as `Drive.java` prints those of Kafka's clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TOPICS = tuple(f"drive-{codec}" for codec in CODECS)
 GROUP, EARLIEST, LATEST = "drive-group", -2, -1
-# By number, as in the protocol.
+# The names of numbers in the protocol.
 _SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -74,7 +74,7 @@ def _of_cluster(cluster: Cluster) -> Iterator[tuple[Any, ...]]:
             f"{topic['name']}-{part['partitionIndex']}"
             for topic in one["topics"]
             for part in topic["partitions"]
-            # librdkafka's came later.
+            # librdkafka's group was made later.
             if topic["name"].startswith("drive-") and topic["name"] != "drive-c"
         )
         yield "log directory", one["logDir"], f"[{', '.join(parts)}]"

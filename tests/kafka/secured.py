@@ -1,4 +1,4 @@
-"""A real broker with TLS on three listeners, its clients, and a tap between them."""
+"""Start a real broker with TLS on three listeners, its clients, and a tap between them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOOPBACK = "127.0.0.1"
 COUNT = 20
 TOPIC = "spoken"
 PASSWORD = "alices-own-s3cret"  # noqa: S105 - of a test
-# The listener of each protocol, and the mechanisms tried on it.
+# The listener of each protocol, and the mechanisms that are tried on it.
 MECHANISMS = ("none", "PLAIN", "SCRAM-SHA-512", "OAUTHBEARER")
 TALK = Path(__file__).parents[2] / "tools" / "java" / "Talk.java"
 _SECURITY = "org.apache.kafka.common.security"
@@ -61,7 +61,7 @@ class Secured:
 
 @contextmanager
 def secured(version: str, directory: Path) -> Iterator[Secured]:
-    """A broker with PLAINTEXT, SSL, SASL_SSL and MTLS, and its own authority."""
+    """Start a broker with PLAINTEXT, SSL, SASL_SSL and MTLS listeners, and its own authority."""
     authority = Authority(directory / "tls")
     names = ("PLAINTEXT", "CONTROLLER", "SSL", "SASL_SSL", "MTLS")
     with ExitStack() as stack:
@@ -125,14 +125,14 @@ def tapping(
     security: TapSecurity = PLAIN,
     stamping: StampConfig | None = None,
 ) -> Iterator[Tap]:
-    """A tap in its own thread, closed at the end."""
+    """Run a tap in its own thread until the end of the block."""
     tap = Tap((LOOPBACK, 0), upstream, out, security=security, stamping=stamping)
     with running([tap]):
         yield tap
 
 
 def by_librdkafka(address: str, ca: Path, mechanism: str, prefix: str) -> list[str]:
-    """Produce and consume; return the records that were read."""
+    """Produce and consume with librdkafka; return the records that were read."""
     told: dict[str, Any] = {"bootstrap.servers": address, "ssl.ca.location": str(ca)}
     told |= {"security.protocol": "ssl" if mechanism == "none" else "sasl_ssl", "log_level": 2}
     if mechanism != "none":
@@ -166,7 +166,7 @@ def by_librdkafka(address: str, ca: Path, mechanism: str, prefix: str) -> list[s
 def by_java(
     address: str, ca: Path, mechanism: str, prefix: str, version: str, properties: Path
 ) -> list[str]:
-    """The same with Kafka's own client."""
+    """Produce and consume with Kafka's own client."""
     protocol = "SSL" if mechanism == "none" else "SASL_SSL"
     told = {"bootstrap.servers": address, "security.protocol": protocol}
     told |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(ca)}
@@ -184,7 +184,7 @@ def by_java(
 def talk(
     jars: Path, told: dict[str, str], prefix: str, properties: Path, options: Iterable[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """Run a release of Kafka's own client with properties that are written to a file."""
+    """Run Kafka's own client of a release; its properties are written to a file."""
     properties.write_text("".join(f"{key}={value}\n" for key, value in told.items()))
     java = str(find_java() / "bin" / "java")
     command = [java, "-Xmx128m", *options, "-cp", f"{jars}/*", str(TALK), str(properties)]
@@ -195,7 +195,7 @@ def talk(
 
 
 def unsecured_jws(subject: str) -> str:
-    """An unsigned token, as Kafka's default validator accepts it."""
+    """Return an unsigned token, as Kafka's default validator accepts it."""
     now = int(time.time())
     claims = {"sub": subject, "iat": now, "exp": now + 3600}
     parts = (
@@ -205,7 +205,7 @@ def unsecured_jws(subject: str) -> str:
 
 
 async def by_aiokafka(address: str, ca: Path, mechanism: str, prefix: str) -> list[str]:
-    """The same with aiokafka."""
+    """Produce and consume with aiokafka."""
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # noqa: PLC0415 - one client of several
     from aiokafka.abc import AbstractTokenProvider  # noqa: PLC0415 - see above
 
@@ -235,7 +235,7 @@ async def by_aiokafka(address: str, ca: Path, mechanism: str, prefix: str) -> li
 
 
 def by_kafka_python(address: str, ca: Path, prefix: str) -> list[str]:
-    """The same with kafka-python."""
+    """Produce and consume with kafka-python."""
     from kafka import KafkaConsumer, KafkaProducer  # noqa: PLC0415 - one client of several
 
     told: dict[str, Any] = {"bootstrap_servers": address, "security_protocol": "SSL"}
@@ -256,7 +256,9 @@ def by_kafka_python(address: str, ca: Path, prefix: str) -> list[str]:
 
 
 def values(paths: list[Path], name: str) -> tuple[list[str], set[str]]:
-    """The values of all records in messages of a name, and why some bytes have no message."""
+    """Return the values of all records in messages of a name, and why other bytes have
+    no message.
+    """
     read: list[str] = []
     unused: set[str] = set()
     for found in read_messages(paths):
@@ -271,7 +273,7 @@ def values(paths: list[Path], name: str) -> tuple[list[str], set[str]]:
 
 
 def _records(body: Any) -> Iterator[bytes]:
-    """The records fields of produce requests and fetch responses."""
+    """Yield the records fields of produce requests and fetch responses."""
     topics: Any = getattr(body, "topic_data", None) or getattr(body, "responses", ())
     for topic in topics:
         for partition in getattr(topic, "partition_data", None) or topic.partitions:

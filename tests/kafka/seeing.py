@@ -1,4 +1,4 @@
-"""The observed traffic of real brokers' APIs, as data, and why some APIs are missing."""
+"""Keep which APIs were seen on real brokers, and why the other APIs were not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SEEN: Final = Path(__file__).with_name("seen.json")
 # The directory for the observations of a run.
 LAST: Final = ROOT / ".build" / "seen"
-# They are sent at moments that a test cannot cause, so they may be seen or not.
+# These requests are sent at moments that a test cannot cause, so they may be missing.
 SOMETIMES: Final = {
     "AssignReplicasToDirs": "a node sends it after a partition moves to another log directory",
     "UpdateRaftVoter": "a controller that starts may report its versions",
@@ -57,7 +57,9 @@ ONE_NODE: Final = {
 
 
 def seen(reached: Reached) -> dict[str, dict[str, str]]:
-    """The versions that clients and nodes sent, and those that `call` got answers to, by API."""
+    """The versions that clients and nodes sent, and the versions that `call` got answers to, by
+    API.
+    """
     return {
         "clients": _ranges(reached.versions),
         "call": _ranges(reached.called),
@@ -69,7 +71,7 @@ def _ranges(found: dict[str, set[int]]) -> dict[str, str]:
 
 
 def last_seen(release: str, reached: Reached) -> Path:
-    """Write the observations of a run with a release to a file, and return its path."""
+    """Write what was seen in a run with a release to a file, and return the path of the file."""
     LAST.mkdir(parents=True, exist_ok=True)
     path = LAST / f"{release}.json"
     path.write_text(json.dumps(seen(reached)), encoding="utf-8")
@@ -77,7 +79,7 @@ def last_seen(release: str, reached: Reached) -> Path:
 
 
 def take_over() -> None:
-    """Replace the kept observations with those of the last runs."""
+    """Replace the kept results with those of the last runs."""
     told: dict[str, Any] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
     for path in sorted(LAST.glob("*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))

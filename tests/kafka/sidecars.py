@@ -1,4 +1,4 @@
-"""A cluster of combined nodes with a tap before every listener, so that the taps see everything.
+"""Start a cluster of combined nodes with a tap before every listener, so the taps see everything.
 
 The taps have the names and ports that nodes advertise, as docs/tap.md describes for taps beside
 brokers. So all requests of clients, between brokers and from nodes to the controller are captured.
@@ -45,7 +45,7 @@ class Node:
 
     @property
     def second(self) -> Path:
-        """Its second log directory."""
+        """The second log directory of the node."""
         return self.directory / "second"
 
 
@@ -59,7 +59,7 @@ class Sidecars:
     counts: list[TapStatistics]
 
     def address(self, listener: str) -> str:
-        """The first node's address, through its tap."""
+        """The first node's address, through the tap."""
         return str(self.nodes[0].taps[listener])
 
 
@@ -110,7 +110,7 @@ def _settings(release: str, nodes: list[Node], plug_ins: Path) -> dict[str, str]
         "super.users": "User:ANONYMOUS;User:carol",
         **replicated,
         f"{_SHARE_STATE}.num.partitions": "2",
-        # Some date from long ago.
+        # Some records have old timestamps.
         "log.retention.ms": "-1",
         **next((own for line, own in _OF_RELEASE.items() if release.startswith(line)), {}),
     }
@@ -127,7 +127,7 @@ def _of_node(node: Node) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _tapping(pairs: list[tuple[HostPort, HostPort]], out: Path) -> Iterator[list[TapStatistics]]:
-    """Taps in their own thread, closed at the end."""
+    """Run taps in a thread, and close them at the end."""
     taps = [Tap(listen, upstream, out, keep_addresses=True) for listen, upstream in pairs]
     with running(taps):
         yield [tap.stats for tap in taps]

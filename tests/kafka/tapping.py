@@ -1,4 +1,4 @@
-"""Taps before real brokers, in their own thread because the tests block this one."""
+"""Run taps before real brokers in a thread, because the tests block their own thread."""
 
 from __future__ import annotations
 

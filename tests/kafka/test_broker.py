@@ -1,4 +1,4 @@
-"""The basis of `make kafka`: jars are available or the command fails, and no broker is left."""
+"""Without the jars `make kafka` fails, and after a test no broker is left running."""
 
 from __future__ import annotations
 

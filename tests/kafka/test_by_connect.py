@@ -1,5 +1,4 @@
-"""A client of Spark Connect reads a broker's log, and gets the same records as librdkafka's
-consumer."""
+"""A Spark Connect client reads a broker's log and gets the records of librdkafka's consumer."""
 
 from __future__ import annotations
 

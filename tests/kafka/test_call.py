@@ -1,4 +1,4 @@
-"""`flexwire call` against real brokers: SASL over TLS, all routes, every read-only API."""
+"""`flexwire call` works with real brokers: SASL over TLS, all routes, every read-only API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.kafka
 
 MECHANISMS = ["PLAIN", *SCRAM]
 TOPIC, GROUP = "orders-eu", "billing"
-# The body for each API that answers an empty body with nothing, or not at all.
+# The body for each API whose empty body gets an empty answer, or none.
 BODIES: dict[str, dict[str, Any]] = {
     "ConsumerGroupDescribe": {"groupIds": [GROUP]},
     "DescribeConfigs": {"resources": [{"resourceType": 2, "resourceName": TOPIC}]},
@@ -52,7 +52,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ShareGroupDescribe": {"groupIds": [GROUP]},
     "StreamsGroupDescribe": {"groupIds": [GROUP]},
 }
-# The group, the transaction and the authorizer do not exist, and the connection is authenticated.
+# The group, the transaction and the authorizer do not exist; the connection is authenticated.
 ERRORS = {
     "ConsumerGroupDescribe": "GROUP_ID_NOT_FOUND",
     "DescribeAcls": "SECURITY_DISABLED",
@@ -63,7 +63,7 @@ ERRORS = {
     "ShareGroupDescribe": "GROUP_ID_NOT_FOUND",
     "StreamsGroupDescribe": "GROUP_ID_NOT_FOUND",
 }
-# Only with a metrics plug-in; and APIs that came with share groups and streams groups.
+# APIs that need a metrics plug-in, and APIs that came with share groups and streams groups.
 _LATER = {
     "DescribeShareGroupOffsets", "GetTelemetrySubscriptions", "ReadShareGroupStateSummary",
     "ShareGroupDescribe", "StreamsGroupDescribe",
@@ -74,7 +74,7 @@ NOT_OFFERED = {
     "4.4.0": {"GetTelemetrySubscriptions"},
 }
 
-# The versions of Produce that the broker reads, whatever it offers.
+# The versions of Produce that the broker reads, although it offers others.
 PRODUCED = {"3.9.2": Versions(0, 11), "4.0.2": Versions(3, 12), "4.4.0": Versions(3, 13)}
 
 
@@ -92,7 +92,7 @@ def kafka(
 
 @pytest.fixture
 def cluster(kafka: Secured) -> Iterator[Cluster]:
-    """The cluster over SASL and TLS."""
+    """Start the cluster with SASL and TLS."""
     config = read_client_config(kafka.config("SCRAM-SHA-512"))
     with Cluster(kafka.secure, config.security) as made:
         yield made
@@ -130,7 +130,7 @@ def test_a_delegation_token_logs_in(kafka: Secured, cluster: Cluster) -> None:
         "SCRAM-SHA-256", token.token_id, base64.b64encode(token.hmac).decode(), is_token=True
     )
     trusts = read_client_config(kafka.config("PLAIN")).security.context
-    # The broker learns of it from the metadata log, a moment later.
+    # The broker learns this from the metadata log, a moment later.
     for left in range(50, -1, -1):
         try:
             broker = Broker.connect(kafka.secure, Security(trusts, login))
@@ -196,7 +196,7 @@ def test_controllers_are_asked_on_their_own_listener(kafka: Secured, to: str) ->
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["topics"][0]["partitions"][0]["leaderId"] == 1
-    # The controller lacks this API of brokers.
+    # The controller lacks this API, which only brokers have.
     done = command(kafka.controllers, "Metadata", "--bootstrap-controller")
     assert "does not offer Metadata" in done.stderr
 
@@ -213,7 +213,8 @@ def test_controllers_that_are_not_brokers_are_found(release: str, tmp_path: Path
                 assert str(cluster.broker("controller").address) == nodes.controllers[leader]
                 for node, own in nodes.controllers.items():
                     assert str(cluster.broker(str(node)).address) == own
-        # An inactive controller says so; --retry without a route asks the other, which is active.
+        # An inactive controller answers with an error; --retry without a route asks the active one
+        # next.
         [other] = [one for node, one in nodes.controllers.items() if node != leader]
         topic = {"name": TOPIC, "numPartitions": 1, "replicationFactor": 1}
         with Cluster(other, controllers=True) as cluster:
@@ -234,7 +235,7 @@ def test_every_api_that_only_reads_is_answered(kafka: Secured, cluster: Cluster)
     offered = cluster.broker().offered
     errors = dict(ERRORS)
     if kafka.release == "3.9.2":
-        # The groups of KIP-848 are disabled there by default.
+        # In this release, groups of KIP-848 are disabled by default.
         errors["ConsumerGroupDescribe"] = "UNSUPPORTED_VERSION"
     for name in sorted(READING):
         if api_key_of(name) not in offered:
@@ -242,7 +243,7 @@ def test_every_api_that_only_reads_is_answered(kafka: Secured, cluster: Cluster)
             continue
         answer = cluster.call(name, BODIES.get(name), allow_writes=False)
         assert answer.response is not None
-        # The requested object does not exist; these releases say so.
+        # The requested object does not exist, and these releases answer with an error.
         assert {one.name for one in answer.error_codes} <= {errors.get(name)}, name
         assert type(answer.response).from_json(answer.to_json(), answer.version) == answer.response
     assert missing == NOT_OFFERED[kafka.release]

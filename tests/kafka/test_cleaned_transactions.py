@@ -60,7 +60,7 @@ def written(address: str) -> None:
             within.commit_transaction(MOST_SECONDS)
         else:
             within.abort_transaction(MOST_SECONDS)
-    # A coordinator answers before all markers are written, except to a producer that begins anew.
+    # A coordinator answers before all markers are written, unless a producer starts again.
     Producer(own).init_transactions(MOST_SECONDS)
 
 
@@ -119,7 +119,7 @@ def test_the_cleaner_removes_what_was_counted(tmp_path: Path, version: str) -> N
 
 
 def offsets_now(data: Path) -> list[int]:
-    """Return the offsets of a log that a broker may be cleaning; none if it is cleaning it now."""
+    """Return the offsets of a log that a broker may be cleaning, or none if it is being cleaned."""
     copy = data.parent.parent / "now"
     shutil.rmtree(copy, ignore_errors=True)
     try:

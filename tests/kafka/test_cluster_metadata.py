@@ -1,4 +1,4 @@
-"""The views of a cluster's metadata log agree with Kafka's admin client at that moment."""
+"""Views of a cluster's metadata log agree with the answers of Kafka's admin client at that time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 # The source of a configuration: 1 is the topic, 2 a broker, 3 the default of all brokers.
 OF_TOPIC, OF_BROKERS = (1,), (2, 3)
-# Changes that lose nothing there, and so are allowed.
+# Changes that lose nothing in this test, and so are allowed.
 DOWNGRADES = {
     "3.9.2": ("metadata.version", 20),
     "4.0.2": ("transaction.version", 1),
@@ -31,7 +31,7 @@ DOWNGRADES = {
 
 
 def by_admin(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """Leader, replicas and ISR by partition, as the admin client describes topics."""
+    """Return leader, replicas and ISR by partition, as the admin client describes topics."""
     names = list(acts.admin.list_topics(timeout=60).topics)
     found = {}
     for name, one in acts.admin.describe_topics(TopicCollection(names)).items():
@@ -47,7 +47,7 @@ def by_log(rows: list[Row]) -> dict[tuple[str, int], tuple[Any, ...]]:
 
 
 def epochs(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """Leader epoch by partition, and the ELR if the release has it."""
+    """Return the leader epoch by partition, and the ELR if the release has one."""
     asked = {"topics": None, "allowAutoTopicCreation": False}
     said = acts.ask(3, "Metadata", 12, {**asked, "includeTopicAuthorizedOperations": False})
     names = [{"name": one["name"]} for one in said["topics"]]
@@ -65,7 +65,9 @@ def epochs(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:
 
 
 def dynamic_configs(acts: Acts, topics: list[str]) -> dict[tuple[str, str, str], str | None]:
-    """The configurations by resource and name; None for a value that the broker hides."""
+    """Return the configurations by resource and name; None stands for a value that the broker
+    hides.
+    """
     wanted = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     wanted += [ConfigResource(ResourceType.BROKER, "1")]
     found = {}
@@ -79,7 +81,7 @@ def dynamic_configs(acts: Acts, topics: list[str]) -> dict[tuple[str, str, str],
 
 
 def agree(spark: SparkSession, acts: Acts) -> None:
-    """Compare everything that a broker can be asked."""
+    """Compare every view that a broker can be asked about."""
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     expected, told = by_admin(acts), epochs(acts)
@@ -113,11 +115,11 @@ def agree(spark: SparkSession, acts: Acts) -> None:
         18, "ApiVersions", 3, {"clientSoftwareName": "a", "clientSoftwareVersion": "1"}
     )
     features = {one["name"]: one["maxVersionLevel"] for one in versions["finalizedFeatures"]}
-    # It does not name features at 0.
+    # The admin client does not list features at level 0.
     assert {row.feature: row.level for row in levels.collect()} == features
     check_fenced(rows, {row.broker for row in brokers if row.is_fenced}, features)
     [row] = view("voters", "voters", state).collect()
-    # Static, and so only in the record of the leader election.
+    # This feature is static, and so only in the record of the leader election.
     assert (row.voter, row.said_by, row.endpoints) == (1, "LEADER_CHANGE", None)
     assert quorum(acts.address, acts.version).voters == {1: None}
     clients(acts, state)
@@ -130,7 +132,7 @@ def check_fenced(rows: list[Row], fenced: set[int], features: dict[str, int]) ->
     assert all(len(row.isr) == 1 and row.leader is None for row in lonely)
     kept = [row for row in rows if fenced & {*row.elr}]
     assert not (lonely if has_elr else kept)
-    # Partitions that were moved to the second broker only.
+    # Only partitions that were moved to the second broker.
     assert bool(fenced) == bool(lonely or kept)
 
 
@@ -144,7 +146,7 @@ def described(acts: Acts, brokers: list[Row]) -> None:
 
 
 def clients(acts: Acts, state: Any) -> None:
-    """Quotas, users and ACLs."""
+    """Compare quotas, users and ACLs."""
     quotas = acts.ask(48, "DescribeClientQuotas", 1, {"components": [], "strict": False})
     expected = {
         (
@@ -208,7 +210,7 @@ def test_the_log_says_what_the_broker_says(
         acts.until(lambda: acts.fenced() == {1: False, 2: True})
         set_feature(acts, *DOWNGRADES[version], 2)
         agree(spark, acts)
-    # Each compares ten views twice.
+    # Each comparison reads ten views twice.
     assert len(compared(spark, tmp_path / "data", most=3)) == 3
     with broker(version, tmp_path, SETTINGS) as address:
         agree(spark, Acts(version, address, tmp_path))

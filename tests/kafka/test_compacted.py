@@ -1,4 +1,4 @@
-"""A commit log that a broker's cleaner compacted: the views are exact where they claim to be."""
+"""After a broker's cleaner compacted a commit log, views are exact where they claim to be."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 VERSION = VERSIONS[-1]
 LOG, TOPIC, PARTITIONS = "__consumer_offsets", "orders", 3
 GROUPS = tuple(f"g-{number}" for number in range(6))
-# It commits once, and again only at the end; another group is deleted.
+# This group commits once, and again only at the end; another group is deleted.
 STILL, GONE = "g-still", "g-gone"
 CLEANING = {"log.cleaner.backoff.ms": "200", "log.cleaner.threads": "1"}
 Commits = dict[tuple[str, int], int]
 
 
 class Committing:
-    """Groups that commit, and the broker's view of their commits."""
+    """Let groups commit, and return the broker's view of the commits."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -66,7 +66,7 @@ class Committing:
         assert said["responses"][0]["errorCode"] == 0, said
 
     def said(self) -> Commits:
-        """The broker's view of all commits, as the admin client receives it."""
+        """Return all commits that the broker reports to its admin client."""
         names = (*GROUPS, STILL, GONE)
         asked = [
             {"groupId": one, "memberId": None, "memberEpoch": -1, "topics": None} for one in names
@@ -86,7 +86,7 @@ class Committing:
 
 
 def cleaned(logs: Path) -> dict[int, int]:
-    """The broker's checkpoint of its compaction."""
+    """Return the broker's checkpoint of its compaction."""
     path = logs / "cleaner-offset-checkpoint"
     lines = [one.split() for one in path.read_text().splitlines()[2:]] if path.exists() else []
     return {int(number): int(at) for topic, number, at in lines if topic == LOG}
@@ -121,7 +121,7 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
     logs.joinpath("cleaner-offset-checkpoint").write_text("0\n0\n")
     assert all(early_ends[one] < done[one] <= late_ends[one] for one in done)
     rows = spark.read.format("kafka-log").option("topic", LOG).load(str(logs))
-    # The cleaner removed most of them.
+    # The cleaner removed most commits.
     assert rows.count() < sum(early_ends.values())
 
     def view(ends: dict[int, int] | None) -> tuple[Commits, set[tuple[str, int]], tuple[int, ...]]:
@@ -138,7 +138,7 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
     assert view(late_ends) == (late, set(), ())
     known, unknown, incomplete = view(early_ends)
     assert incomplete == tuple(sorted(early_ends))
-    # Facts that are reported as known are correct. All others are gone, and if a part of them is
+    # Facts that are reported as known are correct. All other facts are gone; if a part of one is
     # left, the view says so.
     assert known == {place: at for place, at in early.items() if place in known}
     assert {(STILL, one) for one in range(PARTITIONS)} <= {*known}

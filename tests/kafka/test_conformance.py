@@ -1,4 +1,4 @@
-"""`flexwire conform` finds no unexplained deviation in Apache Kafka, and leaves no trace in it."""
+"""`flexwire conform` finds no unexplained deviation in Apache Kafka, and changes nothing there."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 SECONDS = 5.0
 """How long a broker may take to answer; 3.9 and 4.0 never answer two requests (`QUIRKS`)."""
 TOPIC, GROUP = "orders", "billing"
-# By release: the least number of cases, and the APIs that are not judged without an authorizer or
-# with groups of KIP-848 disabled.
+# By release: the least number of cases, and the APIs that are not judged because there is no
+# authorizer or groups of KIP-848 are disabled.
 LEAST = {"3.9.2": 700, "4.0.2": 700, "4.4.0": 800}
 NOT_JUDGED = {
     "3.9.2": {"DescribeAcls", "ConsumerGroupDescribe", "OffsetFetch"},
@@ -63,7 +63,7 @@ def kafka(
 
 
 def state(address: str) -> dict[str, Any]:
-    """A cluster's view of its topics, groups, transactions, configurations and producers."""
+    """Return a cluster's topics, groups, transactions, configurations and producers."""
     with Broker.connect(address) as asked:
         found: dict[str, Any] = {"releases": fitting_releases(asked.offered)}
         topics = asked.call("Metadata", {"topics": None}).to_json() or {}
@@ -87,14 +87,14 @@ def state(address: str) -> dict[str, Any]:
             found[name] = asked.call(name, asks, version).to_json()
         found["topics"] = topics
         found["features"] = asked.call("ApiVersions").to_json() or {}
-        # It grows with the metadata log, which the controller extends by itself.
+        # This number grows with the metadata log, which the controller extends by itself.
         del found["features"]["finalizedFeaturesEpoch"]
     return found
 
 
 @pytest.fixture(scope="module")
 def seen(kafka: tuple[str, str]) -> tuple[ConformanceRun, dict[str, Any], dict[str, Any]]:
-    """A run of all cases, and the state of the cluster before and after it."""
+    """Run all cases; return the result, and the state of the cluster before and after the run."""
     release, address = kafka
     before = state(address)
     run = conform(address, Asking(release, hostile=True), timeout=SECONDS)
@@ -172,7 +172,7 @@ def test_the_cluster_is_as_it_was(
 
 
 def test_a_new_cluster_gets_no_internal_topic(tmp_path: Any) -> None:
-    """Not even the coordinators' topics, which the first request for a coordinator creates."""
+    """A run creates no topics, not even the coordinators' topics."""
     with broker(VERSIONS[-1], tmp_path) as address:
         conform(address, Asking(VERSIONS[-1]), timeout=SECONDS)
         assert state_of_topics(address) == []

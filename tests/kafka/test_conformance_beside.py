@@ -1,4 +1,4 @@
-"""Apache Kafka beside itself behaves equally in each case, and a stopped run can continue."""
+"""Two Apache Kafka brokers behave equally in each case, and a stopped comparison can continue."""
 
 from __future__ import annotations
 

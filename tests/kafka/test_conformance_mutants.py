@@ -1,6 +1,6 @@
-"""Deviations that a proxy plants before Apache Kafka are found in their case, and nowhere else.
+"""Deviations that a proxy plants in Apache Kafka's answers are found in their case only.
 
-``make conform-mutants SEED=8`` draws others.
+``make conform-mutants SEED=8`` draws other deviations.
 """
 
 from __future__ import annotations

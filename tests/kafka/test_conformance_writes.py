@@ -1,4 +1,4 @@
-"""`--write` finds no unexplained deviation in Apache Kafka, and removes what it created."""
+"""`--write` finds no unexplained deviation in Apache Kafka, and removes everything it created."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOT_JUDGED = {
     "4.4.0": set(),
 }
 INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-# The answers to these are about an existing object, or one that nobody has: each has an error code.
+# These requests name an existing object, or one that nobody has: each answer is an error code.
 ALWAYS_AN_ERROR = {
     "DeleteShareGroupOffsets",
     *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"),
@@ -54,7 +54,7 @@ def offered(address: str) -> set[int]:
 
 
 def told(address: str) -> dict[str, Any]:
-    """The cluster's view of itself, without traces of a client of groups and transactions.
+    """Return the state of the cluster, without what groups and transactions always leave behind.
 
     These are internal topics, and a transactional id that nothing removes.
     """
@@ -127,7 +127,7 @@ def test_a_cluster_that_nobody_needs_is_changed_as_kafka_does(release: str, tmp_
         asking = Asking(release, own=own_name(), disposable=True)
         check(conform(address, asking, timeout=SECONDS), address, asking)
         assert set(write_questions("")) < {*own_questions(asking)}
-        # Changes stay, as the page says.
+        # Changed configurations remain, as the page says.
         users = [one["user"] for one in told(address)["DescribeUserScramCredentials"]["results"]]
         assert users == [asking.own]
 

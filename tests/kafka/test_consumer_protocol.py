@@ -1,5 +1,4 @@
-"""The reaction of brokers when a member of the consumer protocol joins a classic group
-(KIP-848)."""
+"""Brokers accept or refuse a consumer-protocol member that joins a classic group (KIP-848)."""
 
 from __future__ import annotations
 
@@ -45,7 +44,9 @@ def text(data: bytes) -> str:
 
 
 def classic_member(address: str, release: str, group: str, traits: GroupTraits) -> None:
-    """Have one member in a classic group, whose leader it is, with the assignment of the traits."""
+    """Run one member as the leader of a classic group, with the assignment that the traits
+    describe.
+    """
     (member,) = traits.members
     topics = make("ConsumerProtocolSubscription", topics=["orders"])
     metadata = text(b"\0\1" + topics.encode(1))
@@ -69,7 +70,7 @@ def classic_member(address: str, release: str, group: str, traits: GroupTraits) 
     until(has_coordinator, "the group has no coordinator")
 
     def is_told_its_id() -> bool:
-        # The coordinator loads its partition first.
+        # Before it answers, the coordinator loads the partition of its topic.
         first.update(ask(address, "JoinGroup", release, **join))
         return bool(first["errorCode"] == MEMBER_ID_REQUIRED)
 

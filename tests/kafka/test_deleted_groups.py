@@ -1,4 +1,4 @@
-"""A group is deleted during a transaction: its offsets do not come back."""
+"""If a group is deleted during a transaction, its offsets do not come back."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 LOG, TOPIC, GROUP, STAYS = "__consumer_offsets", "orders", "g-gone", "g-stays"
-# The first of `VERSIONS` has the old coordinator, and only the last writes the value's version 4.
+# The first release has the old coordinator; only the last writes version 4 of the value.
 OLD, NEW = VERSIONS[0], VERSIONS[-1]
 
 
 def told(address: str, version: str) -> dict[str, int]:
-    """The broker's view of what the groups have committed."""
+    """Return what groups have committed, as the broker reports it."""
     asked = [
         {"groupId": one, "memberId": None, "memberEpoch": -1, "topics": None}
         for one in (GROUP, STAYS)
@@ -76,7 +76,7 @@ def test_what_a_deleted_group_had_pending_is_gone(
         until(lambda: STAYS in told(address, version), "the log was not loaded")
         loaded = told(address, version)
     assert running == {STAYS: 9}
-    # The old coordinator forgets it while it runs, and finds it again when it loads the log.
+    # The old coordinator forgets the group while it runs, but finds it when it loads the log.
     assert loaded == ({STAYS: 9, GROUP: 9} if version == OLD else {STAYS: 9})
     log = open_log(spark, tmp_path / "copy", LOG)
     rows = {row.group: (row.offset, row.is_known) for row in last_commits(log).collect()}

@@ -1,4 +1,4 @@
-"""Error codes equal those of Kafka's own clients in each release."""
+"""flexwire's error codes equal those of Kafka's own clients in each release."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every API that real clients and nodes use, by release: decoded, and encoded to the same bytes.
 
 seen.json beside this file and docs/real-brokers.md record what was seen. If a release behaves
-differently, the test says so, and ``python -m tests.docs.test_real_brokers_page`` records what the
+differently, the test fails; then ``python -m tests.docs.test_real_brokers_page`` records what the
 last run of this test saw.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # All of them have Spark's marker, though only one starts Spark: tests with Spark run first, so
 # otherwise every cluster would be started and driven twice.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-# Of the newest release; the other releases have one.
+# Only the newest release has two brokers.
 NODES = 3
 HAVE_RECORDS = {"ProduceRequest", "FetchResponse"}
 _PARTITIONS = re.compile(r"(?<=,partitions=\[)[^\]]*")
@@ -48,7 +48,7 @@ _PARTITIONS = re.compile(r"(?<=,partitions=\[)[^\]]*")
 
 @dataclass(frozen=True)
 class Driven:
-    """The output of a cluster's clients, the results of `call`, and the files left at the end."""
+    """The output of a cluster's clients, the results of `call`, and the files after the run."""
 
     release: str
     said: Said
@@ -138,7 +138,7 @@ def test_records_are_those_that_were_sent(driven: Driven) -> None:
 
 
 def captured(captures: Path) -> tuple[Counter[tuple[str, ...]], Counter[tuple[str, ...]]]:
-    """Partition, time, key and value of each record that was sent and fetched."""
+    """Return partition, time, key and value of each record that was sent or fetched."""
     produced, fetched = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for one in read_messages(sorted(captures.iterdir())):
         if not isinstance(one, CapturedMessage) or one.name not in HAVE_RECORDS:
@@ -186,7 +186,7 @@ def test_a_dump_is_what_kafka_s_own_tool_prints(driven: Driven) -> None:
 
 
 def in_any_order(line: str) -> str:
-    """A line with the partitions of a transaction sorted, because the tool has them in a set."""
+    """Return a line with its partitions sorted, because the tool prints them in any order."""
     return _PARTITIONS.sub(lambda found: ",".join(sorted(found[0].split(","))), line)
 
 

@@ -1,5 +1,6 @@
-"""Headers and messages in rows of Spark's own Kafka source, from a broker, equal those that were
-sent."""
+"""Rows of Spark's own Kafka source, read from a broker, have the headers and messages that were
+sent.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
 def decoded(source: DataFrame) -> DataFrame:
-    """The results of the functions for the rows of a source."""
+    """Return the results of the column functions for the rows of a source."""
     from flexwire.spark.functions import from_kafka, header, kafka_headers  # noqa: PLC0415 - 4.1
 
     version = F.col("key").cast("string").cast("int")
@@ -40,7 +41,7 @@ def decoded(source: DataFrame) -> DataFrame:
 
 
 def holds(found: list[Row]) -> None:
-    """Write by hand what each record is, from what was sent."""
+    """The columns equal each record as it was sent, written by hand."""
     assert found
     for row in found:
         number = int(row.message.topics[0].name.removeprefix("topic "))

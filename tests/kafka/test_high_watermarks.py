@@ -1,4 +1,4 @@
-"""The high watermarks in brokers' checkpoints, and the lag up to them."""
+"""High watermarks are read from brokers' checkpoints, and the lag is counted up to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of internal topics agree with the broker's own view of its groups and transactions."""
+"""Views of internal topics agree with the broker's own answers about groups and transactions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 def said(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Said]:
-    """What a broker of each release said, and its logs at that moment."""
+    """The answers of a broker of each release, and its logs at that moment."""
     directory = tmp_path_factory.mktemp(f"coordinated-{request.param}")
     with broker(request.param, directory) as address:
         made = Coordinated(address, request.param)
@@ -75,7 +75,7 @@ def test_last_commits_and_lag(spark: SparkSession, said: Said) -> None:
     for (_, topic, partition), row in rows.items():
         end = said.ends[topic, partition]
         assert row.end_offset == end
-        # The broker was running, and wrote its high watermarks at most 5 seconds before.
+        # The broker was running, and had written its high watermarks at most 5 seconds before.
         assert not row.is_watermark_exact
         readable = end if row.high_watermark is None else max(row.high_watermark, row.offset or 0)
         assert readable <= end
@@ -184,7 +184,7 @@ def test_transactions_and_those_that_hang(spark: SparkSession, said: Said) -> No
         ("t-open", "__consumer_offsets"),
         ("t-open", "paid"),
     }
-    # If no coordinator knows of it, an operator must end it.
+    # If no coordinator knows of this transaction, an operator must end it.
     alone = hanging_transactions(view.where("transactional_id != 't-open'"), now, opened).collect()
     assert [(row.state, row.topic, row.first_offset) for row in alone] == [
         (None, "paid", found[row.producer_id]) for row in alone

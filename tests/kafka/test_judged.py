@@ -1,5 +1,4 @@
-"""``kafka-log`` reads the same rows from a broker's log as Spark's own Kafka source from the
-broker."""
+"""``kafka-log`` reads the rows from a log that Spark's own Kafka source reads from the broker."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 
 def by_broker(spark: SparkSession, kafka: Broker, *topics: str, **options: str) -> DataFrame:
-    """The rows of Spark's own source."""
+    """Return the rows of Spark's own source."""
     asked = {"kafka.bootstrap.servers": kafka.address, "subscribe": ",".join(topics)}
     reader = spark.read.format("kafka").options(includeHeaders="true", **asked)
     return reader.options(
@@ -38,7 +37,7 @@ def rows(found: DataFrame) -> list[Row]:
 
 
 def same(ours: DataFrame, spark_s: DataFrame) -> list[Row]:
-    """The rows of both, compared in every column, and the schemas."""
+    """Check that both sources have equal rows, in every column, and equal schemas."""
     assert ours.schema == spark_s.schema
     expected, got = rows(spark_s), rows(ours)
     differ = [(a, b) for a, b in zip(expected, got, strict=False) if a != b]
@@ -52,7 +51,7 @@ def test_every_topic_row_by_row_and_column_by_column(spark: SparkSession, kafka:
     assert {row.timestampType for row in found if row.topic == "appended"} == {1}
     assert {row.headers is None for row in found} == {True, False}
     assert {row.key is None for row in found} == {row.value is None for row in found}
-    # Of 500 records, each key's last one except those deleted some time ago.
+    # Of 500 records, the last of each key remains, unless it was deleted some time ago.
     assert 80 <= sum(row.topic == "compacted" for row in found) < 500
 
 
@@ -153,7 +152,7 @@ def test_what_the_log_holds_goes_back_through_spark_s_own_sink(
     sink = found.select("key", "value", "headers").coalesce(1).write.format("kafka")
     options = {"kafka.bootstrap.servers": kafka.address, "includeHeaders": "true"}
     sink.options(**options, topic="copied").save()
-    # They are spread over the partitions of the new topic, so only the records are compared.
+    # The new topic spreads the records over partitions, so only the records are compared.
     expected, got = (
         sorted(repr((row.key, row.value, row.headers)) for row in one.collect())
         for one in (found, by_log(spark, kafka, "copied"))
@@ -168,7 +167,7 @@ def test_records_before_the_log_start_offset_are_hidden_as_the_broker_does(
     delete_before(kafka, "cut", 30)
     shown = rows(by_broker(spark, kafka, "cut"))
     assert [row.offset for row in shown] == [*range(30, 100)]
-    # Written at this interval; see SETTINGS.
+    # Log start offsets are written at this interval (see SETTINGS).
     end = time.monotonic() + 60
     while "cut 0 30" not in (kafka.logs / STARTS).read_text() and time.monotonic() < end:
         time.sleep(0.2)

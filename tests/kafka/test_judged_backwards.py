@@ -1,4 +1,4 @@
-"""A client is captured at a newer broker, judged for an older one, and run against it."""
+"""A client captured at a newer broker is judged for an older one, and then run against it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 OLDER, NEWER = VERSIONS[0], VERSIONS[-1]
 TOPIC, MOST_SECONDS, COUNT = "backwards", 30, 3
 PROTOCOLS = ("classic", "consumer")
-# The broker must enable the new protocol too; otherwise a failure would have that cause.
+# The broker must enable the new protocol, or the client would fail for that reason.
 SETTINGS = {"group.coordinator.rebalance.protocols": "classic,consumer"}
 
 
@@ -38,7 +38,7 @@ def prepare(address: str) -> None:
 
 
 def consumed(address: str, protocol: str) -> int:
-    """How many records a consumer reads, with another client id for each protocol."""
+    """Return how many records a consumer reads; each protocol has its own client id."""
     told = {"bootstrap.servers": address, "group.id": f"g-{protocol}", "client.id": protocol}
     consumer = Consumer({**told, "group.protocol": protocol, "auto.offset.reset": "earliest"})
     consumer.subscribe([TOPIC])
@@ -76,6 +76,6 @@ def test_what_the_audit_foresees_of_an_older_broker_is_what_happens(tmp_path: Pa
     with broker(OLDER, tmp_path / OLDER, SETTINGS) as address:
         prepare(address)
         assert consumed(address, "classic") == COUNT
-        # librdkafka reads nothing, however long one waits; some releases report an error.
+        # librdkafka reads nothing, however long the test waits; some releases report an error.
         with contextlib.suppress(KafkaException):
             assert consumed(address, "consumer") == 0

@@ -1,4 +1,4 @@
-"""The realm for tests of GSSAPI: its programs are available, or the error says why not."""
+"""The programs of the Kerberos realm are available, or the error says why not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def listens(directory: Path) -> tuple[str, int]:
 
 
 def ended(realm: Kdc, *command: str) -> int:
-    """How a program of the realm ends."""
+    """Return the exit code of a program in the realm."""
     ran = subprocess.run(command, env=realm.environment(), capture_output=True, check=False)
     return ran.returncode
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 VERSION = "4.4.0"
-# It needs none of its declared dependencies.
+# The agent needs none of its declared dependencies.
 AGENT = Jars(
     "extract-tls-secrets-4.0.0", ("name.neykov:extract-tls-secrets:4.0.0",), left_out=("*:*",)
 )

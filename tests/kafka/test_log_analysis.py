@@ -43,7 +43,7 @@ def test_a_broker_s_directory(spark: SparkSession, kafka: Broker, tmp_path: Path
     sizes: dict[str, int] = defaultdict(int)
     for row in done.output.table("log_batches", ["file", "size"]).to_pylist():
         sizes[row["file"]] += row["size"]
-    # The cluster's own log grows as long as the broker runs.
+    # The cluster's own log grows while the broker runs.
     files = [
         one for one in kafka.logs.rglob("*.log") if one.parent.name.rpartition("-")[0] in TOPICS
     ]
@@ -52,7 +52,7 @@ def test_a_broker_s_directory(spark: SparkSession, kafka: Broker, tmp_path: Path
 
 
 def by_spark(spark: SparkSession, kafka: Broker) -> dict[str, dict[str, Any]]:
-    """The same with records read one by one, as ``kafka-log`` returns them."""
+    """Return the expected result by topic, from records read one by one through ``kafka-log``."""
     schema = "topic string, partition int, key binary, value binary"
     found: dict[str, dict[str, Any]] = defaultdict(lambda: {"records": 0, "tombstones": 0, "n": 0})
     keys: dict[str, set[Any]] = defaultdict(set)

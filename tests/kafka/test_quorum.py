@@ -1,4 +1,4 @@
-"""The voters in a metadata log are those that Kafka names."""
+"""The voters in a metadata log are the voters that Kafka reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OURS = {"controller.quorum.voters": ""}
 
 
 class Quorum(NamedTuple):
-    """Kafka's view: voters with their directories, listeners, and the kraft.version."""
+    """Kafka's answer: voters with their directories, listeners, and the kraft.version."""
 
     voters: dict[int, str | None]
     ends: dict[int, list[tuple[str, str, int]]]
@@ -36,7 +36,7 @@ class Quorum(NamedTuple):
 
 
 def quorum(address: str, version: str) -> Quorum:
-    """As the admin client's describeMetadataQuorum and describeFeatures request it."""
+    """Ask as the admin client does in describeMetadataQuorum and describeFeatures."""
     wanted = [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]
     said = ask(address, "DescribeQuorum", version, topics=wanted)
     [told] = said["topics"][0]["partitions"]
@@ -69,7 +69,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 @contextlib.contextmanager
 def other(version: str, directory: Path) -> Iterator[dict[str, Any]]:
-    """Another controller of the cluster, as a request names it, for the duration of the block."""
+    """Run another controller of the cluster for the duration of the block."""
     there, first = directory / "other", properties(directory / "server.properties")
     cluster = properties(directory / "data" / "meta.properties")["cluster.id"]
     mine = new_id()
@@ -96,7 +96,7 @@ def other(version: str, directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def agree(spark: SparkSession, address: str, version: str, logs: Path) -> Quorum:
-    """Compare what the log says now with what Kafka says, and return that."""
+    """Compare the voters in the log with Kafka's answer, and return them."""
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     said = quorum(address, version)
@@ -139,13 +139,13 @@ def test_voters_that_come_and_go(spark: SparkSession, tmp_path: Path, version: s
             assert told["errorCode"] == 0, told
             until(lambda: {*quorum(address, version).voters} == {1})
             agree(spark, address, version, logs)
-        # The state at an earlier time, though the log has more.
+        # The state at an earlier time is right, although the log has later records.
         compare(view("voters", "voters", cluster_state(spark, logs, time=before)).collect(), first)
     compared(spark, logs, most=1)
 
 
 def caught_up(address: str, version: str) -> None:
-    """Wait until the other controller has the log; only then may it vote."""
+    """Wait until the other controller has the log, because only then may it vote."""
     wanted = [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]
 
     def is_so() -> bool:

@@ -1,4 +1,6 @@
-"""If real brokers quote a secret configuration that they refuse, no capture of a tap has it."""
+"""If a real broker quotes a secret configuration in an error, no capture of a tap has
+the secret.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 SECRET = "opensesame"  # noqa: S105 - planted, and must not be found anywhere
-# No value is a number. Two are secret because of their text.
+# No value is a valid number. Two of them are secret because of their text.
 TOPIC = ("retention.ms", f"password={SECRET}")
 BROKER = ("log.retention.ms", f"password={SECRET}")
 OPEN = ("retention.ms", "soon")
@@ -53,5 +55,5 @@ def test_what_a_broker_quotes_of_a_secret_is_in_no_capture(version: str, tmp_pat
     assert all(SECRET in text for text in said), said
     assert SECRET.encode() not in captured
     assert told.encode() in captured
-    # Two requests and their responses.
+    # The capture has two requests and their responses.
     assert tap.stats.withheld == 4

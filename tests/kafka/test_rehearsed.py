@@ -1,4 +1,4 @@
-"""A tap before 3.9.2 that rehearses a release, compared with a real broker of that release."""
+"""A tap that rehearses a release before a 3.9.2 broker behaves like a broker of that release."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def new(
 
 
 def said(address: HostPort, *payloads: bytes) -> list[bytes]:
-    """The answers of an address to requests on one connection; fewer if it closed."""
+    """Return the answers to requests on one connection; fewer answers if the broker closes it."""
     answers: list[bytes] = []
     with socket.create_connection(address, MOST_SECONDS) as plain, plain.makefile("rb") as heard:
         plain.sendall(b"".join(map(frame, payloads)))
@@ -105,7 +105,8 @@ def test_lists_are_those_of_the_release_but_for_what_is_documented(
                 assert ours == theirs
                 equal += 1
                 continue
-            # Documented: what 3.9.2 lacks is missing, and the cluster's facts are its own.
+            # These differences are documented: APIs of 3.9.2 only, and the facts of its own
+            # cluster.
             (source,) = said(old.listeners["PLAINTEXT"], asks(min(version, 4)))
             from_old, found = shown(source, min(version, 4)), shown(ours, version)
             expected = shown(theirs, version)
@@ -165,7 +166,7 @@ def test_clients_fail_and_go_on_as_with_the_release(
             assert by_confluent(str(address), f"confluent-{release}") == [b"0", b"1", b"2"]
             assert by_old_producer(str(address)) is False
         assert tap.stats.rehearsed_closed > 0
-        # After it ends, the same client works.
+        # After the rehearsal ends, the same client works.
         tap.end_rehearsal()
         assert by_old_producer(str(tap.listen_address)) is True
     assert tap.rehearsal is not None
@@ -195,7 +196,7 @@ def by_confluent(address: str, topic: str) -> list[bytes]:
 
 
 def by_old_producer(address: str) -> bool:
-    """Return whether a client works that writes like 0.10 without asking for versions."""
+    """Return whether a client works that sends requests like Kafka 0.10, without ApiVersions."""
     producer = KafkaProducer(
         bootstrap_servers=address,
         client_id="old-producer",

@@ -1,4 +1,4 @@
-"""A broker's request log shows the same about its clients as a capture of the same traffic."""
+"""A broker's request log shows the same clients as a capture of the same traffic."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ def requests(spark: SparkSession, done: Analysis) -> Counter[tuple[Any, ...]]:
 def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
     release: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What docs/request-logs.md says of INFO: 3.9.0 logs nothing (KAFKA-18272)."""
+    """At level INFO, 3.9.0 logs nothing (KAFKA-18272), as docs/request-logs.md says."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG.replace("=debug", "=info"))
     with broker(release, tmp_path) as address:
-        # 4.0 removed its version 0.
+        # 4.0 removed version 0 of this API.
         for version in (0, 4):
             form: dict[str, Any] = {"resources": []}
             if version:
@@ -130,7 +130,7 @@ def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
 def test_a_client_id_that_is_null_is_logged_as_an_empty_one(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a line's empty client id is none (KIP-1313)."""
+    """An empty client id in a line means that the client has none (KIP-1313)."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG)
     body, log = make("MetadataRequest", topics=[]), tmp_path / "broker.log"
     sent = [frame(request_payload(3, 12, body, client_id=client)) for client in ("once", None)]
@@ -144,7 +144,7 @@ def test_a_client_id_that_is_null_is_logged_as_an_empty_one(
 
 
 def logged_ids(log: Path) -> list[str | None]:
-    """The client ids of Metadata requests in a broker's log."""
+    """Return the client ids of Metadata requests in a broker's log."""
     text = log.read_text(encoding="utf-8", errors="replace")
     headers = re.findall(r'"requestHeader":(\{[^{}]*"requestApiKey":3,[^{}]*\})', text)
     return [json.loads(header)["clientId"] for header in headers]

@@ -1,4 +1,4 @@
-"""Kafka's own tool sets every offset of a plan, whatever the names of groups."""
+"""Kafka's own tool sets every offset of a plan, whatever the groups are called."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 MOST_SECONDS = 120
-# "5" is a number in the place where the tool's older line format has one.
+# The group "5" stands where the tool's older line format has a number.
 TOPICS = ("orders", "5")
 GROUPS = (
     "plain",
@@ -118,7 +118,7 @@ def test_kafkas_tool_takes_a_plan(
         commit(address, 3)
         lost = committed(address)
         asked = ("--reset-offsets", "--all-groups", "--execute", "--from-file")
-        # The answer's own CSV is not a plan, but the tool still ends with status 0.
+        # The answer's own CSV is not a plan, but Kafka's tool still ends with status 0.
         done = tool(of_tool, address, *asked, str(out / "answers" / "group_offsets.csv"))
         assert (done.returncode, committed(address)) == (0, lost), done.stdout
         done = tool(of_tool, address, *asked, str(plan))
@@ -128,7 +128,7 @@ def test_kafkas_tool_takes_a_plan(
             one: offset for one, offset in before.items() if one not in kept
         }, done.stdout + done.stderr
         assert {found[one] for one in kept} == {3}
-        # A group that is requested by itself uses its lines of the same file.
+        # For a single group, the tool uses only the lines of that group in the file.
         commit(address, 3)
         alone = ("--reset-offsets", "--group", "plain", "--execute", "--from-file", str(plan))
         done = tool(of_tool, address, *alone)

@@ -1,4 +1,4 @@
-"""Real brokers accept stamped requests of real clients, and captures say who sent which tags."""
+"""Real brokers accept stamped requests, and captures show which client sent which tags."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_stamped_traffic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> 
     assert after.stats.stamped == 0
     sent, arrived = of_clients(before.capture_paths), of_clients(after.capture_paths)
     assert not any(tags for requests in sent.values() for _, tags in requests)
-    # The second tap got the requests that the first tap recorded as forwarded.
+    # The second tap received the requests as the first tap recorded them.
     stamps = [one.tags for path in before.capture_paths for one in read_stamps(path)]
     got = [tags for requests in arrived.values() for _, tags in requests if tags]
     assert len(stamps) == len(got) == before.stats.stamped
@@ -65,7 +65,7 @@ def test_stamped_traffic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> 
     apis = {client: {name for name, tags in arrived[client] if tags} for client in CLIENTS}
     assert apis["confluent"] >= OFTEN | {"DeleteTopics", "DescribeGroups"}
     assert apis["kafka-python"] >= OFTEN | {"FindCoordinator", "JoinGroup", "SyncGroup"}
-    # It sends versions that are not flexible, and these pass unchanged.
+    # This client sends versions that are not flexible, which pass unchanged.
     assert arrived["aiokafka"]
     assert apis["aiokafka"] == set()
     assert before.stats.unstamped_not_flexible >= len(arrived["aiokafka"])
@@ -80,7 +80,7 @@ def test_stamped_traffic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> 
 
 
 def of_clients(paths: list[Path]) -> dict[str, list[tuple[str, dict[int, bytes]]]]:
-    """The API of each request and the tags in its header, by client id."""
+    """Return the API of each request and the tags in its header, by client id."""
     found: dict[str, list[tuple[str, dict[int, bytes]]]] = defaultdict(list)
     for one in read_messages(paths):
         header: Any = one.header if isinstance(one, CapturedMessage) else None
@@ -91,7 +91,9 @@ def of_clients(paths: list[Path]) -> dict[str, list[tuple[str, dict[int, bytes]]
 
 
 def use_confluent(bootstrap: str) -> None:
-    """Topics, records, a group, and the requests of an admin client."""
+    """Use librdkafka: create topics, send and read records, join a group, and send
+    admin requests.
+    """
     client: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "client.id": "confluent",

@@ -1,4 +1,4 @@
-"""Groups of Kafka Streams (KIP-1071): views of their records agree with the broker."""
+"""Views of Kafka Streams groups (KIP-1071) agree with the broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-# The other releases have no such groups.
+# Other releases have no such groups.
 VERSION = VERSIONS[-1]
 GROUP, GONE, SOURCE, PARTITIONS = "g-streams", "g-gone", "flow-in", 4
 LEAVES = -1
@@ -145,7 +145,7 @@ def agree(spark: SparkSession, logs: Path, said: dict[str, Any]) -> None:
 
 
 def test_members_that_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
-    # Nobody heartbeats while views are computed.
+    # No member sends heartbeats while views are computed.
     long = {f"group.streams.{one}session.timeout.ms": "600000" for one in ("", "max.")}
     settings = {"group.streams.initial.rebalance.delay.ms": "0", **long}
     with broker(VERSION, tmp_path, settings) as address:

@@ -1,4 +1,4 @@
-"""A tap before real brokers with TLS: clients notice nothing, and the capture has the traffic."""
+"""Clients of real brokers with TLS work through a tap, and the capture has their traffic."""
 
 from __future__ import annotations
 
@@ -132,6 +132,6 @@ def test_without_a_certificate_where_brokers_ask_for_one_their_reason_is_logged(
     (one,) = said
     assert one.startswith(f"{broker.listeners['MTLS']}: closed, as TLS could not be begun: ")
     assert one.endswith("does not accept our certificate, or requires one and we have none")
-    # The client retries until the end, and its last connection may end with the tap.
+    # The client retries until the end, so its last connection may end with the tap.
     assert tap.stats.connections - tap.stats.broker_handshakes_failed <= 1
     assert tap.stats.reset == 0

@@ -48,7 +48,7 @@ KEPT = "FLEXWIRE_THREE_WAYS"
 
 @dataclass(frozen=True)
 class Ways:
-    """The same traffic, analyzed three times; ``tap`` is the analysis from the tap inside TLS."""
+    """The same traffic, analyzed three times; ``tap`` is the analysis of the tap inside TLS."""
 
     logged: Analysis
     tapped: Analysis
@@ -127,7 +127,7 @@ def tables(spark: SparkSession, done: Analysis) -> AnalysisTables:
 
 
 def requests(spark: SparkSession, done: Analysis) -> dict[tuple[Any, ...], Any]:
-    """The requests of clients, by their distinguishing facts, without the cluster's own."""
+    """Return the requests of clients by the facts that identify them, without the cluster's own."""
     of_clients = (
         "client_id = 'rdkafka' or client_id like 'producer-%' or client_id like 'consumer-%'"
     )
@@ -157,7 +157,7 @@ def test_all_three_have_the_same_requests_but_those_that_no_log_has(
     assert without(logged, ASKED) == without(tapped, *SASL, ASKED)
     assert {"Produce", "Fetch", "JoinGroup", "OffsetCommit"} <= {key[1] for key in logged}
     assert {*SASL, ASKED} <= {key[1] for key in tapped}
-    # Requests before the login are not in the log; Kafka's own client asks again after it.
+    # Requests before the login are not in the log; after it, Kafka's own client sends them again.
     asked = logged.keys() - without(logged, ASKED)
     assert asked < tapped.keys() - without(tapped, ASKED)
     assert not [key for key in asked if key[0] == "rdkafka"]
@@ -205,7 +205,7 @@ def test_the_log_alone_knows_the_principal_and_captures_alone_the_login(
         logins = [one for key, one in requests(spark, done).items() if key[1] == SASL[1]]
         assert logins
         assert all(one.withheld_credentials for one in logins)
-    # The tap reveals nothing that TLS hid: not even its capture has it.
+    # The report of the tap shows nothing that TLS hid, because even its capture has no such data.
     assert not any(PASSWORD.encode() in path.read_bytes() for path in ways.tap.capture_paths)
 
 

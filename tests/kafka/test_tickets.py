@@ -1,4 +1,4 @@
-"""GSSAPI with a real KDC and real brokers through the tap, as docs/tap.md describes it."""
+"""GSSAPI works through the tap with a real KDC and real brokers, as docs/tap.md describes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.tap import Tap
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-# Clients that send bare tokens: without a handshake, and after one of version 0.
+# Clients that send bare tokens: without a handshake, and after a handshake of version 0.
 OLD = {"0.9.0.1": 0, "0.10.2.2": 1}
 # SASL_AUTHENTICATION_FAILED.
 REFUSED = 58
@@ -55,7 +55,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticketed]:
 
 @contextmanager
 def warned(caplog: pytest.LogCaptureFixture, *, of_names: bool) -> Iterator[None]:
-    """The tap says once that tickets are for a name, or says nothing."""
+    """The tap warns once that tickets are for a name, or does not warn."""
     with caplog.at_level("INFO", "flexwire.tap"):
         yield
     said = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]
@@ -72,7 +72,7 @@ def all_is_well(tap: Tap) -> bool:
 
 
 def told(paths: list[Path], name: str) -> list[Any]:
-    """The messages of a name in captures."""
+    """Return the messages of a name in captures."""
     return [
         message(name).decode(one.body, one.version)
         for one in read_messages(paths)
@@ -93,7 +93,7 @@ def test_a_tap_that_has_the_broker_s_name_and_tls_is_not_noticed(
     assert Counter(values(tap.capture_paths, "ProduceRequest")[0]) == Counter(sent)
     assert all_is_well(tap)
     assert tap.stats.gssapi == tap.stats.connections > 4
-    # The capture has none of the tickets, but their sizes.
+    # The capture has the sizes of the tickets, but no ticket.
     tokens = [one.auth_bytes for one in told(tap.capture_paths, "SaslAuthenticateRequest")]
     assert {*b"".join(tokens)} == {*b"*"}
     assert max(map(len, tokens)) > 500
@@ -151,7 +151,7 @@ def test_for_a_name_without_keys_clients_have_no_ticket_and_leave(
     with warned(caplog, of_names=True), running([tap]):
         at = HostPort(STRANGER, tap.listen_address.port)
         ran = by_java(broker, at, "js-", tmp_path / "client.properties")
-        # It does not say why, and retries again and again.
+        # The client does not say why it failed, and retries again and again.
         assert "errors.TimeoutException" in ran.stderr
         assert "terminated during authentication" in ran.stderr
         refused = kcat(broker, at, ["-P", "-t", TOPIC], ["refused"])
@@ -184,7 +184,8 @@ def test_bare_tokens_of_old_clients_are_told_from_requests(
     count = tap.stats.connections
     assert tap.stats.gssapi == count
     assert len(told(tap.capture_paths, "SaslHandshakeRequest")) == count * OLD[client]
-    # The ticket, and the client's answer to the broker's offer, which gets no answer.
+    # The ticket, and the client's reply to the broker's offer, to which the broker does not
+    # respond.
     tokens = [
         one for one in read_messages(tap.capture_paths) if not isinstance(one, CapturedMessage)
     ]
@@ -198,7 +199,7 @@ def test_brokers_of_4_take_no_ticket_without_a_handshake(broker: Ticketed, tmp_p
         at = HostPort(BROKER, tap.listen_address.port)
         ran = by_old_java(broker, "0.9.0.1", at, "o-", tmp_path / "client.properties")
     assert "Failed to update metadata" in ran.stderr
-    # They close the connection without a message.
+    # These brokers close the connection without a message.
     assert tap.stats.gssapi == tap.stats.requests == tap.stats.connections > 1
     assert tap.stats.responses == 0
     assert all_is_well(tap)

@@ -1,4 +1,4 @@
-"""A log with older segments in a tier, as Spark's own Kafka source gets it from the broker."""
+"""A log with older segments in a tier has the records that Spark's own Kafka source reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 TOPIC = "in-a-tier"
-# Each segment is copied once it is not the last, and then removed here.
+# A segment is copied to the tier when it is no longer the last, and then removed here.
 CONFIG = {"remote.storage.enable": "true", "segment.ms": "100", "local.retention.ms": "1"}
 OFTEN = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500"}
 
@@ -42,7 +42,7 @@ def wait(is_so: Callable[[], bool], what: str) -> None:
 
 
 def local_starts(logs: Path) -> list[int]:
-    """The base offsets of segments that the broker has itself, with the lowest of each log."""
+    """Return the base offsets of segments on the broker, with the lowest offset of each log."""
     return [
         min(int(one.name[:20]) for one in directory.glob("*.log"))
         for directory in logs.glob(f"{TOPIC}-*")
@@ -55,7 +55,7 @@ def begin_from(logs: Path, start: int) -> bool:
 
 
 def segments_in(tier: Path) -> dict[str, tuple[int, int, int]]:
-    """By id: the partition, base offset and bytes of each segment in the tier."""
+    """Return the partition, base offset and bytes of each segment in the tier, by id."""
     found = {}
     for one in tier.rglob("*.log"):
         base, _, name = one.stem.partition("-")
@@ -65,7 +65,7 @@ def segments_in(tier: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def last_tiered(address: str) -> dict[int, int]:
-    """The highest offset of each partition in the tier, as the broker reports it."""
+    """Return the highest offset of each partition in the tier, as the broker reports it."""
     asked = [{"partitionIndex": one, "currentLeaderEpoch": -1, "timestamp": -5} for one in (0, 1)]
     form: dict[str, Any] = {"topics": [{"name": TOPIC, "partitions": asked}]}
     said = ask(address, "ListOffsets", TIERED, replicaId=-1, isolationLevel=0, **form)
@@ -73,7 +73,7 @@ def last_tiered(address: str) -> dict[int, int]:
 
 
 def segments_agree(spark: SparkSession, address: str, logs: Path, tier: Path) -> None:
-    """Compare the view of segments with the tier, and with the broker's view of it."""
+    """Compare the view of segments with the tier and with the broker's answers."""
     log = open_log(spark, logs, "__remote_log_metadata")
     assert unreadable(log, RECORDS).count() == 0
     rows = [one for one in remote_segments(log).collect() if one.topic == TOPIC]
@@ -92,7 +92,7 @@ def segments_agree(spark: SparkSession, address: str, logs: Path, tier: Path) ->
 
 
 def is_settled(tier: Path, logs: Path) -> bool:
-    """Return whether all segments but the last are in the tier, and no longer here."""
+    """Return whether all segments but the last are only in the tier."""
     starts = sorted(local_starts(logs))
     ends: dict[int, int] = {}
     for partition, base, _ in segments_in(tier).values():
@@ -110,8 +110,8 @@ def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Pa
         admin = AdminClient({"bootstrap.servers": address})
         for created in admin.create_topics([NewTopic(TOPIC, 2, 1, config=CONFIG)]).values():
             created.result(MOST_SECONDS)
-        # The end of a segment depends on timestamps, which are in no order. So no segment has two
-        # codecs, and the last one may still be here.
+        # A segment ends by timestamps, which are in no order. So no segment has two codecs, and the
+        # last one may still be on the broker.
         for codec, start in (("zstd", 100), ("none", 200), ("lz4", 200)):
             write_any(kafka, TOPIC, codec, 200)
             wait(partial(begin_from, kafka.logs, start), "no segment was given up")
@@ -120,11 +120,11 @@ def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Pa
             reader = spark.read.format("kafka-log").options(includeHeaders="true", topic=TOPIC)
             return reader.load([str(kafka.logs), str(tier)])
 
-        # Before that a segment may be removed while it is read, which is a reading error.
+        # Before that time, a segment may be removed while it is read, which is a read error.
         wait(lambda: is_settled(tier, kafka.logs), "not all was copied")
         assert len(same(by_files(), by_broker(spark, kafka, TOPIC))) == 600
         segments_agree(spark, address, kafka.logs, tier)
-        # The tier still has what is deleted.
+        # The tier still has the records that were deleted.
         for deleted in admin.delete_records([TopicPartition(TOPIC, 0, 30)]).values():
             assert deleted.result(MOST_SECONDS).low_watermark == 30
         wait(lambda: f"{TOPIC} 0 30" in (kafka.logs / STARTS).read_text(), "it is not written down")

@@ -1,4 +1,4 @@
-"""A cluster of 3.9.2 is upgraded to 4.x: brokers behave as its metadata gates predict."""
+"""When a cluster of 3.9.2 is upgraded to 4.x, brokers behave as its metadata gates predict."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def create(address: str, topic: str, **configs: str) -> int:
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """The directory of a stopped broker of 3.9.2, and its cluster's id."""
+    """Yield the directory of a stopped broker of 3.9.2, and the id of its cluster."""
     directory, cluster = tmp_path_factory.mktemp("old"), new_id()
     with broker(OLD, directory, {"cluster.id": cluster}) as address:
         assert create(address, "one", message_format_version="2.8") == 0
@@ -64,7 +64,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
         assert create(address, "fine", retention_ms="1000000") == 0
         assert alter(address, BROKER, "1", SET, **{OF_BROKER.replace(".", "_"): "false"}) == 0
         assert alter(address, BROKER, "1", SET, nonsense="1") == 0
-        # Before the upgrade the gate's command works.
+        # Before the upgrade, the command that the gate recommends works.
         assert create(address, "mended", message_format_version="2.8") == 0
         assert alter(address, TOPIC, "mended", DELETE, message_format_version=None) == 0
     yield directory, cluster
@@ -107,20 +107,20 @@ def test_brokers_do_what_the_gate_says(release: str, old: tuple[Path, str], tmp_
             assert alter(address, TOPIC, topic, SET, retention_ms="1000000") == blocked
         for topic in ("fine", "mended"):
             assert alter(address, TOPIC, topic, SET, retention_ms="1000000") == 0
-        # The remedy after the upgrade: remove all gone configurations in one command.
+        # The fix after the upgrade: remove all configurations that no longer exist in one command.
         assert alter(address, TOPIC, "one", DELETE, message_format_version=None) == 0
         assert alter(address, TOPIC, "both", DELETE, message_format_version=None) == blocked
         at_once = {"message_format_version": None, "message_downconversion_enable": None}
         assert alter(address, TOPIC, "both", DELETE, **at_once) == 0
         for topic in ("one", "both"):
             assert alter(address, TOPIC, topic, SET, retention_ms="1000001") == 0
-        # "configuration gone" of a topic is returned; of a broker it is not.
+        # "configuration gone": a topic's is returned, but a broker's is not.
         for name in (FORMAT, CONVERSION, "message.timestamp.difference.max.ms"):
             assert alter(address, TOPIC, "fine", SET, **{name.replace(".", "_"): "1"}) == INVALID
             assert create(address, f"new-{name}", **{name.replace(".", "_"): "1"}) == INVALID
         gone = {OF_BROKER.replace(".", "_"): "true"}
         assert alter(address, BROKER, "1", SET, **gone) == 0
-        # "not finalized": offered, and answered with error 35.
+        # "not finalized": the broker offers the API, and answers with error 35.
         described = ask(
             address, "ConsumerGroupDescribe", release, groupIds=["g"],
             includeAuthorizedOperations=False,

@@ -1,7 +1,7 @@
-"""A real broker that accepts tickets of a real KDC, and clients with tickets.
+"""Start a real broker that accepts tickets of a real KDC, and clients with tickets.
 
-Names exist only in this realm: Java's clients and kcat get their addresses, and the broker's keys
-are for one name.
+Names exist only in this realm. Java's clients and kcat get their addresses from it, and the
+broker's keys are for one name.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Ticketed:
     names: Path
 
     def beside(self) -> Tap:
-        """The tap with the broker's advertised name and port, and TLS on both sides."""
+        """Return a tap with the broker's advertised name and port, and TLS on both sides."""
         listen = ListenTls(*self.authority.certificate([BROKER], name="tap"))
         security = TapSecurity(listen, UpstreamTls(self.authority.path, name=BROKER))
         out = self.names.parent / "beside"
         return Tap(self.tap, self.own["BESIDE"], out, security=security, keep_addresses=True)
 
     def elsewhere(self, name: str, out: Path) -> Tap:
-        """A tap on its own port, through which clients learn a name."""
+        """Return a tap on its own port, whose name clients learn from it."""
         return Tap((LOOPBACK, 0), self.own["ELSEWHERE"], out, advertised_host=name)
 
     @property
@@ -67,7 +67,7 @@ class Ticketed:
 
 @contextmanager
 def ticketed(version: str, directory: Path) -> Iterator[Ticketed]:
-    """A KDC, a broker of a release with keys for `BROKER`, and a client's keys."""
+    """Start a KDC and a broker that has keys for `BROKER`, and make a client's keys."""
     jars(version)
     with kdc(directory / "realm") as realm:
         for name in (BROKER, OTHER):
@@ -121,7 +121,7 @@ def by_java(
     """Produce and consume with Kafka's own client of the broker's release."""
     told = {**_KAFKA, "bootstrap.servers": str(address), "sasl.mechanism": "GSSAPI"}
     told |= {"sasl.jaas.config": _login(found, CLIENT), "security.protocol": "SASL_PLAINTEXT"}
-    # A client that no broker answers reports that after a minute by itself.
+    # A client that gets no answer reports that by itself after a minute.
     told["max.block.ms"] = "20000" if address.host == BROKER else "5000"
     if address.port == found.tap.port:
         told |= {"security.protocol": "SASL_SSL", "ssl.truststore.type": "PEM"}
@@ -132,7 +132,7 @@ def by_java(
 def by_old_java(
     found: Ticketed, client: str, address: HostPort, prefix: str, properties: Path
 ) -> subprocess.CompletedProcess[str]:
-    """The same with an old client, which finds its keys in a file and the realm through Java."""
+    """Produce and consume with an old client, which finds its keys and the realm through Java."""
     wanted = (f"org.apache.kafka:kafka-clients:{client}", "org.slf4j:slf4j-simple:1.7.36")
     own = Jars(f"kafka-clients-{client}", wanted).bring()
     login = properties.with_name("jaas.conf")
@@ -145,7 +145,7 @@ def by_old_java(
 
 
 def by_kcat(found: Ticketed, address: HostPort, prefix: str) -> list[str]:
-    """The same with Debian's librdkafka, because its wheels have no GSSAPI."""
+    """Produce and consume with Debian's librdkafka, because the wheels have no GSSAPI."""
     sent = kcat(found, address, ["-P", "-t", TOPIC], [f"{prefix}{one}" for one in range(COUNT)])
     assert sent.returncode == 0, sent.stderr[-3000:]
     group = ["-X", "auto.offset.reset=earliest", "-G", f"{prefix}group", TOPIC, "-e"]

@@ -1,8 +1,8 @@
-"""Tests the audit and verdicts about groups against real brokers: ``make trial``.
+"""Test the audit and verdicts about groups against real brokers: ``make trial``.
 
-It ends with 1 where a verdict was wrong, and writes the results. Names of clients, or parts of
-them, try only those, and nothing is written. If the first word is "groups", only groups are tried
-(`tests.kafka.trial.groups`), and the words after it are names of groups.
+It writes the results, and ends with 1 if a verdict was wrong. With names of clients, or parts of
+names, it tries only those clients and writes nothing. If the first word is "groups", it tries only
+groups (`tests.kafka.trial.groups`), and the words after it are names of groups.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def main(asked: Sequence[str]) -> None:
-    """Try all clients and groups, or those that were asked for."""
+    """Try all clients and groups, or those that were requested."""
     if asked[:1] == ["groups"]:
         sys.exit(not groups.main(asked[1:]))
     is_right = _audited(asked)

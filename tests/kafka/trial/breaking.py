@@ -1,11 +1,11 @@
-"""Faults with eight client libraries: ``make faults``.
+"""Try faults with eight client libraries: ``make faults``.
 
-Each client creates a topic, produces, consumes and commits at a broker of 3.9.2 behind a tap that
-does one fault to it. What it says, and what the broker then has, is kept in ``faults.jsonl``, of
-which docs/faults.md has a table. It ends with 1 where a client's program did not end, where the
-broker has a record that no client sent or lost one that it acknowledged, and where a fault that a
-client must not notice broke a step. Names of clients, or parts of them, try only those, and nothing
-is written.
+Each client creates a topic, produces, consumes and commits at a 3.9.2 broker, behind a tap that
+does one fault to the client. ``faults.jsonl`` keeps the client's reports and the broker's records;
+docs/faults.md has a table of them. The program ends with 1 if a client's program did not end, if
+the broker has a record that no client sent or lost one that it acknowledged, or if a fault that a
+client must not notice broke a step. With names of clients, or parts of names, it tries only those
+clients and writes nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LIBRARIES = (
 
 
 def main(asked: Collection[str]) -> None:
-    """Do every fault to all clients, or to those that were asked for."""
+    """Do every fault to all clients, or to those that were requested."""
     clients = [one for one in CLIENTS if str(one) in LIBRARIES]
     chosen = [one for one in clients if not asked or any(name in str(one) for name in asked)]
     began = time.monotonic()
@@ -116,7 +116,9 @@ def _values(address: str, topic: str) -> list[str]:
 
 
 def _counts(values: list[str]) -> tuple[int, int, int]:
-    """Return how many of the client's records are there, how many copies, and what is of nobody."""
+    """Return how many of the client's records exist, how many copies, and which records nobody
+    sent.
+    """
     own = {f"own-{number}" for number in range(COUNT)}
     seeds = {f"{SEED}{number}" for number in range(COUNT)}
     there = own & {*values}

@@ -23,8 +23,8 @@ RELEASE = "3.9.2"
 class TriedFault:
     """A fault that every client meets: its API, and the rest of its text.
 
-    A client that takes tagged fields and slow brokers as Kafka's protocol has them does not notice
-    one that ``passes``. Each step has so many ``seconds``.
+    If ``passes``, a client that follows Kafka's protocol about tagged fields and slow brokers does
+    not notice the fault. Each step may take this many ``seconds``.
     """
 
     api: str
@@ -34,7 +34,7 @@ class TriedFault:
 
     @property
     def text(self) -> str:
-        """The fault without its client."""
+        """Return the fault without its client."""
         return f"{self.api} {self.rest}"
 
     def for_client(self, client_id: str) -> str:
@@ -73,10 +73,10 @@ KNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """One client with one fault: its report of each step, and the records in the broker.
+    """One client with one fault: its report of each step, and the broker's records.
 
-    ``done`` is how often the fault was done. Of the client's five records so many are ``there``;
-    ``copies`` are beyond the first of each, and ``foreign`` are records that nobody sent.
+    ``done`` is how often the fault was done. ``there`` is how many of the client's five records
+    exist, ``copies`` counts repeated records, and ``foreign`` are records that nobody sent.
     """
 
     client: str
@@ -89,7 +89,7 @@ class FaultRow:
 
     @property
     def wrong(self) -> str:
-        """Results that no client may have; empty if everything is right."""
+        """Return results that no client may have; the list is empty if everything is right."""
         said = " ".join(error or "" for error in self.outcome.values())
         if DID_NOT_END in said:
             return "it did not end"
@@ -104,12 +104,12 @@ class FaultRow:
 
 
 def read_fault_rows() -> list[FaultRow]:
-    """The rows of the last run."""
+    """Return the rows of the last run."""
     return [
         FaultRow(**json.loads(line)) for line in RESULTS.read_text(encoding="utf-8").splitlines()
     ]
 
 
 def write_fault_rows(rows: Sequence[FaultRow]) -> None:
-    """Write them, a line each."""
+    """Write the rows, one on a line."""
     RESULTS.write_text("".join(f"{json.dumps(asdict(row))}\n" for row in rows), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The groups that are put on trial: their members, and where one of them moves."""
+"""The groups of the trial: their members, and the group in which a member moves."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OFF = "off"
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """A client library of a release, and how its program is told what to do.
+    """A client library of a release, and how its program is configured.
 
-    ``library`` is its name in ApiVersions. ``protocol`` are the settings that turn the consumer
-    protocol on, and ``client_id`` is the name of the setting for that. ``kept`` are the names of
-    settings that the consumer protocol has too.
+    ``library`` is its name in ApiVersions. ``protocol`` has the settings that turn on the consumer
+    protocol, and ``client_id`` is the name of the client id's setting. ``kept`` names settings that
+    the consumer protocol also has.
     """
 
     name: str
@@ -40,26 +40,26 @@ class Software:
     arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the name."""
+        """Return the name of the client."""
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A program with a whole group of its own, with as many members as it has threads or workers.
+    """A program that runs a whole group, with a member for each of its threads or workers.
 
-    A consumer of `JAVA` comes to its group, because the program itself cannot change its protocol.
+    A consumer of `JAVA` joins its group, because the program itself cannot change its protocol.
     """
 
     name: str
     members: int
 
     def __str__(self) -> str:
-        """Return the name."""
+        """Return the name of the program."""
         return self.name
 
 
-# What the members of all releases are compiled with.
+# The jars with which the members of all releases are compiled.
 OLDEST_MEMBER = "2.8.2"
 
 
@@ -92,12 +92,11 @@ Member = tuple[Software, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class GroupCase:
-    """A group, which is named ``name``, and what is said about it in the table.
+    """A group called ``name``, and its texts in the table.
 
-    ``also`` are settings of the member that moves only. ``unseen`` names the entry of
-    `flexwire.protocol.audit.consumer_protocol.UNSEEN` that stands in its way, by the number in it.
-    ``empties`` says that all members leave after that, and one comes once more: the remedy for a
-    group that its broker does not convert.
+    ``also`` has settings only for the moving member. ``unseen`` is the number of the entry of
+    `flexwire.protocol.audit.consumer_protocol.UNSEEN` that prevents a verdict. If ``empties``, all
+    members then leave and one joins again: the remedy for a group that the broker does not convert.
     """
 
     name: str
@@ -112,7 +111,7 @@ class GroupCase:
 
     @property
     def movers(self) -> tuple[Member, ...]:
-        """Each kind of member once: they move one after the other."""
+        """Whether there is one member of each kind, and they move one after the other."""
         return tuple(dict.fromkeys(self.members)) if self.members else ((JAVA, ()),)
 
     @property
@@ -122,7 +121,7 @@ class GroupCase:
 
     @property
     def clients(self) -> str:
-        """The software of its members, as the table names it."""
+        """The software of the members, as the table names it."""
         names = [str(software) for software, _ in self.members] or [str(self.application)]
         return " and ".join(dict.fromkeys(names))
 
@@ -132,7 +131,7 @@ def _two(software: Software, *settings: str) -> tuple[Member, ...]:
 
 
 def _each(name: str, situation: str, **where: object) -> tuple[GroupCase, ...]:
-    """Return the case for each library that has the protocol, with its defaults."""
+    """Return the case of each library that has the protocol, with the library's defaults."""
     libraries = {"java": JAVA, "librdkafka": RDKAFKA, "franz": FRANZ}
     return tuple(
         GroupCase(f"{library}-{name}", situation, _two(software), **where)  # type: ignore[arg-type]  # one type for all of them

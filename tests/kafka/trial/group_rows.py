@@ -1,4 +1,4 @@
-"""The results of the groups on trial, a row for each group, kept in ``groups.jsonl``."""
+"""The results of the trial of groups, one row for each group, kept in ``groups.jsonl``."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CLASSIC, CONSUMER = "classic", "consumer"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A member that came to a group to move it.
+    """A member that joined a group to move it.
 
-    ``code`` is the broker's error in its first response to ConsumerGroupHeartbeat, None if the
-    client sent none. ``type`` is the group's type in ListGroups afterwards. ``said`` are the
-    client's own words, empty if it had none.
+    ``code`` is the broker's error in the first response to ConsumerGroupHeartbeat, None if the
+    client sent none. ``type`` is the group's type in ListGroups afterwards. ``said`` is the
+    client's own output, or empty.
     """
 
     client: str
@@ -48,17 +48,17 @@ class Attempt:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the broker took it, and converted the group."""
+        """Whether the broker accepted the member and converted the group."""
         return self.code == NO_ERROR and self.type == CONSUMER
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group: its facts in a capture, the verdicts about it, and what came of its moves.
+    """A group: its facts in a capture, the verdicts about it, and the results of its moves.
 
-    ``verdict`` is by the capture before anything moved. ``by_log`` is by the broker's request log,
-    None where it was not kept; ``by_offsets`` by `group_protocols`, the answer about
-    `__consumer_offsets`. ``after`` is the verdict by the capture of everything.
+    ``verdict`` uses the capture before anything moved. ``by_log`` uses the broker's request log,
+    and is None if there is no log. ``by_offsets`` uses `group_protocols`, the answer about
+    `__consumer_offsets`. ``after`` is the verdict from the whole capture.
     """
 
     name: str
@@ -71,16 +71,16 @@ class GroupRow:
 
     @property
     def case(self) -> GroupCase:
-        """What was tried."""
+        """What was tried with the group."""
         return next(case for case in CASES if case.name == self.name)
 
     def judged(self) -> dict[str, Any]:
-        """Return what the answer says of the kept facts today."""
+        """Return the current verdict about the kept facts."""
         return judge_facts({**self.facts, "last_time": None})
 
     @property
     def moved(self) -> GroupVerdict:
-        """The verdict that fits what happened: the gravest of its kinds of members."""
+        """The verdict that fits the outcome: the worst among the kinds of members."""
         found = [self._moved(software) for software, _ in self.case.movers]
         return min(found, key=GROUP_VERDICTS.index)
 
@@ -94,7 +94,7 @@ class GroupRow:
 
     @property
     def is_right(self) -> bool:
-        """Whether the verdict fits, or the refusal is the one that `UNSEEN` says."""
+        """Whether the verdict is right, or the broker refused for the reason in `UNSEEN`."""
         if self.case.unseen is not None:
             return self._is_unseen()
         return self.verdict in {"cannot say", self.moved} and not self.wrong_after
@@ -106,7 +106,7 @@ class GroupRow:
 
     @property
     def wrong_after(self) -> bool:
-        """Whether the capture of everything, or another source, says otherwise than the broker."""
+        """Whether the whole capture, or another source, contradicts the broker."""
         if any(one.is_taken for one in self.attempts):
             is_wrong = self.after != "uses it already"
         else:
@@ -123,12 +123,12 @@ class GroupRow:
 
 
 def read_group_rows() -> list[GroupRow]:
-    """The rows of the last trial."""
+    """Return the rows of the last trial."""
     return [_row(json.loads(line)) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
 
 
 def write_group_rows(rows: Sequence[GroupRow]) -> None:
-    """Write them, a line each."""
+    """Write the rows, one on a line."""
     lines = []
     for row in rows:
         told = asdict(row)

@@ -1,10 +1,10 @@
-"""Tests verdicts about the consumer protocol against a real broker: ``make trial CLIENTS=groups``.
+"""Test verdicts about the consumer protocol against a real broker: ``make trial CLIENTS=groups``.
 
 Real groups with the classic protocol run behind a tap. The answers `consumer_protocol` and
-`group_protocols` judge them by the capture, by the broker's request log and by its
-`__consumer_offsets`. Then a member of each group comes with the consumer protocol, and the broker
-says whether it converts the group. It ends with 1 where a verdict does not fit. Names of groups, or
-parts of them, try only those, and nothing is written.
+`group_protocols` judge them from the capture, the broker's request log and its
+`__consumer_offsets`. Then a member of each group joins with the consumer protocol, and the broker
+converts the group or refuses. The program ends with 1 if a verdict was wrong. With names of groups,
+or parts of names, it tries only those groups and writes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Verdicts = dict[str, Any]
 
 
 def main(asked: Collection[str]) -> bool:
-    """Try all groups, or those that were asked for; return whether every verdict fits."""
+    """Try all groups, or those that were requested; return whether every verdict was right."""
     chosen = [one for one in CASES if not asked or any(name in one.name for name in asked)]
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="flexwire-groups-") as place:
@@ -58,7 +58,7 @@ def main(asked: Collection[str]) -> bool:
 
 
 def _tried(cases: list[GroupCase], place: Path) -> dict[str, tuple[Attempt, ...]]:
-    """Run all groups and move them; leave captures and logs in a directory."""
+    """Run all groups and move them; write captures and logs to a directory."""
     names = [name for name in BROKERS if any(case.broker == name for case in cases)]
     _say(f"Kafka {RELEASE}, {len(names)} brokers and {len(cases)} groups")
     with brokers(names, place) as at, TriedGroups(cases, at, place, _say) as groups:
@@ -71,7 +71,7 @@ def _tried(cases: list[GroupCase], place: Path) -> dict[str, tuple[Attempt, ...]
 def _rows(
     cases: list[GroupCase], attempts: dict[str, tuple[Attempt, ...]], place: Path
 ) -> list[GroupRow]:
-    """Have every answer judge the groups."""
+    """Let every answer judge the groups."""
     spark = session("flexwire and groups", master="local[2]", memory="1g")
     taps = sorted(place.glob("tap-*"))
     try:
@@ -113,7 +113,7 @@ def _judged(spark: SparkSession, paths: list[Path], out: Path) -> tuple[Verdicts
 
 
 def _codes(spark: SparkSession, out: Path) -> dict[str, int]:
-    """Return the error code in the first response to each client that came."""
+    """Return the error code in the first response to each client that joined."""
     beats = exchanges(open_tables(spark, out), "ConsumerGroupHeartbeat")
     rows = [] if beats is None else beats.where("request.member_epoch = 0").collect()
     rows.sort(key=lambda row: row.asked, reverse=True)

@@ -1,4 +1,4 @@
-"""Runs groups at brokers behind taps, and moves their members to the consumer protocol."""
+"""Run groups at brokers behind taps, and move their members to the consumer protocol."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CONNECT = Jars(
     ("org.apache.kafka:connect-runtime:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
 )
 _PARTITIONS = 4
-# A member that a broker takes is there in one second; after a failure nothing comes in two.
+# If a broker accepts a member, it joins within a second; after a failure, two seconds are enough.
 _MOVE_SECONDS, _AFTER_FAILURE = 12, 2
 _AT_ONCE = 6
 _SAFE_DOWNGRADE = 2
@@ -60,21 +60,21 @@ class TriedBroker:
 
     @property
     def through(self) -> str:
-        """The address of its tap."""
+        """The address of the broker's tap."""
         return str(self.tap.listen_address)
 
     def ask(self, api: str, **form: Any) -> dict[str, Any]:
-        """Ask the broker itself, past the tap."""
+        """Ask the broker directly, without the tap."""
         return ask(self.address, api, RELEASE, **form)
 
     def type_of(self, group: str) -> str:
-        """Return the type of a group, empty if there is none."""
+        """Return the type of a group, or an empty text if there is none."""
         found = self.ask("ListGroups", statesFilter=[], typesFilter=[])["groups"]
         types: dict[str, str] = {one["groupId"]: one["groupType"].lower() for one in found}
         return types.get(group, "")
 
     def settled(self, group: str) -> int:
-        """Return the number of members of a classic group, -1 while it rebalances."""
+        """Return the number of members of a classic group, or -1 while the group rebalances."""
         form = {"groups": [group], "includeAuthorizedOperations": False}
         (found,) = self.ask("DescribeGroups", **form)["groups"]
         members = len(found["members"])
@@ -83,7 +83,7 @@ class TriedBroker:
 
 @contextlib.contextmanager
 def brokers(names: Sequence[str], place: Path) -> Iterator[dict[str, TriedBroker]]:
-    """Brokers by name, each behind a tap; the first logs its requests."""
+    """Start brokers by name, each behind a tap; the first broker logs its requests."""
     found = {}
     with contextlib.ExitStack() as stack:
         for name in names:
@@ -96,7 +96,7 @@ def brokers(names: Sequence[str], place: Path) -> Iterator[dict[str, TriedBroker
 
 
 class TriedGroups:
-    """The groups of cases, with members that stay until the ``with`` block ends."""
+    """Run the groups of cases, whose members stay until the end of the ``with`` block."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class TriedGroups:
             for case in self._cases:
                 if case.application:
                     stack.enter_context(self._application(case))
-            # The second member comes to a group that is settled: assignors then have a past.
+            # The second member joins a settled group, so that assignors have a previous assignment.
             for number in range(max(len(case.members) for case in self._cases)):
                 joining = [case for case in self._cases if number < len(case.members)]
                 for case in joining:
@@ -137,7 +137,7 @@ class TriedGroups:
         self._stack.close()
 
     def move_all(self) -> dict[str, tuple[Attempt, ...]]:
-        """Move each group; return by group what came of it, without the codes of brokers."""
+        """Move each group; return what happened, by group, without the brokers' error codes."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(
                 zip((case.name for case in self._cases), pool.map(self._move, self._cases),
@@ -153,7 +153,7 @@ class TriedGroups:
         )  # fmt: skip
 
     def _wait(self, cases: Sequence[GroupCase], number: int) -> None:
-        """Wait until each group has so many members; 0 is all that it is to have."""
+        """Wait until each group has this many members; 0 means all members of the case."""
         for case in cases:
             at, size = self._at[case.broker], number or case.size
             is_there = partial(_has_members, at, case.name, size)
@@ -161,7 +161,7 @@ class TriedGroups:
 
     @contextlib.contextmanager
     def _application(self, case: GroupCase) -> Iterator[None]:
-        """Run Kafka Streams or a worker of Connect."""
+        """Run Kafka Streams or a Connect worker."""
         is_connect = case.application is CONNECT
         jars = (_CONNECT if is_connect else STREAMS).bring()
         program = PROGRAMS / f"{'ConnectWorker' if is_connect else 'ClassicStreams'}.java"
@@ -201,9 +201,9 @@ class TriedGroups:
     def _attempt(
         self, case: GroupCase, software: Software, settings: tuple[str, ...], how: str, number: int
     ) -> Attempt:
-        """Have a member come, and leave again once the broker reacted."""
+        """Let a member join, and leave again when the broker has reacted."""
         at, members, name = self._at[case.broker], self._members[software], mover(case, number)
-        # Sessions of members that do not say that they leave have to end.
+        # If members do not announce that they leave, their sessions must time out.
         until(
             lambda: at.settled(case.name) == 0 if how == ALONE else at.settled(case.name) >= 0,
             f"{case.name} does not settle",
@@ -232,12 +232,12 @@ def _has_members(at: TriedBroker, group: str, size: int) -> bool:
 
 
 def mover(case: GroupCase, number: int) -> str:
-    """Return the client id of a member that comes to a group."""
+    """Return the client id of a member that joins a group."""
     return f"{case.name}-mover-{number}"
 
 
 def copy_captures(at: Mapping[str, TriedBroker], place: Path) -> list[Path]:
-    """Copy what the taps captured until now."""
+    """Copy what the taps have captured so far."""
     place.mkdir()
     copies = []
     for name, one in at.items():

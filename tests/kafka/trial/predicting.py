@@ -1,4 +1,4 @@
-"""What a capture of the clients shows of each, by an analysis as `flexwire analyze` makes it."""
+"""Analyze a capture of the clients as `flexwire analyze` does, and return each client's facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def gather(captures: Sequence[Path], out: Path) -> AuditEvidence:
-    """The observations for every client."""
+    """Return the facts for every client."""
     spark = session("flexwire and a trial", master="local[2]", memory="1g")
     try:
         analyze(captures, out, spark=spark)

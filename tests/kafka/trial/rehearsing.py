@@ -1,9 +1,9 @@
-"""Rehearses releases with the clients of the trial, and compares: ``make rehearse``.
+"""Rehearse releases with the clients of the trial, and compare: ``make rehearse``.
 
-The clients run against 3.9.2 behind a tap that rehearses a release. What a broker of that release
-really did to them is in ``results.jsonl``, of another run. It ends with 1 where a client ends in
-another way, or where the captures name other clients as refused than the tap does. Names of
-clients, or parts of them, try only those.
+The clients run against 3.9.2 behind a tap that rehearses a release. ``results.jsonl``, from another
+run, has what a real broker of that release did to them. The program ends with 1 if a client ends
+differently, or if the captures name other refused clients than the tap. With names of clients, or
+parts of names, it tries only those clients.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def main(asked: Collection[str]) -> None:
-    """Rehearse every release with all clients, or with those that were asked for."""
+    """Rehearse every release with all clients, or with those that were requested."""
     chosen = [one for one in CLIENTS if not asked or any(name in str(one) for name in asked)]
     seed = time.time_ns()
     _say(f"the order of clients has the seed {seed}")
@@ -77,7 +77,7 @@ def _rehearsed(programs: dict[Client, Program], release: str) -> dict[str, Outco
 
 
 def _check_captures(failed: dict[Any, str], said: RehearsedTraffic) -> None:
-    """End with an error unless the captures say of the same clients that they were refused."""
+    """Raise an error unless captures and tap name the same refused clients."""
     by_captures = {
         (client.host, client.client_id): refusals.requests[0]
         for client, refusals in said.refused.items()
@@ -88,7 +88,7 @@ def _check_captures(failed: dict[Any, str], said: RehearsedTraffic) -> None:
 
 
 def _fate(outcome: Outcome) -> dict[str, bool | None]:
-    """Which steps worked and which did not; None where the client did not come to one."""
+    """Return which steps worked; None for a step that the client did not reach."""
     return {name: None if outcome[name] is None else not outcome[name] for name in STEPS}
 
 

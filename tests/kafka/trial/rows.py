@@ -1,8 +1,8 @@
 """The results of the trial, a row for each client: its captured traffic, and its success on each
 release.
 
-The rows are kept in ``results.jsonl``, so that every run of the tests compares the audit's verdicts
-with the behavior of real brokers; `python -m tests.kafka.trial` writes new ones.
+``results.jsonl`` keeps the rows, so every run of the tests compares the audit's verdicts with the
+behavior of real brokers; `python -m tests.kafka.trial` writes new ones.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ CAPTURED = "3.9.2"
 JUDGED = ("4.0.0", "4.0.2", "4.4.0")
 """The releases that the audit of that capture is about, and that the clients are then run on."""
 BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
-# What is needed for a step and for no other; of all else nothing can be read without.
+# APIs that only one step needs; without any other API, nothing can be read.
 _STEPS = {"Produce": "produce", "CreateTopics": "create", "OffsetCommit": "commit"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One client: what was seen of it at the captured broker, and its outcome by release."""
+    """One client: its traffic at the captured broker, and its outcome by release."""
 
     client: str
     seen: tuple[tuple[Party, Conduct], ...]
     happened: dict[str, Outcome]
 
     def findings(self, release: str) -> list[ClientFinding]:
-        """The verdicts of the audit about it, the most serious first."""
+        """The audit's verdicts about the client, the most serious first."""
         found = [
             one
             for party, conduct in self.seen
@@ -63,20 +63,20 @@ class Row:
         return {name for name, error in now.items() if error and before[name] == ""}
 
     def is_right(self, release: str) -> bool:
-        """Return whether what was foreseen happened, and nothing else: step by step."""
+        """Return whether exactly the predicted steps broke."""
         foreseen, broken = self.foreseen(release), self.broken(release)
-        # Nothing can be committed where nothing was read.
+        # If nothing was read, nothing can be committed.
         untried = {name for name, error in self.happened[release].items() if error is None}
         return foreseen - untried == broken
 
 
 def read_rows() -> list[Row]:
-    """The rows of the last trial."""
+    """Return the rows of the last trial."""
     return [_row(json.loads(line)) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
 
 
 def write_rows(rows: Sequence[Row]) -> None:
-    """Write them, a line each."""
+    """Write the rows, one on a line."""
     RESULTS.write_text("".join(f"{json.dumps(_told(one))}\n" for one in rows), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The behavior of eight clients with faults, from the last `make faults`."""
+"""In the last `make faults`, eight clients behaved as the table says."""
 
 from __future__ import annotations
 

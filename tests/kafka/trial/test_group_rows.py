@@ -58,7 +58,7 @@ def test_every_unseen_condition_stood_in_the_way_of_a_group() -> None:
 
 
 def test_a_group_that_its_broker_refused_moves_once_all_members_left() -> None:
-    """The remedy of a blocked group."""
+    """The remedy of a blocked group worked."""
     emptied = [row for row in ROWS if row.case.empties]
     assert len(emptied) > 1
     for row in emptied:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine that has nothing yet; return where its tools would be."""
+    """Make a machine without tools; return the directory for its tools."""
     tools = tmp_path / "bin"
     tools.mkdir()
     monkeypatch.setattr(installing, "KEPT", tmp_path / "clients")

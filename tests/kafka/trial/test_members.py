@@ -1,4 +1,4 @@
-"""Members that a client's program runs: they start, say what failed, and leave."""
+"""Members that a client's program runs start, report failures, and leave."""
 
 from __future__ import annotations
 

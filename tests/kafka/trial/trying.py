@@ -1,4 +1,4 @@
-"""One client with one broker: its report of each step, and the result in the broker."""
+"""Run one client with one broker; return its report of each step, and the broker's records."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 STEPS = ("create", "produce", "consume", "commit")
 COUNT = 5
-# On a quiet machine, a working step takes three seconds.
+# On an idle machine, a working step takes three seconds.
 STEP_SECONDS = 30
 MOST_SECONDS = 60
-# A client that fails waits most of the time.
+# A client that fails spends most of the time waiting.
 AT_ONCE = 4
 
 DID_NOT_END = "it did not end"
@@ -39,17 +39,17 @@ no such step or did not come to it."""
 
 
 def topic_of(client: Client) -> str:
-    """The topic of a client, which is there before it comes."""
+    """The topic of a client, which exists before the client starts."""
     return f"trial-{client.slug}"
 
 
 def group_of(client: Client) -> str:
-    """The group in which it reads."""
+    """The group in which the client reads."""
     return f"group-{client.slug}"
 
 
 def prepare(address: str, clients: Iterable[Client]) -> None:
-    """Make every client's topic, with the records that it is to read."""
+    """Make every client's topic, with the records that the client is to read."""
     topics = [topic_of(one) for one in clients]
     admin: Any = AdminClient({"bootstrap.servers": address})
     for made in admin.create_topics([NewTopic(one, 1, 1) for one in topics]).values():
@@ -66,7 +66,7 @@ def prepare(address: str, clients: Iterable[Client]) -> None:
 def try_all(
     programs: dict[Client, Program], address: str, through: str, say: Callable[[str], None]
 ) -> dict[str, Outcome]:
-    """Every client's outcome by its name, at a broker, which it reaches through another address."""
+    """Return every client's outcome at a broker, which clients reach through another address."""
     prepare(address, programs)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(partial(_tried, address, through, say), programs, programs.values())
@@ -83,7 +83,7 @@ def _tried(
 
 
 def run(program: Program, address: str, client: Client, seconds: int = STEP_SECONDS) -> Outcome:
-    """Return what a client's program printed, or how it ended if it printed nothing."""
+    """Return what a client's program printed, or its exit code if it printed nothing."""
     given = [address, client.client_id, topic_of(client), group_of(client), str(COUNT)]
     given += [str(seconds), *([client.setting] if client.setting else [])]
     own = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
@@ -104,7 +104,7 @@ def run(program: Program, address: str, client: Client, seconds: int = STEP_SECO
         if line.startswith("{"):
             said = json.loads(line)
             outcome[said["step"]] = None if said.get("left") else plain(said["error"] or "")
-    # After a step that failed there may be nothing to try.
+    # After a failed step, there may be nothing to try.
     if outcome["consume"] is None:
         outcome["consume"] = ": ".join([end, *err.strip().splitlines()[-1:]])
     return outcome
@@ -121,7 +121,7 @@ def plain(error: str) -> str:
 
 
 def checked(address: str, client: Client, outcome: Outcome) -> Outcome:
-    """The outcome with what the broker does not show of a step that the client calls a success."""
+    """Return the outcome, checked against the broker: it names steps that had no effect there."""
     told = {"bootstrap.servers": address, "group.id": group_of(client)}
     consumer = Consumer(told)
     partition = TopicPartition(topic_of(client), 0)

@@ -1,8 +1,8 @@
-"""What every platform gets, in one program: messages, records, columns and schemas.
+"""Try everything that works on each platform: messages, records, columns and schemas.
 
-Tests run it without what only Unix has, and `tools.package.windows` on a Python for Windows. So it
-needs flexwire, and nothing else of this repository. It leaves columns out where pyarrow is missing,
-and compression where cramjam is.
+Tests run this program without modules that only Unix has, and `tools.package.windows` runs it with
+a Python for Windows. So it needs only flexwire, and no other file of this repository. Without
+pyarrow it leaves out columns, and without cramjam compression.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def compressions() -> tuple[str, ...]:
 
 
 def done() -> list[str]:
-    """Return what `try_all` prints where all answers are right."""
+    """Return what `try_all` prints if all results are right."""
     columns = [COLUMNS] if find_spec("pyarrow") else []
     return [MESSAGES, RECORDS + ", ".join(compressions()), *columns, SCHEMAS]
 
 
 def try_all() -> None:
-    """Try everything, and print what was done; raise `AssertionError` for a wrong answer."""
+    """Try everything, and print what was done; raise `AssertionError` for a wrong result."""
     try_messages()
     try_records()
     if find_spec("pyarrow"):

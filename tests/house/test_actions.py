@@ -1,6 +1,5 @@
-"""The files under .github:
-
-GitHub is not available, but their scripts run as GitHub would run them.
+"""Scripts of files under .github run as GitHub would run them, because GitHub is not available
+here.
 """
 
 from __future__ import annotations
@@ -51,7 +50,9 @@ def _run(script: str, directory: Path, **given: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("path", [ACTION, RELEASE], ids=lambda path: path.name)
 def test_no_script_holds_what_others_write(path: Path) -> None:
-    """GitHub inserts an expression before the shell reads the script: a branch name would run."""
+    """No script contains an expression: GitHub inserts it before the shell, so a branch name could
+    run.
+    """
     scripts = [one["run"] for one in _steps(path) if "run" in one]
     assert scripts
     assert not any("${{" in one for one in scripts)
@@ -93,7 +94,7 @@ def test_the_action_reviews_what_breaks_too(tmp_path: Path) -> None:
 
 
 FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
-# What GitHub demands of the parts of a form.
+# What GitHub requires of the parts of a form.
 PARTS = {"markdown": "value", "textarea": "label", "input": "label", "dropdown": "label"}
 
 
@@ -128,7 +129,7 @@ def test_the_wheels_of_a_release_are_for_each_platform_and_python_of_the_page() 
     assert project["project"]["requires-python"] == ">=3.11"
     page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
     assert "wheels are for CPython 3.11 to 3.14, and for 3.14 without a GIL" in page
-    # Linux with glibc and with musl are built on one machine; nothing of them is skipped.
+    # One machine builds for Linux with glibc and with musl, so no build for them is skipped.
     assert project["tool"]["cibuildwheel"]["skip"].split() == ["*_i686", "*-win32", "*-win_arm64"]
     machines = yaml.safe_load(RELEASE.read_text(encoding="utf-8"))["jobs"]["wheels"]["strategy"]
     built = {"ubuntu-latest": 2, "ubuntu-24.04-arm": 2, "macos-15": 1, "macos-15-intel": 1}

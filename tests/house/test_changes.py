@@ -1,9 +1,9 @@
 """Each common change is made in at most two files.
 
-Each patch in `tests/house/changes` makes one of them to the tree as it is: a dictionary for zstd, a
-column of ``frames``, a rule of lint, a convention of record headers, an answer, an option of the
-tap, a release of Kafka, a wrong error text. If a patch no longer applies, make the change by hand,
-and write the patch with ``git diff -U1 -- src``.
+Each patch in `tests/house/changes` makes one such change to the current tree: a dictionary for
+zstd, a column of ``frames``, a rule of lint, a convention of record headers, an answer, an option
+of the tap, a release of Kafka, a wrong error text. If a patch no longer applies, make the change by
+hand, and write the patch with ``git diff -U1 -- src``.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ print(json.dumps({name: refused(lambda: eval(done)) is True for name, done in ef
 
 
 def changed(patch: Path) -> list[str]:
-    """The files that a patch writes, relative to the root."""
+    """Return the files that a patch writes, relative to the root."""
     found = re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
     return [str(one) for one in found]
 
 
 def tree(place: Path, patches: list[Path]) -> Path:
-    """The package, with separate copies of the files that patches write."""
+    """Copy the package, with separate copies of the files that patches write."""
     written = {name for patch in patches for name in changed(patch)}
     for folder, folders, files in os.walk(ROOT / "src"):
         folders[:] = [one for one in folders if one != "__pycache__"]
@@ -142,7 +142,7 @@ def test_every_change_does_what_it_is_for(tmp_path: Path) -> None:
             check=True,
         )
         found[path] = json.loads(done.stdout)
-    # None of them is true before the change.
+    # Before the change, none of them is true.
     assert found == {
         ROOT / "src": dict.fromkeys(EFFECTS, False),
         place / "src": dict.fromkeys(EFFECTS, True),

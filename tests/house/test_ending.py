@@ -77,7 +77,7 @@ LOSSES = {
     _thread.interrupt_main()
     time.sleep(1000)
 """,
-    # As if its receiver thread had no memory: the process continues, but nobody hears it.
+    # The receiver thread ends as if it had no memory: the process continues, but receives nothing.
     "alone": """
     import time
     plugins = request.config.pluginmanager.get_plugins()
@@ -89,7 +89,7 @@ LOSSES = {
 }
 
 
-# The limit comes when every process runs a test, however busy the machine is.
+# The limit is reached while every process runs a test, however busy the machine is.
 SOON = """
 import pytest
 from tests import conftest
@@ -201,11 +201,11 @@ def test_a_run_that_takes_too_long_ends_and_says_what_it_was_doing(
     where = "gw[01]" if processes else "this process"
     for name in names:
         assert re.search(rf"  {where}: test_{name}.py::test_waits for \d+ s", told), told
-    # Where they stand.
+    # The places where the tests wait.
     assert "most recent call first" in told, told
 
 
-# The thread that enforces the limit pauses once, and never gets the interpreter again.
+# The thread that enforces the limit pauses once, and then never gets the interpreter again.
 HOLDS = """
 import ctypes
 from tests import ending

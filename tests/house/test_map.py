@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md shows every room and layer, and names the test of each law."""
+"""ARCHITECTURE.md shows every package and layer, and names the test of each law."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.each import each
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "flexwire"
-# Entries that every package has say nothing about this package.
+# Files that every package has, and that so say nothing about a package.
 UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
 MOST_LINES = 150
 MOST_LAWS = 25
@@ -22,7 +22,7 @@ ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 
 
 def rooms(page: str) -> list[str]:
-    """The names in the first column of the room table."""
+    """Return the names in the first column of the table of packages."""
     rows = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
 

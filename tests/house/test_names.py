@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "flexwire"
 MOST_EXCEPTIONS = 10
-# Names that two classes have, and why neither is renamed.
+# Names that two classes share, and the reason why neither is renamed.
 EXCEPTIONS: dict[str, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""The files in the project's packages, and the compilation of its kernels."""
+"""The project's packages contain the right files, and its kernels compile."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_kind_of_build_that_there_is_not_is_refused(monkeypatch: pytest.Monkey
 
 def test_a_machine_that_compiles_nothing_is_told_so_and_gets_no_kernels(tmp_path: Path) -> None:
     places = ("--build-lib", str(tmp_path / "lib"), "--build-temp", str(tmp_path / "temp"))
-    # It runs, but compiles nothing.
+    # The command runs, but compiles nothing.
     said = setup("build_ext", *places, CC=f"{sys.executable} -c raise(SystemExit(1))")
     assert "flexwire is installed without kernels and runs slower: they need a C compiler" in said
     assert list(tmp_path.rglob("*.so")) == []
@@ -85,7 +85,7 @@ def test_zig_is_asked_for_only_where_there_is_no_compiler(
     monkeypatch.setattr(build_meta, "get_requires_for_build_wheel", lambda _: [])
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert backend.get_requires_for_build_wheel() == ["ziglang"]
-    # There is no wheel for such a machine, and pip would fail.
+    # There is no wheel for such a machine, so pip would fail.
     monkeypatch.setattr(platform, "machine", lambda: "s390x")
     assert backend.get_requires_for_build_wheel() == []
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")

@@ -1,5 +1,4 @@
-"""`make preview`: the additions of a source tree, and the parts that flexwire would read
-incorrectly."""
+"""`make preview` shows what a source tree adds, and what flexwire would read incorrectly."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TESTS = Path(__file__).parents[1]
-# By the modules that contain them; `monkeypatch` and `contextlib.chdir` undo their changes.
+# The functions by module; `monkeypatch` and `contextlib.chdir` undo their changes.
 CHANGES = {
     "os": "umask chdir fchdir chroot putenv unsetenv dup2 closerange fork forkpty nice setpriority"
     " sched_setaffinity sched_setscheduler setuid setgid setsid setpgid setgroups abort _exit"
@@ -45,7 +45,7 @@ CHANGES = {
     "asyncio": "set_event_loop set_event_loop_policy",
 }
 WHOLE = {f"{module}.{name}" for module, names in CHANGES.items() for name in names.split()}
-# From CPython's own tests, under any import name.
+# Functions from CPython's own tests, under any import name.
 ANYWHERE = {"set_nomemory", "remove_mem_hooks"}
 # Files without tests that change a process, with the reason.
 MAY = {
@@ -90,11 +90,11 @@ def changes(node: ast.AST, imported: dict[str, str]) -> Iterator[str]:
             name = dotted(one, imported)
             if name in WHOLE or name.rpartition(".")[2] in ANYWHERE:
                 yield name
-        # An element of the environment is set or removed.
+        # The code sets or removes a variable of the environment.
         if isinstance(one, ast.Subscript) and not isinstance(one.ctx, ast.Load):
             yield from {dotted(one.value, imported)} & {"os.environ"}
         if isinstance(one, ast.Call):
-            # It is called, or passed to a function that calls it.
+            # The function is called, or passed to a function that calls it.
             called = {dotted(part, imported) for part in (one.func, *one.args)}
             if called & {"os.kill", "os.killpg"} and re.search(r"getp(id|grp)", ast.unparse(one)):
                 yield "os.kill"

@@ -62,7 +62,7 @@ def check_page(page: str, directory: Path) -> None:
 
 
 def run_python(block: Block, page: str, names: dict[str, Any], directory: Path) -> None:
-    """Run a block of Python in ``directory``; an error in it has the line of the page."""
+    """Run a block of Python in ``directory``; an error names the line of the page."""
     program = compile("\n" * block.line + block.text, page, "exec")
     with contextlib.chdir(directory):
         exec(program, names)  # noqa: S102 - the page is ours
@@ -142,7 +142,9 @@ def tidy(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a reader who follows the page: later blocks find earlier blocks' files."""
+    """Make the directory of a reader who follows the page: later blocks find earlier
+    blocks' files.
+    """
     return tmp_path_factory.mktemp("readme")
 
 

@@ -1,4 +1,4 @@
-"""The parts of a release: notes, files of a wheel, the bill of materials, and the builder."""
+"""A release consists of notes, the files of a wheel, the bill of materials, and the builder."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_a_tag_of_another_version_is_refused() -> None:
 
 
 def test_the_kinds_of_files_in_a_wheel_are_reviewed() -> None:
-    """If this fails, run ``python -m tools.release.listing`` and look at the difference."""
+    """The list of files is up to date; otherwise run ``python -m tools.release.listing``."""
     assert reviewed() == expected_kinds()
 
 
 @pytest.fixture
 def names() -> list[str]:
-    """The names of the files in a wheel of these sources."""
+    """Return the names of the files in a wheel of these sources."""
     about = [
         name.replace("flexwire.", "flexwire-0.1.0.", 1).replace("*.1", "flexwire.1")
         for name in ABOUT
@@ -248,7 +248,7 @@ def test_each_kind_of_linux_that_runs_here_is_built_and_has_a_row_in_the_page() 
 
 @pytest.fixture
 def fake_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with the words of each call of a program that stands for apt-get and dpkg."""
+    """Return a directory that records each call of the replaced apt-get, dpkg and tar."""
     for name in ("apt-get", "dpkg", "tar"):
         fake = tmp_path / name
         told = f"{tmp_path}/told"

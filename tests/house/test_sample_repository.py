@@ -1,6 +1,6 @@
-"""examples/message-specs as a separate repository whose pull request is reviewed.
+"""examples/message-specs works as a separate repository whose pull request is reviewed.
 
-GitHub is not available. Each step of the action runs with the inputs of the sample's workflow.
+GitHub is not available here. Each step of the action runs with the inputs of the sample's workflow.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def git(directory: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A clone of the sample on a branch, as actions/checkout makes it."""
+    """Clone the sample on a branch, as actions/checkout does."""
     shutil.copytree(SAMPLE, tmp_path / "origin")
     git(tmp_path / "origin", "init", "-q", "-b", "main")
     git(tmp_path / "origin", "add", "-A")

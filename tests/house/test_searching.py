@@ -1,4 +1,4 @@
-"""No random search fails because the machine is busy, and one profile ensures that."""
+"""No random search fails because the machine is busy: one profile makes sure of that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 # The settings of the profile, as arguments of one search.
 DECIDED = re.compile(r"\b(deadline|derandomize|database) ?=|HealthCheck\.too_slow|load_profile")
 SUPPRESSED = re.compile(r"suppress_health_check=(?!\[\*TIMED\b|list\(HealthCheck\))")
-# It has its own variable for other examples.
+# This search has its own variable for other examples.
 OWN = {"codec/test_random_specs.py": {"derandomize"}}
 
 

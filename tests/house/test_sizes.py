@@ -15,7 +15,7 @@ SHORT_LINES = 60
 MANY_SHORT = {"rules", "answers", "cli", "conventions"}
 MOST_SHORT = 20
 FUNCTION_LINES = 60
-# One switch over all operations of a program; everything that can be moved out is outside.
+# One switch over all operations of a program; everything else is in other functions.
 SWITCHES = {"reading.py": "decode", "writing.py": "run"}
 
 

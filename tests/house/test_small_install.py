@@ -21,7 +21,7 @@ from tests.net.answering import Answers, answering
 from tools.package.small import MOST_BYTES, installed_size
 
 ROOT = Path(__file__).parents[2]
-# The modules that Windows lacks, and what its other modules lack.
+# The modules that Windows lacks, and the names that other modules lack on Windows.
 UNIX_ONLY = ("fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty")
 LACKING = {
     "os": (
@@ -88,7 +88,7 @@ def _run(
     *,
     like_windows: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a process without some modules, and without what ``like_windows`` takes away."""
+    """Run a process without some modules; ``like_windows`` also removes what Windows lacks."""
     lacking = LACKING if like_windows else {}
     names = sorted(hidden | ({*UNIX_ONLY} if like_windows else set()))
     given = json.dumps([names, lacking, modules, arguments])
@@ -117,7 +117,7 @@ def _needed(name: str, seen: set[str]) -> set[str]:
 
 
 def test_an_installation_without_extras_is_small() -> None:
-    """In files that pip unpacks; pip compiles bytecode later, or not at all."""
+    """The size is that of the files that pip unpacks; pip compiles bytecode later, or never."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed: set[str] = set()
     for line in project["dependencies"]:
@@ -173,7 +173,7 @@ def test_a_call_works_without_what_only_unix_has() -> None:
     assert json.loads(done.stdout)["brokers"] == []
 
 
-# Its slow part in Python is all that google-crc32c has on a platform without a wheel of it.
+# Without a wheel for the platform, google-crc32c has only its slow part in Python.
 FAST_CRC = {"google_crc32c.cext"}
 
 
@@ -226,7 +226,7 @@ def test_a_missing_module_is_told_when_it_is_used(
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'flexwire[records]'")):
         _ = missing.zstd
     assert import_optional("it", "records", "json") is json
-    # An installed module that lacks another module is broken; extras do not matter there.
+    # Only an installed module that lacks another module is broken; extras do not matter here.
     (tmp_path / "broken_inside.py").write_text("import no_such_module")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError) as caught:

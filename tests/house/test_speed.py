@@ -1,4 +1,6 @@
-"""Slow tests carry a marker: `make fast` leaves out all of them, and `make test` the slowest."""
+"""Slow tests have a marker, so that `make fast` leaves out all of them and `make test`
+the slowest.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-# How a test starts Spark, or runs a program against protected pages.
+# Signs that a test starts Spark, or runs a program against protected pages.
 SIGNS = {
     "spark": r"\bspark: SparkSession\b|\"flexwire\", \"analyze\"|spark\.session import session",
     "guard": r"\brun\(\"tests\.\w+\.\w*guard\"|\bGUARD = \"tests\.",
@@ -32,7 +34,7 @@ def markers() -> list[str]:
 
 
 def recipe(target: str) -> str:
-    """The commands that make runs for a target, with expanded variables."""
+    """Return the commands that make runs for a target, with expanded variables."""
     (found,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
     variables = dict(re.findall(r"^(\w+) \??= ?(.*)$", MAKEFILE, re.MULTILINE))
     text: str = found
@@ -73,7 +75,7 @@ def test_both_check_all_else_before_they_begin() -> None:
 
 
 def unmarked(files: Iterator[tuple[str, str]]) -> list[str]:
-    """The files that show a sign of a slow test without its marker."""
+    """Return the files that show a sign of a slow test without its marker."""
     return [
         f"{name}: {marker}"
         for name, text in files

@@ -1,7 +1,7 @@
-"""The wall clock says when something was, never how long it took: somebody may set it back.
+"""The wall clock tells when something was, and never how long it took, because people may set it.
 
-A duration, a time limit and an age come from `time.monotonic`, or from the clock of one store. Each
-place that reads the wall clock is listed here, with the reason why a jump is harmless there.
+Durations, time limits and ages come from `time.monotonic`, or from the clock of one store. Each
+place that reads the wall clock is listed here, with the reason why a jump is harmless.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ DATETIME = {
     f"datetime.{name}"
     for name in ["datetime.now", "datetime.utcnow", "datetime.today", "date.today"]
 }
-# From a number that somebody else wrote: most numbers are outside a calendar's years.
+# Dates from a foreign number: most numbers are outside a calendar's years.
 CONVERTED = {
     f"datetime.{name}"
     for name in ["datetime.fromtimestamp", "datetime.utcfromtimestamp", "date.fromtimestamp"]
 }
 SPARK = {"current_timestamp", "current_date", "localtimestamp", "now"}
-# To parse all files takes seconds.
+# Parsing all files takes seconds.
 WORDS = ("import time\n", "from time import", "datetime", *sorted(SPARK - {"now"}))
 LISTED = {
     "capture/files/pcapng.py: time.time_ns": "when a packet of the tap passed, as tcpdump says it",
@@ -57,7 +57,7 @@ LISTED = {
 
 
 def asks(text: str) -> Iterator[str]:
-    """Yield a file's calls that read the wall clock, or make a moment from a number."""
+    """Yield a file's calls that read the wall clock, or make a date from a number."""
     tree = ast.parse(text)
     imported = names(tree)
     for node in ast.walk(tree):

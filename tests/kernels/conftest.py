@@ -1,4 +1,4 @@
-"""Tests here compare generated code with the reference, also on first use."""
+"""Tests here compare generated code with the reference from the first message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads messages that end at a protected page; run as a program, it may crash.
 
-``python -m tests.kernels.guard ROUNDS [--lie]``: with ``--lie`` the kernel is told that there is
-one more byte. The crash proves that the page guards the memory.
+``python -m tests.kernels.guard ROUNDS [--lie]``: with ``--lie``, the kernel is told that there is
+one more byte. The crash shows that the page guards the memory.
 """
 
 from __future__ import annotations
@@ -59,16 +59,17 @@ class Guarded:
         return self.end - len(data)
 
     def put_bytes(self, data: bytes, *, lie: bool = False) -> bytes:
-        """Make bytes that end at the guard, in the place of the zero byte of other bytes.
+        """Return bytes that end at the guard, which takes the place of their last zero byte.
 
-        Only one such object exists at a time, until the next is made. From CPython 3.14 on up to
-        three bytes are between them. With ``lie`` they claim to be one byte longer.
+        Only one such object exists at a time, until the next one is made. From CPython 3.14, up to
+        three bytes are between the end and the guard. With ``lie`` the object claims to be one byte
+        longer.
         """
         empty = sys.getsizeof(b"") - 1
         at = self.end - len(data) - empty
         at -= at % _ALIGNMENT
         ctypes.memmove(at, id(data), empty + len(data))
-        # So many references that none is the last, then the class, then the size.
+        # The fields of the object: a large reference count, the class, the size.
         ctypes.c_int64.from_address(at).value = 1 << 30
         ctypes.c_int64.from_address(at + _SIZE_AT).value = len(data) + lie
         made: bytes = ctypes.cast(at, ctypes.py_object).value
@@ -83,7 +84,7 @@ class Reader:
         self.read = objects_read.decoder(program, lambda _: None)
 
     def __call__(self, data: bytes) -> bool:
-        """Read a possible message; return whether it was one."""
+        """Read a possible message; return whether the bytes were one."""
         return self.read(data) is not None
 
 

@@ -1,4 +1,4 @@
-"""The kernels alone: functions that report a refusal."""
+"""Call the kernels alone, with functions that report a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels for objects at every boundary of `tests.codec.boundaries`, tested by name."""
+"""The kernels for objects pass every case of `tests.codec.boundaries`, by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kernels.harness import REFUSED, functions
 
 
 def agreed(given: Any) -> Any:
-    """Return the value that marks a refusal of a kernel in this room."""
+    """Return the value that marks a refusal of a kernel in this package."""
     return REFUSED if given is boundaries.REFUSED else given
 
 

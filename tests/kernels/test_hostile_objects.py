@@ -1,8 +1,8 @@
 """All executors write the objects in a message as the same bytes, or all refuse them.
 
-Kernels read objects by address. So every place of a message once holds an object that does not
-belong there: other types, subclasses, values out of range, and objects whose methods raise or
-change the message while it is written.
+Kernels read objects by address. So the tests put an object that does not belong into every place of
+a message: other types, subclasses, values out of range, and objects whose methods raise or change
+the message while it is written.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Raises:
 
 
 class Index:
-    """A number to `operator.index`."""
+    """An object that `operator.index` turns into a number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -63,7 +63,9 @@ class Index:
 
 
 class Holder(msgspec.Struct):
-    """A structure of no message, tracked by the collector and without `unknown_tagged_fields`."""
+    """An object like a structure of no message: tracked by the collector, without
+    `unknown_tagged_fields`.
+    """
 
     name: str = ""
 
@@ -73,7 +75,7 @@ def subclass(kind: type, *arguments: Any, **more: Any) -> Any:
 
 
 def hostile() -> list[Any]:
-    """Return new objects that belong in no field or in few."""
+    """Return new objects that fit no field, or few fields."""
     return [
         *(None, True, 0, -1, 2**15, 2**31, 2**63, -(2**63) - 1, 10**400, subclass(int, 5)),
         *(Index(7), Index(2**40), 1.5, float("nan"), float("inf"), subclass(float, 0.5), 1j),
@@ -208,7 +210,7 @@ def test_a_list_that_is_emptied_while_it_is_written_is_refused() -> None:
     for change in (empty, grow):
         value.rows = [row(change) for _ in range(50)]
         assert encode(value) is REFUSED
-    # The list is held until it is written.
+    # The writer holds the list until it is written.
     value.rows = [row(drop) for _ in range(50)]
     assert len(hooked().decode(encode(value), 2).rows) == 50
     assert value.rows == []
@@ -223,7 +225,7 @@ def test_a_message_whose_fields_are_deleted_is_refused() -> None:
     for name in hooked().__struct_fields__:
         value = hooked()(rack="r")
         value.rows = [row(partial(delattr, value, name))]
-        # A value that was read before it was deleted is written.
+        # The value was read before it was deleted, so it is written.
         assert (functions(hooked(), 2)[1](value) is REFUSED) == (name != "rows")
 
 

@@ -1,4 +1,6 @@
-"""The kernels respect the interpreter: threads, garbage collection, interrupts, exit."""
+"""Kernels behave well in the interpreter: with threads, garbage collection, interrupts,
+and exit.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MadeUp: Any = everything()
-# From this many bytes on, garbage collection is off while objects are made.
+# From this number of bytes, garbage collection is off while objects are made.
 LARGE = 1024
 pytestmark = [pytest.mark.own_process, pytest.mark.slow]
 
@@ -112,7 +114,7 @@ def test_another_exception_is_the_fallback_s_business(kind: type[Exception]) -> 
 
 
 def test_no_python_code_runs_while_usual_values_are_read_or_written() -> None:
-    # Nothing else runs during that time: no other thread, and no signal handler.
+    # Nothing else runs during this time: no other thread, and no signal handler.
     decode, encode = functions(MadeUp, 1)
     value = full_message()
     raw = encode(value)
@@ -133,7 +135,7 @@ def test_no_python_code_runs_while_usual_values_are_read_or_written() -> None:
 
 def test_no_list_is_seen_before_it_is_whole() -> None:
     # Code that takes an element that does not exist yet, such as a debugger, crashes. From Python
-    # 3.12 on garbage collection runs only between Python's own steps.
+    # 3.12, garbage collection runs only between Python's own steps.
     decode = functions(MadeUp, 1)[0]
     count = 57
     raw = MadeUp(ids=[uuid.UUID(int=number) for number in range(count)]).encode(1)
@@ -188,7 +190,7 @@ assert sys.kept[0](sys.kept[1](header(client_id="a"))).client_id == "a"
 
 
 def test_functions_may_outlive_everything_but_the_interpreter() -> None:
-    # Freed memory is overwritten, so that its use is noticed.
+    # Freed memory is overwritten, so that its use causes an error.
     done = subprocess.run(
         [sys.executable, "-c", OUTLIVED],
         env={**os.environ, "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"},

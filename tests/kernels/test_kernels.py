@@ -161,7 +161,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
 
     work()
     gc.collect()
-    # Small ints are shared and have many references, which no kernel may count wrongly.
+    # Small ints are shared and have many references; kernels must count these correctly.
     ints = [-5, -1, 0, 1, 7, 20, 255, 256]
     singletons = [None, True, False, REFUSED, MadeUp, MadeUp.Topic, uuid.UUID, *ints]
     for one, changed in zip(singletons, changed_counts(work, singletons), strict=True):

@@ -1,4 +1,4 @@
-"""A class's ``decode`` is a C function once its process uses kernels, with the same results."""
+"""If a process uses kernels, a class's ``decode`` is a C function with the same results."""
 
 from __future__ import annotations
 

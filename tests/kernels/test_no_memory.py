@@ -17,23 +17,23 @@ from tests.each import each
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# From CPython's own tests: it makes allocations fail.
+# This module of CPython's own tests makes allocations fail.
 _NAME = "_testcapi"
 pytestmark = [
-    # Allocations of every thread fail, including a worker's receiver.
+    # Allocations fail in every thread, including a worker's receiver.
     pytest.mark.own_process,
     pytest.mark.skipif(
         find_spec(_NAME) is None, reason="this Python came without the modules of its own tests"
     ),
 ]
 RECORDS = [
-    # One-letter bytes, and keys that were made before, exist already.
+    # Bytes of length one, and keys that were made before, exist already.
     Record(2**62 + at, 2**40 + at, b"k%d" % at, b"v" * at, [(b"h%d" % at, b"value"), (b"", None)])
     for at in range(9)
 ]
 CREATED = encode_batch(RECORDS)
 APPENDED = encode_batch(RECORDS, timestamp_type="LogAppendTime")
-# None of them needs this many allocations.
+# No call needs this many allocations.
 MOST = 400
 
 
@@ -78,6 +78,6 @@ def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failin
         right = [tried(first) for first in range(1, MOST)]
         grown.append(sys.getallocatedblocks() - before)
     assert min(grown) < 20
-    # The last allocations failed after it was done.
+    # The call had already finished when these allocations failed.
     assert right[-1]
     assert failing < MOST or not right[0]

@@ -1,4 +1,4 @@
-"""Numbers of formats and rows in memory are equal in Cython and in Python."""
+"""The constants of formats and rows in memory are equal in Cython and in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.each import each
 
 KERNELS = Path(__file__).parents[2] / "src" / "flexwire" / "kernels"
 FILES = sorted([*KERNELS.glob("*.pxd"), *KERNELS.glob("*.pyx")])
-# The Python module with the numbers of each room.
+# The Python module with the constants of each package.
 _WIRE = ("wire.limits", "wire.batch_layout", "wire.segment_layout", "wire.frame_layout")
 _HOMES: dict[str, tuple[str, ...]] = {
     "packets": ("wire.packet_layout", "capture.reassembly.packet_scan"),
@@ -29,8 +29,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "batches": (*_WIRE, "columnar.batch_table"),
     "hashing": ("columnar.value_hash",),
 }
-# These have the same name but another meaning: a magic in the order of its bytes, not little
-# endian.
+# These constants have the same name but another meaning, such as a magic in byte order.
 _OTHERS = {"LZ4_MAGIC", "ZSTD_MAGIC"}
 _ENUM = re.compile(r"^cdef enum ?\w*:\n((?:(?: .*)?\n)*)", re.MULTILINE)
 _DEFINED = re.compile(r"^ +#define (\w+) ((?:0x)?[0-9A-F]+)(?:U?LL)?$", re.MULTILINE)

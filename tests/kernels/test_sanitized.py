@@ -35,12 +35,12 @@ def test_damaged_inputs_touch_nothing_else(program: str) -> None:
 @pytest.mark.long
 def test_boundaries_touch_nothing_else() -> None:
     used = watched(*PYTEST, *WRITES)
-    # Every room was compiled with sanitizers, and one of these tests or programs uses it.
+    # Every package was compiled with sanitizers, and one of these tests or programs uses it.
     assert used.union(*(watched(one, "1") for one in PROGRAMS)) >= ROOMS
 
 
 def test_the_mistakes_planted_in_these_kernels_were_found() -> None:
-    # It reads and writes no buffer.
+    # This module reads and writes no buffer.
     assert ROOMS - {*MISTAKES} == {"record_objects"}
     recorded = RECORD.read_text(encoding="utf-8").strip()
     assert recorded == digest(), "run `python -m tests.kernels.planted`: the kernels have changed"

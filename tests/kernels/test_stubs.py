@@ -14,7 +14,7 @@ from tests.each import each
 
 KERNELS = Path(__file__).parents[2] / "src" / "flexwire" / "kernels"
 SOURCES = sorted(KERNELS.rglob("*.pyx"))
-# What Python can call or instantiate; a class with everything that is indented below it.
+# Names that Python can call or instantiate; a class includes all lines indented below it.
 _FUNCTION = re.compile(r"^(?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
 _CLASS = re.compile(r"^(?:cdef )?class (\w+).*\n((?:(?:[ ].*)?\n)*)", re.MULTILINE)
 _METHOD = re.compile(r"^    (?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
@@ -47,7 +47,7 @@ def public(names: Names) -> Names:
 
 
 def told(stub: str) -> Names:
-    """Return the same from a stub."""
+    """Return the public names of a stub, in the same form."""
     names: Names = {}
     for node in ast.parse(stub).body:
         if isinstance(node, ast.FunctionDef):

@@ -24,11 +24,11 @@ def level(tag: int, versions: str) -> dict[str, Any]:
     return {"name": f"Level{tag}", "versions": versions, **common}
 
 
-# The last has its tag in another version.
+# The last one has its tag in another version.
 Levels: Any = made([*(level(tag, "2+") for tag in KNOWN), level(OTHER, "3+")])
 EDGES = [1, 2, 5, 127, 128, 199, 201, 16_383, 16_384, 2**21, HIGHEST_TAG]
 TAGS = st.sampled_from(EDGES) | st.integers(0, HIGHEST_TAG)
-# Long enough that their length prefixes change.
+# The contents are so long that their length prefixes change.
 DATA = st.binary(max_size=3) | st.sampled_from([b"x" * size for size in (127, 128, 300, 16_384)])
 
 

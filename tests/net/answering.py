@@ -1,4 +1,6 @@
-"""A broker in a thread, for blocking clients: it responds as a test says, or with defaults."""
+"""Run a broker in a thread, for blocking clients: a test sets its responses, or it
+sends defaults.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +53,11 @@ def served(handler: Handler, tls: SSLContext | None = None) -> Iterator[HostPort
 
 
 class Answers:
-    """Answers requests by API name: with a JSON form, or with a function of the request.
+    """Answer requests by API name: with a JSON form, or with a function of the request.
 
-    A field that a form leaves out has its default, and so has every API without a form. ApiVersions
-    offers ``offered``. None closes the connection, or sends nothing if no answer is expected.
+    A field that a form leaves out has its default, and so have all fields of an API without a form.
+    ApiVersions offers ``offered``. None closes the connection, or sends nothing if no response is
+    expected.
     """
 
     def __init__(self, offered: dict[str, tuple[int, int]] | None = None, **says: Says) -> None:
@@ -65,7 +68,7 @@ class Answers:
         self.headers: list[RequestFrame] = []
 
     def names(self) -> list[str]:
-        """The APIs of the received requests, in order."""
+        """Return the APIs of the received requests, in order."""
         return [name for name, _, _ in self.asked]
 
     def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
@@ -88,7 +91,9 @@ class Answers:
 
 
 def ranges(offered: dict[str, tuple[int, int]] | None) -> list[dict[str, int]]:
-    """The content of an ApiVersions response for these APIs; for all of the catalog by default."""
+    """Return the content of an ApiVersions response for these APIs, or for all APIs of
+    the catalog.
+    """
     if offered is None:
         entries = map(catalog().entry, catalog().names())
         offered = {

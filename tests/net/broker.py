@@ -43,9 +43,9 @@ def run(job: Coroutine[None, None, T]) -> T:
 
 
 def free_ports(count: int = 1) -> int:
-    """The first of this many consecutive ports on which nobody listens, now or later.
+    """Return the first of this many consecutive free ports, which also stay free.
 
-    Systems assign other ports to clients without a port: those from 32768 or 49152 on.
+    Systems assign other ports to clients without a port: those from 32768 or 49152.
     """
     while True:
         first = random.randrange(20_000, 32_000)
@@ -57,7 +57,7 @@ def free_ports(count: int = 1) -> int:
 
 @asynccontextmanager
 async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[HostPort]:
-    """A server on a free loopback port, closed with all its connections."""
+    """Run a server on a free loopback port; at the end close it with all its connections."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,7 +72,7 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
         task = asyncio.create_task(handle(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-        # A task that is cancelled before it begins closes nothing.
+        # A task that is cancelled before it starts closes nothing.
         task.add_done_callback(lambda _: writer.close())
 
     server = await asyncio.start_server(accept, LOOPBACK, 0, ssl=tls)
@@ -87,7 +87,7 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
 
 
 class Broker:
-    """Responds to each request with the result of ``answer``; keeps the received bytes."""
+    """Answer each request with the result of ``answer``, and keep the received bytes."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -115,7 +115,7 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        # A TLS transport has forgotten it when it is closed.
+        # A TLS transport no longer has this information when it is closed.
         self.port: int = writer.get_extra_info("sockname")[1]
 
     async def send(self, data: bytes) -> None:
@@ -159,7 +159,7 @@ async def tapped(
 
 
 async def settled(condition: Callable[[], bool]) -> None:
-    """Wait until the tap has noticed; the test's own timeout is the bound."""
+    """Wait until the tap has noticed; only the test's own timeout ends the wait."""
     while not condition():  # noqa: ASYNC110  # counts have no events
         await asyncio.sleep(0.002)
 
@@ -168,7 +168,7 @@ Streams = dict[tuple[int, int], bytes]
 
 
 def captured(paths: Iterable[Path]) -> Streams:
-    """The bytes of each (source port, destination port), by an independent reader."""
+    """Return the bytes of each (source port, destination port), read by an independent reader."""
     streams: defaultdict[tuple[int, int], bytes] = defaultdict(bytes)
     for path in sorted(paths):
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Small brokers that offer, read and refuse the same versions as those of a release."""
+"""Small brokers that offer, read and refuse the versions of a release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REAL, OLDER, NEWER = "3.9.2", "4.0.2", "4.4.0"
 
 
 def versions_list(release: str, **fields: Any) -> Any:
-    """The body of the release's answer to ApiVersions, with all optional facts of a cluster."""
+    """Return the release's ApiVersions response, with all optional facts of a cluster."""
     kind: Any = message("ApiVersionsResponse")
     keys = [key for key in catalog().api_keys() if role_of({key}) == "client"]
     offers = [(key, offered_versions(key, release)) for key in keys]
@@ -46,7 +46,7 @@ FEATURES: dict[str, Any] = {
 
 
 def versions_answer(release: str, request: RequestFrame) -> bytes:
-    """The release's answer to a request for its list of versions."""
+    """Return the release's answer to a request for its list of versions."""
     version, told = request.api_version, request.correlation_id
     own = stable_versions(API_VERSIONS, release)
     if version in own:
@@ -60,7 +60,9 @@ def versions_answer(release: str, request: RequestFrame) -> bytes:
 
 
 def broker_of(release: str, otherwise: Callable[[RequestFrame, bytes], bytes | None]) -> Broker:
-    """A broker of a release: ``otherwise`` answers what it reads; else it closes."""
+    """A broker of a release: ``otherwise`` answers requests that it reads; others close the
+    connection.
+    """
 
     def answer(request: RequestFrame, payload: bytes) -> bytes | None:
         if request.api_key == API_VERSIONS:
@@ -73,7 +75,7 @@ def broker_of(release: str, otherwise: Callable[[RequestFrame, bytes], bytes | N
 
 
 def asks(version: int, correlation_id: int = 7, client_id: str = "tests") -> bytes:
-    """A request for the list of versions."""
+    """Return a request for the list of versions."""
     told = {"client_software_name": "tests", "client_software_version": "1"}
     body = make("ApiVersionsRequest", **(told if version >= 3 else {}))
     known = version if version in catalog().entry("ApiVersionsRequest").versions else 5

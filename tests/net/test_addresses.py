@@ -1,4 +1,4 @@
-"""Where addresses are found, in every response ever released and by the rule alone."""
+"""Addresses are found in every response ever released, and by the rule alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flexwire.schema.spec import MessageType
 from flexwire.tap import HostPort, parse_host_port
 from flexwire.tap.addresses import address_fields, advertised_address, response_address_fields
 
-# Checked by eye against the specs: the addresses that a client is told to connect to.
+# Checked by hand against the specs: the addresses to which a client is told to connect.
 FOUND = {
     ("DescribeClusterResponse", "brokers.host/port", 0, 2),
     ("FetchResponse", "node_endpoints.host/port", 16, 18),

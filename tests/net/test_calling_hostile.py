@@ -1,4 +1,6 @@
-"""Whatever a broker sends or does causes our own error, in bounded memory and time."""
+"""Whatever a broker sends or does, the caller gets flexwire's own error in bounded
+memory and time.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ METADATA = response_payload(
 
 
 def sends(raw: bytes, *, stays: bool = False) -> Handler:
-    """Sends these bytes after a request, and closes the connection or stays silent."""
+    """Send these bytes after a request, and close the connection or stay silent."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)

@@ -1,4 +1,4 @@
-"""Records as JSON: written records arrive, and shown records can be sent again."""
+"""Records are written as JSON, and records that are shown can be sent again."""
 
 from __future__ import annotations
 
@@ -119,5 +119,5 @@ def test_they_go_into_a_request_and_come_out_of_an_answer() -> None:
     assert shown is not None
     [whole, cut, nothing] = [one["records"] for one in shown["responses"][0]["partitions"]]
     assert whole[0]["records"] == [{**RECORD, "offset": 0, "headers": []}]
-    # A partial batch is not a batch yet and stays unchanged, and null stays null.
+    # An incomplete batch stays as it is, and null stays null.
     assert (cut, nothing) == ("AAAA", None)

@@ -1,4 +1,4 @@
-"""The broker for a request: the one that the cluster names, looked up again after a failure."""
+"""A request goes to the broker that the cluster names, which is looked up again after a failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOVED = {"topics": [{"partitions": [{"errorCode": 6}]}]}
 
 
 class Nodes:
-    """Two brokers, 1 and 2; their responses about the cluster name ``leader``, which may change."""
+    """Run brokers 1 and 2; their responses about the cluster name ``leader``, which may change."""
 
     def __init__(self, addresses: dict[int, HostPort], answers: dict[int, Answers]) -> None:
         self.addresses = addresses
@@ -55,7 +55,7 @@ class Nodes:
         return {"topics": [{"partitions": [{"leaderId": self.leader}]}]}
 
     def asked(self, name: str) -> list[int]:
-        """The nodes that received this request, in the order of the nodes."""
+        """Return the nodes that received this request, in the order of the nodes."""
         return [
             node for node, one in self.answers.items() for asked in one.names() if asked == name
         ]
@@ -119,7 +119,7 @@ def test_old_brokers_are_asked_in_their_versions(nodes: Nodes) -> None:
     with at(nodes) as asked:
         assert asked.broker("leader:a-3").address == nodes.addresses[2]
         assert asked.broker("group:a").address == nodes.addresses[2]
-        # Without DescribeQuorum it is a ZooKeeper cluster, whose Metadata names the controller.
+        # A cluster without DescribeQuorum has ZooKeeper, and its Metadata names the controller.
         assert asked.broker("controller").address == nodes.addresses[1]
 
 
@@ -185,7 +185,7 @@ def test_topics_may_have_dashes() -> None:
     assert parse_route("leader:a-1-2") == Route("leader", "a-1", 2)
 
 
-# Sending again.
+# These tests send a request again.
 
 
 def test_an_answer_that_it_moved_is_given_as_it_is(nodes: Nodes) -> None:
@@ -217,7 +217,7 @@ def test_where_any_would_do_another_one_is_asked(nodes: Nodes) -> None:
     nodes.answers[2].says["ListOffsets"] = MOVED
     with at(nodes) as asked:
         assert asked.call("ListOffsets", retries=3).is_moved
-    # In turn: the node that was asked longest ago.
+    # Nodes take turns: the next is the one that was asked longest ago.
     assert nodes.asked("ListOffsets") == [1, 1, 1, 2, 2, 2]
 
 

@@ -1,4 +1,4 @@
-"""SCRAM as in RFC 7677 and Kafka's brokers, byte by byte; SASL before and after KIP-152."""
+"""SCRAM follows RFC 7677 and Kafka's brokers, byte by byte; SASL works before and after KIP-152."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.protocol.payloads import frame
 if TYPE_CHECKING:
     import asyncio
 
-# The first is RFC 7677's; the others are the answers of 4.4.0 brokers to this password.
+# The first is RFC 7677's example; the others are responses of 4.4.0 brokers to this password.
 PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is not a secret
 VECTORS = {
     "RFC 7677": (
@@ -87,7 +87,7 @@ def test_names_are_escaped_and_a_token_says_so() -> None:
 
 
 class ScramServer:
-    """The broker's side, by the RFC: the responses of `Answers` to SaslAuthenticate."""
+    """The broker's side of SCRAM, by the RFC: the responses of `Answers` to SaslAuthenticate."""
 
     def __init__(self, mechanism: str, users: dict[str, str]) -> None:
         self._hash = HASHES[mechanism]

@@ -26,7 +26,7 @@ APIS = {
     for key in catalog().api_keys()
     for entry in request_entries(key)
 }
-# As in Kafka's API documentation; think twice before you add one to READING.
+# The lists follow Kafka's API documentation; be careful when you add an API to READING.
 SURELY_WRITES = {
     "AlterConfigs", "AlterPartitionReassignments", "CreateTopics", "DeleteRecords", "DeleteTopics",
     "EndTxn", "Envelope", "Heartbeat", "InitProducerId", "JoinGroup", "OffsetCommit", "Produce",
@@ -58,7 +58,7 @@ def test_nothing_else_is_sent_unless_it_is_allowed(name: str) -> None:
         ("Metadata", 12, {"topics": []}, False),
         ("Metadata", 12, {"topics": [{"name": "a"}]}, True),
         ("Metadata", 12, {"topics": [{"name": "a"}], "allowAutoTopicCreation": False}, False),
-        # Before version 4 a named topic is created, if the broker does that.
+        # Below version 4, the broker may create a topic that the request names.
         ("Metadata", 3, {"topics": [{"name": "a"}]}, True),
         ("Metadata", 0, {"topics": []}, False),
         ("Fetch", 12, {}, False),
@@ -84,7 +84,8 @@ def test_what_reads_may_write_by_its_body(
     assert answers.names() == [name]
 
 
-# The effects of "reading" on a cluster, and "null or empty means all": measured on 3.9.2 and 4.4.0.
+# What these "reading" APIs change in a cluster if a list is null or empty; measured on 3.9.2 and
+# 4.4.0.
 DANGEROUS = [
     ("FetchSnapshot", 0, {}, "ends the process of a controller of 3.9.2"),
     ("FetchSnapshot", 0, {"topics": [{"name": "__cluster_metadata", "partitions": []}]}, ""),

@@ -1,4 +1,4 @@
-"""A properties file means the same as for Kafka's own clients, and no error shows a secret."""
+"""A properties file has the same meaning as in Kafka's own clients, and no error shows a secret."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HUSH = "hush"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
-# How java.util.Properties read them.
+# The result of java.util.Properties for these texts.
 PROPERTIES = {
     "a=b": {"a": "b"},
     "a: b": {"a": "b"},
@@ -176,7 +176,7 @@ def test_what_cannot_be_used_is_said_with_its_file(
         config(tmp_path, **given)
 
 
-# Trust stores and key stores, against a broker with TLS.
+# Trust stores and key stores are used with a broker that has TLS.
 
 Stores = dict[str, str]
 
@@ -202,7 +202,7 @@ def pkcs12_file(authority: Authority, directory: Path) -> Stores:
     )
     path = directory / "trust.p12"
     path.write_bytes(raw)
-    # JKS is Java's default, and Java opens PKCS #12 under that name.
+    # JKS is Java's default name for a store, and Java opens PKCS #12 under this name too.
     return {"ssl_truststore_location": str(path), "ssl_truststore_password": "changeit"}
 
 

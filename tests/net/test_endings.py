@@ -1,4 +1,4 @@
-"""The different ends and failures of connections are distinguished, counted, and logged once."""
+"""Different ends and failures of connections are distinguished, counted, and logged once."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_frames_that_came_together_are_all_captured_passed_on_and_counted(tmp_pa
 
 
 def test_a_tap_ends_while_brokers_come_up(tmp_path: Path) -> None:
-    # Each answer names one more broker, and each of these needs a listener.
+    # Each answer names one more broker, and each broker needs a listener.
     count = 300
     asked = b"".join(
         frame(request_payload(METADATA, 1, correlation_id=one)) for one in range(count)

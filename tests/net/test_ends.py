@@ -1,4 +1,4 @@
-"""An end of a connection passes on everything in order, and holds no more than it must."""
+"""One end of a connection passes on everything in order, and buffers no more than it must."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Wire(asyncio.Transport):
-    """A transport that records the calls to it."""
+    """A transport that records each call."""
 
     def __init__(self, end: End) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Wire(asyncio.Transport):
 
 
 class Heard:
-    """The events of an end."""
+    """Record the events of an end."""
 
     def __init__(self, most: int | None = None) -> None:
         self.all: list[object] = []
@@ -101,7 +101,7 @@ def test_a_connection_that_is_lost_early_is_told_as_lost() -> None:
 def test_an_end_that_is_full_stops_the_other_until_it_is_not() -> None:
     async def job() -> None:
         one, other = two()
-        # Full before anybody is told anything.
+        # The buffer is full before anybody is notified.
         other.end.pause_writing()
         one.end.data_received(b"x")
         one.end.call(Heard().calls, other.end)
@@ -147,7 +147,7 @@ def test_what_is_not_taken_comes_again_in_order_before_any_end(lost: Exception |
         heard = Heard(most=2)
         one.end.call(heard.calls, other.end)
         one.end.data_received(b"abcde")
-        # asyncio may have read more, and the end, before it was told to pause.
+        # asyncio may have read more bytes, and the end, before it was told to pause.
         one.end.data_received(b"f")
         one.end.eof_received()
         one.end.connection_lost(lost)
@@ -245,7 +245,7 @@ def test_to_end_a_direction_of_what_was_reset_meanwhile_is_no_error() -> None:
         near.setblocking(False)
         end = End()
         await asyncio.get_running_loop().connect_accepted_socket(lambda: end, near)
-        # Nothing is read, so that the reset has arrived but is not yet known.
+        # Nothing is read, so the reset has arrived but is not yet noticed.
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         peer.close()
         far.close()
@@ -342,7 +342,7 @@ def test_each_wait_begins_after_the_one_before_and_the_end_comes_last() -> None:
         assert (one.written, one.end.is_full, other.is_read()) == (b"0", True, False)
         await settled(lambda: one.written.endswith(b"|end"))
         assert one.written == b"0123|end"
-        # A busy machine may be late, but never early.
+        # On a busy machine, the timer may be late but never early.
         assert loop.time() >= begin + 0.06
         assert (one.end.is_full, other.is_read()) == (False, True)
 

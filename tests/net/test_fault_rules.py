@@ -1,4 +1,4 @@
-"""The grammar of faults: what each line means, and the error for each mistake."""
+"""Each line of the fault grammar has its meaning, and each mistake has its error."""
 
 from __future__ import annotations
 

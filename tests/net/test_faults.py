@@ -1,4 +1,4 @@
-"""Faults of a tap: the effect of each, and that nothing else changes."""
+"""Each fault of a tap has its effect, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ID = UUID("d9a3f0c8-3b0f-4d2e-9a55-0c7d1e2f3a4b")
 def asks(
     name: str, version: int, correlation_id: int = 7, client: str = "tests", **of: Any
 ) -> bytes:
-    """A request of an API with these fields, as `Message.of` accepts them."""
+    """Return a request of an API with these fields, as `Message.of` accepts them."""
     body = message(f"{name}Request").of(**of)
     key = api_key_of(f"{name}Request")
     return request_payload(key, version, body, correlation_id=correlation_id, client_id=client)
@@ -73,7 +73,7 @@ def produce(topic: str = "orders", correlation_id: int = 7, acks: int = -1) -> b
 
 
 def real_answer(request: RequestFrame, payload: bytes) -> bytes | None:
-    """The response of a broker that has done everything; None if no response is due."""
+    """Return the response of a broker that has done everything; None if no response is expected."""
     name = request.message_name.replace("Request", "Response")
     fields: dict[str, Any] = {}
     if name == "ProduceResponse":
@@ -134,7 +134,7 @@ def somewhere() -> HostPort:
 def faulty(
     tmp_path: Path, *texts: str, seed: int = 1
 ) -> Callable[[Callable[[Client, Tap, Broker], Any]], None]:
-    """Run a job with one client of a tap with these faults, before a broker without faults."""
+    """Let one client of a tap with these faults do a job, with a broker that has no faults."""
 
     def over(job: Callable[[Client, Tap, Broker], Any]) -> None:
         broker = Broker(real_answer)
@@ -287,7 +287,7 @@ def test_nothing_follows_a_response_that_is_cut(tmp_path: Path) -> None:
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(frame(ends(1)) + frame(ends(2))))
-        # A whole response and the beginning of the next, in one piece.
+        # One piece has a whole response and the beginning of the next.
         writer.write(first + last[:-1])
         await reader.read()
 
@@ -382,7 +382,7 @@ def test_silence_before_keeps_all_later_requests_from_the_broker(tmp_path: Path)
         await settled(lambda: tap.stats.open_connections == 0)
         assert received(broker) == frame(produce(correlation_id=1))
         assert did(tap) == [(2, "silent from here on")]
-        # The client's bytes are in the capture anyway.
+        # The capture still has the client's bytes.
         streams = captured(tap.capture_paths)
         said = [data for (source, _), data in streams.items() if source == client.port]
         expected = (produce(correlation_id=1), ends(2), ends(3), produce(correlation_id=4))
@@ -628,7 +628,7 @@ def test_responses_of_any_bytes_pass_and_are_counted(tmp_path: Path) -> None:
     source = random.Random(11)
     kinds = ("tag=10042=x 30%", "error=6 after 30%", "throttle=1ms 30%", "delay=1ms 30%", "stale")
     texts = [f"* {kind}" for kind in kinds]
-    # Logins, and requests that may have no response, have tests of their own.
+    # Other tests cover logins, and requests that may have no response.
     others = {"Produce", "SaslHandshake", "SaslAuthenticate", "ApiVersions"}
     keys = sorted({*catalog().api_keys()} - {api_key_of(f"{name}Request") for name in others})
 
@@ -704,7 +704,7 @@ def test_any_faults_keep_order_and_bytes(seed: int, tmp_path: Path) -> None:
         assert numbers == list(range(len(numbers)))
         assert len(numbers) <= last
         assert len(numbers) == last or ended[last] == SILENT
-        # The broker gets what was sent, without the tap's own answers, to the end.
+        # The broker gets everything that was sent, to the end, but not the tap's own answers.
         own = {
             one.correlation_id
             for path in tap.capture_paths
@@ -722,7 +722,7 @@ def test_any_faults_keep_order_and_bytes(seed: int, tmp_path: Path) -> None:
 
 
 def correlation_ids(data: bytes) -> Iterator[int]:
-    """The numbers of whole responses, and of one that is cut within or after its number."""
+    """Yield the numbers of whole responses, and of one that is cut within or after its number."""
     while len(data) >= 8:
         yield int.from_bytes(data[4:8], "big")
         data = data[4 + int.from_bytes(data[:4], "big") :]

@@ -1,4 +1,6 @@
-"""A tap that captures some frames: each with its answer or not at all, without a gap, counted."""
+"""A tap that filters captures a frame with its answer or not at all, without gaps, and counts
+frames.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def produce(topic: str, acks: int = -1) -> bytes:
 
 
 class Judge:
-    """A connection whose frames are tested one after another."""
+    """A connection whose frames are filtered one after another."""
 
     def __init__(self, only: CaptureFilter, names: TopicNames | None = None) -> None:
         self.stats = TapStatistics()
@@ -84,7 +86,7 @@ def test_a_request_and_its_response_are_there_together_or_not_at_all() -> None:
     left_out = response_payload(LIST_GROUPS, 3, b"abc", correlation_id=2)
     assert not judge.answered(left_out)
     assert judge.answered(response_payload(METADATA, 9, metadata(), correlation_id=1))
-    # It no longer answers anything, and the capture shows that.
+    # The response no longer answers a request, and the capture shows that.
     assert judge.answered(left_out)
     assert judge.stats.filtered_frames == 2
 
@@ -130,7 +132,7 @@ def test_stars_stand_for_any_text_between_others(text: str, fits: Any) -> None:
 
 
 def test_a_hostile_client_id_is_judged_at_once() -> None:
-    # Trying one way after another would take practically forever.
+    # A search with backtracking would never end.
     only = CaptureFilter(client_ids=("*a*a*a*a*a*a*b*",))
     assert not only.takes_client("a" * 32_767)
 
@@ -147,10 +149,10 @@ def test_a_hostile_client_id_is_judged_at_once() -> None:
         (fetch(IDS["other"], version=13), False),
         # An id that no response has named may belong to any topic.
         (fetch(UUID(int=77), version=13), True),
-        # Without any topic, and with all topics.
+        # Requests without any topic, and for all topics.
         (request_payload(HEARTBEAT, 3, make("HeartbeatRequest")), False),
         (request_payload(METADATA, 9, make("MetadataRequest", topics=None)), True),
-        # A frame that does not decode.
+        # This frame does not decode.
         (produce("other")[:-1], True),
     ],
 )

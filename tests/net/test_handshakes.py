@@ -1,4 +1,4 @@
-"""A failing handshake is described, counted, and costs no other client a connection."""
+"""A failing handshake is described and counted, and no other client loses its connection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["made"]
 
 
 async def raw(address: HostPort, data: bytes) -> None:
-    """Send these bytes without TLS, and read the answer."""
+    """Send these bytes without TLS, and return the answer."""
     async with connected(address) as client:
         await client.send(data)
         await client.reader.read()
@@ -152,7 +152,7 @@ def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # 
 
 
 def told(stats: TapStatistics) -> dict[str, int]:
-    """The counts of a run, except frames and bytes."""
+    """Return the counts of a run, except frames and bytes."""
     silent = {"requests", "responses", "request_bytes", "response_bytes", "open_connections"}
     names = {one.name for one in fields(stats)} - silent
     return {name: getattr(stats, name) for name in names if getattr(stats, name)}
@@ -206,7 +206,7 @@ def test_a_broker_with_which_tls_cannot_be_begun_is_counted_and_said(
     handler, context = broker_of(what, made, tmp_path)
 
     async def job() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the broker's own
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the broker's
         async with (
             serving(handler, context) as upstream,
             tapped(upstream, tmp_path, security=TapSecurity(None, made.upstream)) as tap,
@@ -230,7 +230,7 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
     context = server_context(*made.authority.certificate(), ca=ca, client_auth="required")
 
     async def job() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the broker's own
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the broker's
         async with (
             serving(Broker(echo), context) as upstream,
             tapped(upstream, tmp_path, security=TapSecurity(None, UpstreamTls(ca))) as tap,
@@ -239,8 +239,8 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
             await client.send(frame(asking(b"")))
             assert await client.reader.read() == b""
             await settled(lambda: tap.stats.open_connections == 0)
-            # asyncio's servers end a handshake without a reason, and Kafka's with a reason; see
-            # tests/kafka.
+            # asyncio's servers end a failing handshake without a reason, and Kafka's with one
+            # (tests/kafka).
             assert tap.stats.responses == 0
 
     run(job())

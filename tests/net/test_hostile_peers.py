@@ -1,4 +1,4 @@
-"""No peer decides how long the tap's other clients wait, or how much memory the tap takes."""
+"""No peer can make the tap's other clients wait long, or make the tap use much memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ __all__ = ["made"]
 MIB = 1024 * 1024
 FRAME_LIMIT = 8 * MIB
 BODY = FRAME_LIMIT - 1000
-# CPU seconds of one step of the event loop. Decoding the densest frame of this size takes seven.
+# The limit for one step of the event loop, in CPU seconds. Decoding the densest frame of this size
+# takes seven.
 LONGEST_STEP = 1.0
 HIDING = sorted({one.message_name for one in CREDENTIALS})
 REQUESTS = [name for name in HIDING if name.endswith("Request")]
@@ -52,7 +53,7 @@ API_VERSIONS, LIST_GROUPS, PRODUCE, METADATA = 18, 16, 0, 3
 
 
 class Watch:
-    """The longest time that the event loop computed without a pause, in CPU seconds."""
+    """Measure the longest time that the event loop computed without a pause, in CPU seconds."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -222,7 +223,7 @@ def test_no_header_stops_the_loop(made: Made, tmp_path: Path) -> None:
             answers_once(b""), sent, tmp_path, is_answered=True, tls=made
         )
         assert longest < LONGEST_STEP
-        # Its header is too long to be read, so it cannot be recognized as a request.
+        # The header is too long to be read, so nothing shows that this is a request.
         assert (counts.requests, counts.not_requests) == (2, 1)
 
     run(job())
@@ -315,12 +316,12 @@ class Frames:
             self.responses += len(frames.payloads)
 
     def close(self, **_: Any) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
 
 @pytest.mark.parametrize("ends", ["client", "broker", "lost", "cancelled"])
 def test_what_waits_for_a_later_step_is_captured_whatever_ends_the_connection(ends: str) -> None:
-    """Frames that were read are not forgotten if the connection ends before their turn."""
+    """Frames that were read are kept even if the connection ends before their turn."""
 
     async def job() -> None:
         client, broker, recorder = Wire(End(over_tls=True)), Wire(End()), Frames()
@@ -403,7 +404,7 @@ def test_unfinished_frames_have_one_bound_for_all_connections(
             assert room.held == 0
             stats = tap.stats
             assert stats.broken_off == clients
-            # Frames that came while there was room are captured unchanged.
+            # Frames are captured unchanged while there is room for them.
             assert stats.shortened_frames >= clients - 1
             captured_bytes = sum(path.stat().st_size for path in tap.capture_paths)
             assert captured_bytes < clients * MIB + most_held

@@ -1,5 +1,4 @@
-"""The capture of a tap over its socket: the data of readers, and the limits on their effect on the
-tap."""
+"""Readers get a tap's capture over a socket, and can slow down the tap only within limits."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def frame(size: int) -> bytes:
 
 
 def received(reader: socket.socket) -> bytes:
-    """Everything that is available, without waiting for more."""
+    """Return everything that is available, without waiting for more."""
     data = b""
     while True:
         try:

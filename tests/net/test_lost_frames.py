@@ -1,4 +1,4 @@
-"""A tap whose capture fails: clients continue, and every frame is captured or counted."""
+"""If a tap's capture fails, clients continue, and every frame is captured or counted as lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def held(out: Path) -> int:
 
 
 def relayed(out: Path, between: Callable[[], None], *, max_bytes: int) -> TapStatistics:
-    """The counts of a tap over exchanges on one connection; ``between`` runs in the middle."""
+    """Return a tap's counts after exchanges on one connection; ``between`` runs in the middle."""
 
     async def job() -> TapStatistics:
         async with (

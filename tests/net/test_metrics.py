@@ -1,4 +1,4 @@
-"""The metrics of a tap for a monitor, and the limits for all other connections."""
+"""A monitor can read a tap's metrics, and all other connections to that port are limited."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def answering(*, seconds: float = 60.0) -> AsyncIterator[MetricsPort]:
 
 
 async def told(address: HostPort, request: bytes) -> tuple[bytes, bytes]:
-    """The headers and the body of the answer; both are empty if there is none."""
+    """Return the headers and the body of the answer; both are empty if there is no answer."""
     async with connected(address) as client:
         await client.send(request)
         head, _, body = (await client.reader.read()).partition(b"\r\n\r\n")
@@ -57,7 +57,7 @@ def values(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in found}
 
 
-# Each field of the statistics has a series of its own with its own value.
+# Each field of the statistics has its own series with its own value.
 @settings(max_examples=20)
 @given(st.data())
 def test_every_count_is_told(data: st.DataObject) -> None:
@@ -160,7 +160,7 @@ def test_who_says_nothing_is_closed_and_who_comes_beyond_the_bound_at_once() -> 
             assert await silent.reader.read() == b""
         async with answering() as port:
             waiting = [await asyncio.open_connection(*port.address) for _ in range(20)]
-            # Some connections are refused; the others stay open and wait for us.
+            # Some connections are refused; the others stay open and wait for the tap.
             ended = [asyncio.create_task(reader.read()) for reader, _ in waiting]
             await settled(lambda: sum(one.done() for one in ended) == 20 - MOST_CONNECTIONS)
             for _, writer in waiting:
@@ -195,7 +195,7 @@ def test_only_loopback_is_listened_at_unless_told(tmp_path: Path) -> None:
         with pytest.raises(TapError, match=r"cannot listen on .* for metrics.*in use"):
             await MetricsPort(port.address, beyond_loopback=True).start(bytes)
         await port.close()
-        # A tap that cannot do what it was asked does not start, and leaves nothing behind.
+        # A tap that cannot serve its metrics does not start, and leaves nothing behind.
         taken = MetricsPort((everywhere, 0))
         with pytest.raises(TapError, match="a loopback address"):
             await run_tap(f"{LOOPBACK}:0", f"{LOOPBACK}:9", tmp_path, metrics=taken)

@@ -1,4 +1,6 @@
-"""A broker keeps its port between runs, and a damaged file of ports causes only our errors."""
+"""A broker keeps its port between runs, and a damaged file of ports causes only
+flexwire's errors.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ ONE, TWO, THREE = (HostPort(f"b-{number}", 9092) for number in (1, 2, 3))
 
 
 async def advertised(out: Path, ports: PortRange, *brokers: HostPort) -> dict[HostPort, int]:
-    """The port that replaces each broker's, as a client of a new tap gets it."""
+    """Return the port for each broker that a client of a new tap gets."""
 
     def answer(*_: object) -> bytes:
         return response_payload(METADATA, 1, metadata(1, *brokers))
@@ -60,7 +62,7 @@ def test_a_broker_has_the_same_port_after_a_restart(tmp_path: Path) -> None:
 
     async def job() -> None:
         assert await advertised(tmp_path, ports, ONE, TWO) == {ONE: first, TWO: first + 1}
-        # Another order, a new broker, and a broker that is not named at first.
+        # The brokers come in another order, with a new one; one of them is not named at first.
         found = await advertised(tmp_path, ports, THREE, TWO)
         assert found == {THREE: first + 2, TWO: first + 1}
         assert await advertised(tmp_path, ports, ONE) == {ONE: first}
@@ -104,13 +106,13 @@ def test_a_port_that_is_taken_is_replaced_and_a_full_range_is_said(
             taken = other.listen_address.port
             alone = PortRange(taken, taken)
             found = await advertised(tmp_path / "alone", alone, ONE)
-            assert found == {ONE: ONE.port}  # it stays as it is
+            assert found == {ONE: ONE.port}  # the file is unchanged
         assert "no port is free for it" in caplog.text
         StablePorts(ports, tmp_path / f"tap-ports-{first}.json").keep(ONE, first)
         nowhere = HostPort(LOOPBACK, 1)
         async with tapped(nowhere, tmp_path, ports=ports) as tap:
             assert tap.listeners[ONE].port == first
-            # The running tap has it: the next tap takes another port, and keeps that.
+            # The running tap uses the port, so the next tap takes another one and keeps that.
             async with tapped(nowhere, tmp_path, ports=ports) as second:
                 assert second.listeners[ONE].port == first + 1
         assert await advertised(tmp_path, ports, ONE) == {ONE: first + 1}

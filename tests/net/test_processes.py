@@ -1,4 +1,4 @@
-"""Several processes behind one set of ports: one tap for its clients, its monitor and its disk."""
+"""Several processes share one set of ports, and act as one tap for clients, monitor and disk."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_broker_has_one_port_whichever_process_met_it(tmp_path: Path) -> None:
             assert len(tap.listeners) == 2
             port = tap.listeners[far].port
             assert port.to_bytes(4, "big") in next(iter(answers))
-            # And there the tap listens.
+            # The tap listens on these ports.
             async with connected(tap.listeners[far]) as client:
                 assert await client.reader.read() == b""
 

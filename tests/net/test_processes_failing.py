@@ -1,4 +1,4 @@
-"""A failure in a process of the tap, or on the way to it, affects only its own connections."""
+"""If a process of the tap fails, or its channel fails, only its own connections are affected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ONE, TWO = HostPort("one.example", 9092), HostPort("two.example", 9092)
 
 
 class Told:
-    """A worker without its process, and the tap's ends of both channels."""
+    """A worker without a process, and the tap's ends of both channels."""
 
     def __init__(self, directory: Path, *, with_limit: bool = False) -> None:
         pair = socket.AF_UNIX, socket.SOCK_SEQPACKET
@@ -59,7 +59,7 @@ def test_a_late_answer_is_not_taken_for_that_about_another_broker(tmp_path: Path
         told.ask.send(json.dumps((ONE, 1111)).encode())
         told.ask.send(json.dumps((TWO, 2222)).encode())
         assert told.worker._port_for(TWO) == 2222
-        # A late report is not remembered, and is requested again.
+        # A late report is discarded, and requested again.
         told.ask.send(json.dumps((ONE, 1111)).encode())
         assert told.worker._port_for(ONE) == 1111
         told.ask.close()
@@ -77,7 +77,7 @@ def test_a_tap_that_does_not_answer_is_not_waited_for_again_at_once(
         told = Told(tmp_path)
         assert told.worker._port_for(ONE) is None
         began = time.monotonic()
-        # However busy the machine is, no time passes.
+        # The test sets the time, so a busy machine changes nothing.
         monkeypatch.setattr("flexwire.tap.worker.time.monotonic", lambda: began)
         for number in range(100):
             assert told.worker._port_for(HostPort(f"{number}.example", 9092)) is None
@@ -105,7 +105,7 @@ def test_a_file_is_told_when_it_begins(tmp_path: Path) -> None:
         assert writer is not None
         for _ in range(3):
             writer._next_file()
-        # If they must wait for the tap, they are told later, each once.
+        # If the messages must wait, they are sent later, each once.
         for path in writer.paths:
             assert json.loads(told.control.recv(MESSAGE_BYTES)) == ["paths", [str(path)]]
         filled = 0
@@ -167,7 +167,7 @@ def test_the_file_of_a_process_that_was_killed_makes_room_too(
         ):
             for _ in range(3):
                 victim = processes_of(tap)._running[0]
-                # It named its first file before it said that it is ready.
+                # The process named its first file before it reported that it was ready.
                 assert victim.unfinished
                 victim.process.kill()
                 await settled(lambda one=victim: one not in processes_of(tap)._running)  # type: ignore[misc]  # the same

@@ -1,4 +1,6 @@
-"""The fixture ``kafka_tap``: any client of any test uses the tap, and its frames are messages."""
+"""With the fixture ``kafka_tap``, any client of a test uses the tap, and its frames are
+messages.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ __all__ = ["kafka_tap"]
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """A broker in a thread, like a container: its address."""
+    """Run a broker in a thread, in place of a container; return its address."""
     address: list[str] = []
     started, stop = threading.Event(), threading.Event()
 
@@ -116,7 +118,7 @@ def test_a_release_is_met_from_any_moment_on(kafka_tap: Start, upstream: str) ->
         with path.open("rb") as file:
             releases.append(rehearsed_release_in(file))
     assert releases == [None, NEWER]
-    # With another release everything begins anew.
+    # With another release, the fixture starts anew.
     tap.pretend("4.0")
     assert tap.refused == {}
     assert len(tap.frames("ProduceRequest", at_least=2)) == 2

@@ -1,4 +1,4 @@
-"""A value that was withheld in a request is withheld in its response too."""
+"""A value that was withheld in a request is also withheld in the response."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def texts(spec: MessageSpec) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
 
 
 def free_texts(request_name: str) -> Iterator[CredentialField]:
-    """Find anything that is neither a name nor an echo of the request in any response version."""
+    """Find text that is neither a name nor an echo of the request, in any version of
+    the response.
+    """
     name = re.sub("Request$", "Response", request_name)
     asked = {
         field.name for spec, _ in catalog().entry(request_name).specs() for field in spec.walk()
@@ -79,7 +81,7 @@ QUOTING: Final = {
 
 
 def versions(asked: CredentialField, said: CredentialField) -> Iterator[int]:
-    """The versions in which both fields are on the wire."""
+    """Yield the versions in which both fields are on the wire."""
     entry = catalog().entry(asked.message_name)
     for version in entry.versions:
         with suppress(EncodeError):
@@ -108,9 +110,9 @@ def test_a_quoted_secret_is_in_nothing_that_is_kept_of_the_response(
 
 
 def kept_of(request: bytes, response: bytes) -> Iterator[bytes]:
-    """Everything that the tap, ``decode``, ``explain`` and request logs show of a pair."""
+    """Yield everything that the tap, ``decode``, ``explain`` and request logs show of a pair."""
     yield from tapped(request, response)
-    # A response that is cut off, and one that is longer than its spec.
+    # The response is also cut off, or longer than its spec.
     for damaged in (response[:-1], response + SECRET):
         yield from tapped(request, damaged)
     asked = parse_request(request)
@@ -165,7 +167,7 @@ def test_what_holds_for_one_request_holds_for_no_other() -> None:
     ]
     for one in requests:
         withholding.shown(one, conversation.request(one))
-    # The last response answers nothing, because a response with its id came before.
+    # The last response has no request, because an earlier response had its id.
     for number, is_kept in ((1, False), (0, True), (2, True), (0, False)):
         response = response_payload(ALTER, 1, told("no: opensesame"), correlation_id=number)
         shown = withholding.shown(response, conversation.response(response))

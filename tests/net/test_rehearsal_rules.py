@@ -1,4 +1,4 @@
-"""The rules of a rehearsal for each request and each list of versions, without a connection."""
+"""A rehearsal's rules decide about each request and each list of versions, without a connection."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def forwarder(plan: RehearsalPlan = PLAN) -> tuple[RehearsingForwarder, Rehearsa
 
 
 def in_both(body: Any, release: str) -> list[tuple[int, int, int]]:
-    """The versions that a release offers from a list, computed independently."""
+    """Return the versions of a list that a release offers, computed independently."""
     kept = []
     for one in body.api_keys:
         own = offered_versions(one.api_key, release)
@@ -214,7 +214,7 @@ def test_an_older_broker_of_the_cluster_says_so_in_version_0() -> None:
 
 def test_a_list_that_kafka_would_not_write_so_is_refused() -> None:
     sent = versions_answer(REAL, parse_request(asks(4)))
-    # The count of APIs in one byte more than needed.
+    # The number of APIs takes one byte more than necessary.
     assert sent[6] < 0x80
     longer = sent[:6] + bytes([sent[6] | 0x80, 0]) + sent[7:]
     with pytest.raises(FlexwireError):

@@ -1,4 +1,4 @@
-"""A tap that rehearses a release: each client sees its versions, and nothing else changes."""
+"""If a tap rehearses a release, each client sees its versions, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["made"]
 LEADER_AND_ISR = 4
-# As JSON it has more bytes than a process may send at once.
+# As JSON, the report has more bytes than a process may send at once.
 LONG = "\x01" * 30_000
 
 
@@ -222,7 +222,7 @@ def test_clients_that_are_not_chosen_see_what_the_broker_says(
             connected(tap.listen_address) as client,
         ):
             if only is None:
-                # The rehearsal is over, and its connections continue.
+                # The rehearsal is over, but its connections continue.
                 await client.ask(asks(4))
                 tap.end_rehearsal()
             for payload in [asks(version) for version in (0, 4, 5, 99)]:
@@ -277,11 +277,11 @@ def test_it_ends_for_all_once_too_many_clients_failed(processes: int, tmp_path: 
                 (LOOPBACK, name): "Produce v0" for name in ("a", "b", LONG[:200])
             }
             assert rehearsal.over == "more than 2 clients failed"
-            # Each process learns of it shortly afterwards, and then everything passes everywhere.
+            # Each process receives this shortly afterwards, and then everything passes everywhere.
             while not await all_pass(tap, processes):
                 pass
             if processes > 1:
-                # A process that replaces another does not begin anew.
+                # A process that replaces another one continues the rehearsal.
                 assert processes_of(tap)._config.rehearsal is None
             await settled(lambda: tap.stats.rehearsed_closed >= 5)
 
@@ -376,7 +376,7 @@ def test_a_broker_among_the_clients_ends_it_and_passes(tmp_path: Path) -> None:
 
 def test_tokens_of_a_login_are_no_requests(tmp_path: Path) -> None:
     handshake = request_payload(SASL_HANDSHAKE, 0, make("SaslHandshakeRequest", mechanism="PLAIN"))
-    # It reads as a negative version of ApiVersions.
+    # These bytes read as a negative version of ApiVersions.
     token = bytes.fromhex("0012 ffff 00000007 ffff 00")
 
     async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -433,11 +433,11 @@ def test_a_request_too_long_to_keep_is_refused_by_its_beginning(tmp_path: Path) 
             serving(broker) as upstream,
             tapped(upstream, tmp_path, rehearsal=RehearsalPlan(NEWER)) as tap,
         ):
-            # Before a broker has answered, the tap keeps at most half a megabyte.
+            # Until the broker answers, the tap keeps at most half a megabyte.
             whole = frame(request_payload(PRODUCE, 2, b"\0" * 2_000_000))
             async with connected(tap.listen_address) as client:
                 client.writer.write(whole)
-                # Like a broker that closes while more is on its way.
+                # The tap acts like a broker that closes while more bytes are on their way.
                 with suppress(ConnectionResetError):
                     assert await client.reader.read() == b""
             body = request_payload(METADATA, 1, b"\0" * 1_000_000)
@@ -505,7 +505,7 @@ def test_answers_that_wait_are_bounded(tmp_path: Path) -> None:
             await settled(lambda: tap.stats.requests == 3001)
             broker.may.set()
             heard = await client.reader.read()
-            # The first answer, a thousand of the tap's own, and the end.
+            # The first answer, a thousand answers of the tap, and the end.
             own = frame(asks(99)[4:8] + bytes.fromhex("0023 00000001 0012 0000 0005"))
             first = frame(echo(parse_request(produce(5)), produce(5)))
             assert heard == first + own * 1000
@@ -535,7 +535,7 @@ def test_an_answer_does_not_come_into_the_middle_of_a_response(tmp_path: Path) -
             tapped(upstream, tmp_path, rehearsal=RehearsalPlan(NEWER)) as tap,
             connected(tap.listen_address) as client,
         ):
-            # A request without an answer, so that the broker speaks first.
+            # The request has no answer, so the broker sends first.
             await client.send(frame(produce(5, acks=0)))
             begun = await client.reader.readexactly(50)
             await client.send(frame(asks(99)))

@@ -37,7 +37,7 @@ RANDOM = random.Random(7)  # bytes to compare, not secrets
 
 
 def echo(request: RequestFrame, payload: bytes) -> bytes:
-    """The request's body as the response's body: any bytes."""
+    """Return the request's body as the response's body: any bytes."""
     body = payload[request.body_offset :]
     return response_payload(
         request.api_key, request.api_version, body, correlation_id=request.correlation_id
@@ -159,7 +159,7 @@ def test_a_client_that_does_not_read_stops_its_broker(tmp_path: Path) -> None:
             while before != sent or sent == 0:
                 before = sent
                 await asyncio.sleep(0.1)
-            # Bytes on their way fill the sockets' buffers, not the tap.
+            # Bytes on their way fill the sockets' buffers, and not the tap's memory.
             assert sent < count // 2
             for _ in range(count):
                 assert len(await client.receive()) == len(answering(body))
@@ -223,7 +223,7 @@ def test_garbage_loses_only_its_own_connection(garbage: bytes, tmp_path: Path) -
                 await settled(lambda: len(received) == len(garbage))
                 async with connected(tap.listen_address) as good:
                     assert await good.ask(asking(b"still here")) == answering(b"still here")
-                    # The broker closed the bad connection, so the tap does too.
+                    # The broker closed the bad connection, so the tap closes its side too.
                     assert await bad.reader.read() == b""
                     assert await good.ask(asking(b"and now")) == answering(b"and now")
             await settled(lambda: tap.stats.open_connections == 0)
@@ -242,7 +242,7 @@ def test_garbage_from_a_broker_reaches_the_client_and_the_capture(
         await reader.read(1)
         writer.write(frame(answering(b"fine")) + garbage)
         await writer.drain()
-        # A garbage length must not delay bytes until more arrive.
+        # An invalid length must not hold back the bytes that have arrived.
         await reader.read()
 
     async def job() -> None:
@@ -300,7 +300,7 @@ def test_what_a_broker_said_before_it_left_reaches_the_client_and_the_capture(
                 try:
                     arrived = await client.reader.read()
                 except ConnectionResetError:
-                    arrived = cut_off  # the broker left bytes unread, which causes a reset
+                    arrived = cut_off  # the broker did not read all bytes, which causes a reset
                 assert arrived == cut_off
             await settled(lambda: tap.stats.open_connections == 0)
             streams = captured(tap.capture_paths)
@@ -312,7 +312,7 @@ def test_what_a_broker_said_before_it_left_reaches_the_client_and_the_capture(
 
 def test_a_half_closed_client_still_gets_its_response(tmp_path: Path) -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        everything = await reader.read()  # until the client has ended its side
+        everything = await reader.read()  # until the client has closed its sending side
         assert everything == frame(asking(b"last"))
         writer.write(frame(answering(b"words")))
         await writer.drain()
@@ -406,7 +406,7 @@ def test_what_was_held_of_a_response_is_not_lost_where_a_client_speaks_tls(tmp_p
     hello = bytes.fromhex("16030100c8010000c40303") + bytes(200)
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Too few bytes to decide which response they belong to.
+        # There are too few bytes to decide which response they belong to.
         writer.write(b"\0\0\0\x09ear")
         await writer.drain()
         assert await reader.readexactly(len(hello)) == hello

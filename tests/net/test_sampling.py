@@ -1,4 +1,4 @@
-"""A tap that captures a share of connections: each is whole or missing, and counted."""
+"""A tap that samples captures each connection whole or not at all, and counts both."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_tap_that_captures_all_says_nothing_of_shares(tmp_path: Path) -> None:
 
 
 def test_about_the_share_is_drawn() -> None:
-    # Six standard deviations on either side: one failure in half a billion runs.
+    # The limits are six standard deviations: a correct tap fails once in half a billion runs.
     assert 854 < sum(is_sampled(0.25) for _ in range(4000)) < 1165
     assert all(is_sampled(1.0) for _ in range(100))
 

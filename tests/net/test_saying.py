@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pytest
 
 KINDS = ("frames that are lost", "clients that left")
-# Log calls that no peer and no failure repeats, by file, with the reason.
+# Log calls that neither a peer nor a failure can repeat, by file, with the reason.
 BOUNDED = {
     # There are at most 1,000 addresses.
     "connections.py": (7, "once for each address until it is reached again, and for each text"),
@@ -55,7 +55,7 @@ class Lines(logging.Handler):
 
 
 def logger(lines: Lines) -> logging.Logger:
-    """A logger whose only handler is this."""
+    """Return a logger whose only handler is ``lines``."""
     log = logging.getLogger(f"{__name__}.{id(lines)}")
     log.propagate = False
     log.handlers = [lines]

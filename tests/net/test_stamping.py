@@ -1,4 +1,4 @@
-"""A stamped request has the client's bytes and the tags; other requests pass unchanged."""
+"""A stamped request has the client's bytes plus the tags; other requests pass unchanged."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_any_bytes_are_stamped_or_pass_as_they_are(payload: bytes) -> None:
         (request_payload(METADATA, 12, unknown_tagged_fields={20000: b""}), "tag_taken"),
         (request_payload(METADATA, 99), "not_flexible"),
         (request_payload(API_VERSIONS, 99), "not_flexible"),
-        # 0 tagged fields in two bytes: Kafka reads it, but no client writes it.
+        # The count 0 takes two bytes: Kafka reads that, but no client writes it.
         (bytes.fromhex("0003 000c 00000001 ffff 8000"), "sasl"),
         # The same tag twice, which only lenient readers accept.
         (bytes.fromhex("0003 000c 00000001 ffff 02 0500 0500"), "sasl"),
@@ -242,7 +242,7 @@ def test_the_longest_values_and_the_most_tags() -> None:
 
 
 def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> None:
-    # Three together, one byte at a time, and one that exceeds what is read at once.
+    # Three requests together, one byte at a time, and one that exceeds what is read at once.
     asked = [
         asking(b"a", correlation_id=1),
         asking(b"b", correlation_id=2),

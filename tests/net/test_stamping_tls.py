@@ -30,7 +30,7 @@ MANY = 150
 
 
 class Listening:
-    """A broker that keeps what it receives until its client has ended, and sends nothing."""
+    """A broker that keeps what it receives until its client ends, and sends nothing."""
 
     def __init__(self) -> None:
         self.heard = bytearray()
@@ -41,7 +41,7 @@ class Listening:
 
 
 def passed(made: Made, out: Path, said: bytes, pieces: int, *, connects: bool) -> tuple[Any, ...]:
-    """What the broker received, and what the capture has of it."""
+    """Return what the broker received, and what the capture has of it."""
     security = TapSecurity(made.listen, made.upstream if connects else None)
     broker = Listening()
 

@@ -1,4 +1,4 @@
-"""Real clients with TLS, through a tap with TLS on both sides, to a cluster with TLS."""
+"""Real clients with TLS reach a cluster with TLS through a tap."""
 
 from __future__ import annotations
 

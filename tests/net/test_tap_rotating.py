@@ -1,4 +1,6 @@
-"""A tap whose capture is a ring: SIGHUP ends a file, the oldest files go, and all is counted."""
+"""If a capture is a ring of files, SIGHUP ends a file, the oldest files are removed, and all is
+counted.
+"""
 
 from __future__ import annotations
 

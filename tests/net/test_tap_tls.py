@@ -1,4 +1,4 @@
-"""The tap with TLS: its traffic, the brokers that it reaches, and the principal."""
+"""A tap with TLS passes traffic on, reaches the brokers, and names the principal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ RANDOM = random.Random(11)
 
 @dataclass(frozen=True)
 class Made:
-    """One authority for both sides, the broker's certificate, and the clients' certificates."""
+    """Make one authority for both sides, the broker's certificate, and the clients'
+    certificates.
+    """
 
     authority: Authority
     broker: ssl.SSLContext
@@ -65,7 +67,7 @@ class Made:
 
 
 def closing(paths: Iterable[Path]) -> list[tuple[str | None, bool]]:
-    """The end that closed each captured connection, and whether it sent a reset."""
+    """Return the end that closed each captured connection, and whether it sent a reset."""
     assembler = FrameAssembler()
     for path in paths:
         for segment in read_segments(path):
@@ -93,7 +95,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 def test_bytes_go_through_unchanged_and_are_captured_in_plain(
     sides: str, size: int, made: Made, tmp_path: Path
 ) -> None:
-    # Until the first answer, a tap keeps little.
+    # Until the first answer, a tap buffers little.
     bodies = [b"", *[RANDOM.randbytes(size)] * 3]
     asked = b"".join(frame(asking(body)) for body in bodies)
     answered = b"".join(frame(answering(body)) for body in bodies)
@@ -153,7 +155,7 @@ def test_every_advertised_listener_leads_to_one_with_tls_and_a_name_that_holds(
             ):
                 async with connected(tap.listen_address, made.client, name) as client:
                     (one, same) = told(await client.ask(request_payload(METADATA, 1)))
-                # Under the name that it used, which its certificate covers.
+                # The tap connects by the name that the broker's certificate covers.
                 assert one == same == HostPort(name, tap.listeners[far].port)
                 async with connected(HostPort(LOOPBACK, one.port), made.client, one.host) as client:
                     assert await client.ask(asking(b"there")) == answering(b"there")
@@ -354,7 +356,7 @@ def test_a_client_that_does_not_answer_the_end_of_tls_is_let_go_with_the_tap(
                 reader, writer = await asyncio.open_connection(*tap.listen_address, ssl=made.client)
                 writer.write(frame(asking(b"x")))
                 await reader.readexactly(4)
-                # It reads no more, and so never learns that the tap has ended TLS.
+                # The client reads no more, so it never notices that the tap has ended TLS.
                 transport: Any = writer.transport
                 transport._ssl_protocol._transport.pause_reading()
             writer.transport.abort()
@@ -448,7 +450,7 @@ def test_a_broker_that_answers_a_client_that_has_left_has_not_reset(
                 secured.recv(len(frame(asking(b""))))
                 secured.sendall(frame(answering(b"")))
             secured.recv(len(frame(asking(b""))))
-            # A fetch waits for records; the end that the tap passes on meanwhile is not read yet.
+            # A fetch waits for records; meanwhile the client ends, which is not read yet.
             assert has_left.wait(30)
             with suppress(OSError):
                 secured.sendall(frame(answering(bytes(size))))
@@ -470,7 +472,7 @@ def test_a_broker_that_answers_a_client_that_has_left_has_not_reset(
                 has_left.set()
                 await settled(lambda: tap.stats.open_connections == 0)
                 assert (tap.stats.reset, tap.stats.broker_handshakes_failed) == (0, 0)
-                # Without TLS the answer may be written before it is known that nobody reads it.
+                # Without TLS, the answer may be written before the tap knows that nobody reads it.
                 assert tap.stats.left_early == 1 or not listens
                 await serving
             assert closing(tap.capture_paths) == [("client", False)]
@@ -490,7 +492,7 @@ def test_a_broker_that_is_told_the_end_and_never_ends_tls_has_not_reset(
         with made.broker.wrap_socket(accepted, server_side=True) as secured:
             secured.recv(len(frame(asking(b""))))
             secured.sendall(frame(answering(b"")))
-            # It reads no more, and so never learns that the other side has ended.
+            # The client reads no more, so it never notices that the other side has ended.
             is_over.wait(30)
 
     async def job() -> None:

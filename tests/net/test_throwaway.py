@@ -1,4 +1,4 @@
-"""A throwaway authority: made once, valid for a week, and its key is stored nowhere."""
+"""A throwaway authority is made once, is valid for a week, and its key is not stored."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_second_run_takes_what_the_first_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ca.pem", "tap.pem", "tap.key"])
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link"])
 def test_nothing_is_written_over_and_no_link_followed(kind: str, name: str, tmp_path: Path) -> None:
-    """All three files are made or none, whichever of them exists already."""
+    """All three files are written or none, whichever of them exists already."""
     directory, other = tmp_path / "made", tmp_path / "other"
     directory.mkdir()
     if kind != "dangling link":

@@ -1,4 +1,4 @@
-"""Our side of TLS: trusted servers, its own certificate, and the errors for wrong files."""
+"""Our side of TLS trusts the right servers, sends its certificate, and reports wrong files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def serving_with(certificate: tuple[Path, Path], ca: Path | None = None) -> ssl.SSLContext:
-    """A server's context from elsewhere; with ``ca`` it asks clients for a certificate."""
+    """Return a server's context from Python's ssl; with ``ca`` it asks clients for a
+    certificate.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     if ca is not None:

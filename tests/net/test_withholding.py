@@ -1,4 +1,4 @@
-"""With TLS a capture has no credentials, and everything else of every frame."""
+"""With TLS, a capture has no credentials, but everything else of every frame."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> Non
 
 
 def turned(payload: bytes) -> bytes:
-    """The result for a conversation's first request."""
+    """Return the result for a conversation's first request."""
     return withhold_credentials(payload, Conversation().request(payload))
 
 
@@ -209,7 +209,7 @@ def test_all_else_of_a_request_stays_in_its_place(case: tuple[int, int, Any]) ->
     payload = request_payload(*case)
     assert SECRET in payload
     assert turned(payload) == payload.replace(SECRET, b"*" * len(SECRET))
-    # Bytes after the body belong to nobody.
+    # Bytes after the body belong to no field.
     assert turned(payload + SECRET).endswith(b"*" * len(SECRET))
 
 

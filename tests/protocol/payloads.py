@@ -1,4 +1,4 @@
-"""Payloads of frames, made with the codec."""
+"""Make payloads of frames with the codec."""
 
 from __future__ import annotations
 

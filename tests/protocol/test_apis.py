@@ -1,4 +1,4 @@
-"""Names and verdicts, compared with known facts about Kafka 4."""
+"""Names of APIs and verdicts agree with known facts about Kafka 4."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_versions_newer_than_a_release_are_unknown_to_it() -> None:
 
 
 def test_a_verdict_holds_over_a_change_of_name() -> None:
-    # v0 was ListClientMetricsResources until 4.0, and is ListConfigResources since.
+    # Until 4.0, v0 was called ListClientMetricsResources; its name is now ListConfigResources.
     assert verdict(74, 0, "3.8.1") == "accepted"
     assert verdict(74, 0) == "accepted"
     assert verdict(74, 1, "3.8.1") == "unknown"

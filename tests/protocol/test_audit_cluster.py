@@ -1,4 +1,4 @@
-"""The cluster's gates: the verdict of each kind of evidence for each release."""
+"""For each release, each kind of evidence about a cluster leads to its verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEWEST = {"metadata.version": 33, "group.version": 1, "share.version": 1, "strea
 ONE = NameSample(("orders",), 1)
 NOTHING, WILL, NOT_SAID = "nothing seen against it", "will break", "cannot say"
 
-# Gate and subject, the observation, the release, and the verdict.
+# The gate and its subject, the observation, the release, and the verdict.
 CASES: list[tuple[str, str, dict[str, Any], str, str, str]] = [
     ("ZooKeeper", "the cluster", {}, "4.4.0", NOT_SAID, "not seen"),
     ("ZooKeeper", "the cluster", {"uses": {6: 2}}, "4.4.0", WILL, "ZooKeeper requests"),
@@ -141,7 +141,7 @@ def conduct(*configured: ConfigurationUse, version: int = 5) -> Conduct:
         (ConfigurationUse("broker", ALTER_SOME, OLD_FORMAT), "4.4.0", "will do nothing"),
         (ConfigurationUse("topic", CREATE, FORMAT), "3.9.2", None),
         (ConfigurationUse("topic", CREATE, "retention.ms"), "4.4.0", None),
-        # A topic's name is not a broker's.
+        # A topic may have the same name as a broker.
         (ConfigurationUse("broker", ALTER_SOME, FORMAT), "4.4.0", None),
     ],
 )
@@ -154,5 +154,5 @@ def test_a_client_that_sets_what_is_gone_is_told_of(
     for one in told:
         assert configured.name in one.reason
         assert (one.requests, one.first_us, one.last_us) == (4, 10, 20)
-    # A setting without effect proves neither that all is well nor that something breaks.
+    # A setting without effect does not show whether something breaks.
     assert (NOTHING in {one.verdict for one in found}) == (verdict != WILL)

@@ -1,4 +1,4 @@
-"""Known facts about software are reported only for that software, these versions and releases."""
+"""Known facts about software are reported only for that software, its versions and releases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KERBEROS = frozenset({"GSSAPI"})
 
 
 def told(party: Party, release: str, *uses: Use, **conduct: Any) -> dict[str, str]:
-    """The verdicts that do not depend on a version, by their evidence."""
+    """Return the verdicts that do not depend on a version, by their evidence."""
     used = uses or (Use(3, 9, 1, 0, 0, "here"),)
     found = judge(party, Conduct("client", used, **conduct), release)
     return {one.evidence: one.verdict for one in found if one.api_key is None}
@@ -86,7 +86,7 @@ def java(version: int, offered: int, client_id: str = "producer-1") -> dict[str,
 def test_a_nameless_client_with_a_java_client_id_is_remarked_on_by_its_own_limit() -> None:
     assert java(6, 11)["java-before-2.1"] == "documented as unsupported"
     assert java(6, 11, "consumer-readers-1")["java-before-2.1"] == "documented as unsupported"
-    # Kafka 2.1 has Produce 7; a broker that offers no more limits any client.
+    # Kafka 2.1 has Produce 7; any client of a broker without higher versions is limited.
     assert "java-before-2.1" not in java(7, 11)
     assert "java-before-2.1" not in java(6, 6)
     assert "java-before-2.1" not in java(6, 11, "billing")

@@ -1,4 +1,4 @@
-"""The audit does not say "it negotiates" about an API without a common version."""
+"""If client and release share no version of an API, the audit does not say that they negotiate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ NOTHING = "nothing seen against it"
 
 @cache
 def reads(api_key: int, release: str) -> frozenset[int]:
-    """The versions that a broker reads, from the specs and not from the audit's own functions."""
+    """Return the versions that a broker reads, from the specs and not from the audit's
+    functions.
+    """
     found: set[int] = set()
     for entry in request_entries(api_key):
         found |= {*entry.releases.get(release, ())}
@@ -34,7 +36,7 @@ def reads(api_key: int, release: str) -> frozenset[int]:
 
 @cache
 def offers(api_key: int, release: str) -> frozenset[int]:
-    """The versions of those that it offers: not the newest while that is in early access."""
+    """Return the versions that it also offers: not the newest one while that is in early access."""
     every = reads(api_key, release)
     for entry in request_entries(api_key) if every else ():
         if max(every) in entry.releases.get(release, ()):
@@ -45,7 +47,7 @@ def offers(api_key: int, release: str) -> frozenset[int]:
 
 
 def spoken(api_key: int, version: int) -> set[int]:
-    """Every version of a release that also has this one."""
+    """Yield every version of a release that this release has too."""
     found: set[int] = set()
     for release in RELEASES:
         every = reads(api_key, release)
@@ -95,7 +97,7 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
                     if is_silent and not may_be:
                         wrong.append((release, version, software, asked))
     assert not wrong
-    # An API that some release lacks is reported at least once, so the loop checks something.
+    # The loop checks something: an API that some release lacks is reported at least once.
     if any(not reads(api_key, one) for one in RELEASES):
         assert told
 
@@ -103,7 +105,8 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
 @pytest.mark.parametrize(
     ("names", "software", "release", "verdict"),
     [
-        # The issue's own cases: a share consumer, KIP-848 and streams groups with older brokers.
+        # The cases of the bug report: a share consumer, KIP-848 and streams groups with older
+        # brokers.
         ({"ShareGroupHeartbeat": 1, "ShareFetch": 1}, "apache-kafka-java", "3.9", "will break"),
         ({"ShareGroupHeartbeat": 1, "ShareFetch": 2}, None, "3.9", "will break"),
         ({"ShareGroupHeartbeat": 0, "ShareFetch": 0}, None, "4.4.0", "will break"),
@@ -114,11 +117,11 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
         ({"ConsumerGroupHeartbeat": 1}, None, "3.6", "cannot say"),
         ({"StreamsGroupHeartbeat": 0}, "apache-kafka-java", "4.0", "will break"),
         ({"StreamsGroupHeartbeat": 0}, None, "4.0", "cannot say"),
-        # librdkafka has one version of it.
+        # librdkafka has one of these versions.
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "3.9", "will break"),
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "4.0", NOTHING),
         ({"ConsumerGroupHeartbeat": 1}, "apache-kafka-java", "3.9", NOTHING),
-        # Clients that are documented to continue.
+        # Clients that continue, according to their documentation.
         ({"ConsumerGroupHeartbeat": 1}, "kgo", "3.6", NOTHING),
         ({"GetTelemetrySubscriptions": 0, "PushTelemetry": 0}, None, "3.6", NOTHING),
         ({"DescribeTopicPartitions": 0}, "apache-kafka-java", "3.6", NOTHING),

@@ -64,7 +64,7 @@ def test_a_fetch_of_a_replica_is_a_broker_s() -> None:
 
 
 def answered(release: str, listener: str) -> dict[int, Versions]:
-    """The versions that a broker of that release offers on a listener, by its specs."""
+    """Return the versions that a broker of that release offers on a listener, by its specs."""
     found = {}
     for key in catalog().api_keys():
         versions = stable_versions(key, release)
@@ -86,7 +86,7 @@ def test_brokers_are_known_by_their_offers(release: str) -> None:
         if len(offered) > 40:
             fitting = fitting_releases(offered)
             assert release in fitting
-            # 3.4 changed none of 3.3's versions.
+            # 3.4 has the same versions as 3.3.
             assert set(fitting) <= {release, "3.3.2", "3.4.1"}
 
 

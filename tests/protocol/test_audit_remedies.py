@@ -1,4 +1,4 @@
-"""A remedy is something that a person can do: a setting, or a release to upgrade to."""
+"""A remedy is something that a person can do: change a setting, or upgrade to a release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.kafka.trial.rows import JUDGED, Row, read_rows
 FETCH, JOIN_GROUP = 1, 11
 ROWS = read_rows()
 FIRST = {one.library: one for one in LIBRARIES}
-# The trial's name of a client, without its release, and its library.
+# A client's name in the trial, without its release, and its library.
 TRIED = {
     "kafka-clients": "kafka-clients (Java)",
     "librdkafka": "librdkafka and the libraries built on it",
@@ -34,7 +34,7 @@ TRIED = {
 
 
 def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> ClientFinding:
-    """The finding about a version that Kafka 4 refuses, as the client's own limit."""
+    """Return the finding about a version that Kafka 4 refuses, as the client's own limit."""
     told = {"asked": "here", "offered": Versions(0, 17), **evidence}
     (found,) = (
         one
@@ -45,7 +45,7 @@ def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> ClientFind
 
 
 def named(library: Library, version: str | None = None) -> Party:
-    """A client of the library, by its own name or by its default client id."""
+    """Return a client of the library, by its own name or by its default client id."""
     if library.software is not None and version is not None:
         return Party("a", "10.0.0.9", None, library.software, version)
     client_id = re.sub(r"\\|\.\*", "", library.client_id or "")
@@ -142,7 +142,9 @@ def numbers(version: str) -> list[int]:
 
 
 def of_trial(row: Row) -> tuple[Library | None, str, str]:
-    """For a tested client: its library if that has a first release, its release, its setting."""
+    """Return for each tested client: its library's first release if any, its release,
+    its setting.
+    """
     program, _, version = row.client.partition(" ")
     release, _, setting = version.partition(", ")
     return FIRST.get(TRIED.get(program, "")), release, setting
@@ -152,7 +154,7 @@ def of_trial(row: Row) -> tuple[Library | None, str, str]:
     "row", [one for one in ROWS if of_trial(one)[0]], ids=lambda one: one.client
 )
 def test_the_first_release_that_works_is_what_the_trial_found(row: Row) -> None:
-    """All tests from the first release on work, unless a setting pins the version."""
+    """Every test from the first release passed, unless a setting pins the version."""
     library, release, setting = of_trial(row)
     assert library is not None
     assert library.works_from is not None

@@ -31,7 +31,7 @@ def verdicts(*uses: Use, release: str = "4.0.2", brokers: tuple[str, ...] = ()) 
 NEVER, UNSEEN, ELSEWHERE = {"asked": "never"}, {"asked": "unseen"}, {"asked": "elsewhere"}
 # api key, version, evidence, the possible releases of the brokers, verdict, evidence
 CASES = [
-    # A refused version, and the connection closed without an answer.
+    # The version is refused, and the connection closed without an answer.
     (FETCH, 3, {"closed": True, "offered": Versions(4, 17)}, (), "broke", "closed"),
     (FETCH, 3, {"closed": True, **NEVER}, (), "broke", "closed"),
     (FETCH, 3, {"closed": True, **UNSEEN}, (), "broke", "closed"),
@@ -39,10 +39,11 @@ CASES = [
     # A broker may not read all versions that it advertises: 4.x lists Produce 0-13, but closes on
     # 2.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 13)}, ("4.3.1",), "broke", "closed"),
-    # A broker that reads the version closed for another reason; an unknown broker may have too.
+    # A broker that reads the version closed for another reason; a broker of unknown release may
+    # too.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 11)}, ("3.9.2",), "will break", "offered"),
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 11)}, (), "will break", "offered more"),
-    # The client's own limit, or a pinned setting.
+    # The client's own limit, or a setting that pins a version.
     (FETCH, 3, {"offered": ALL}, (), "will break", "offered more"),
     (FETCH, 3, {"offered": ALL, **ELSEWHERE}, (), "will break", "offered more"),
     (FETCH, 3, {"offered": ALL, **UNSEEN}, (), "will break", "offered more"),
@@ -52,20 +53,20 @@ CASES = [
     (FETCH, 3, {"offered": Versions.NONE}, (), "will break", "not offered"),
     (LEADER_AND_ISR, 7, {"offered": Versions(0, 7)}, (), "will break", "API removed"),
     (FETCH, 99, NEVER, (), "will break", "never asked"),
-    # The broker offered no more, or its range was not seen.
+    # The broker offered no higher version, or the capture has no list of versions.
     (FETCH, 3, {"offered": OLD}, (), "cannot say", "offered no more"),
     (FETCH, 3, {"offered": OLD, **ELSEWHERE}, (), "cannot say", "offered no more"),
     (FETCH, 3, {"offered": OLD, **UNSEEN}, (), "cannot say", "offered no more"),
     (FETCH, 3, {}, (), "cannot say", "range not seen"),
     (FETCH, 3, UNSEEN, (), "cannot say", "range not seen"),
     (FETCH, 99, UNSEEN, (), "cannot say", "asking not seen"),
-    # The release lacks the API, and the client's reaction is unknown.
+    # The release lacks the API, and nobody knows how the client reacts.
     (999, 0, UNSEEN, (), "cannot say", "API missing"),
     (999, 0, {}, (), "cannot say", "API missing"),
     (999, 0, NEVER, (), "will break", "API missing"),
     (SHARE_FETCH, 1, {}, (), "will break", "API missing"),
     (SHARE_FETCH, 0, {}, (), "cannot say", "early access"),
-    # The versions that the release reads, and those that a negotiating client lowers.
+    # Versions that the release reads, and versions that a negotiating client lowers.
     (FETCH, 4, NEVER, (), "nothing seen against it", ""),
     (FETCH, 4, {"closed": True, **NEVER}, (), "nothing seen against it", ""),
     (METADATA, 0, NEVER, (), "nothing seen against it", ""),
@@ -97,7 +98,7 @@ def test_evidence_gives_its_verdict(
 
 def test_the_cases_have_every_verdict_about_versions() -> None:
     about_software = {"known to break", "documented as unsupported", "not judged"}
-    about_software |= {"will do nothing"}  # A configuration without effect.
+    about_software |= {"will do nothing"}  # The configuration has no effect.
     assert {case[4] for case in CASES} == set(VERDICTS) - about_software
 
 

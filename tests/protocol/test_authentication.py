@@ -1,4 +1,4 @@
-"""When authentication is ruled out on a connection, so that damaged bytes hold no credentials."""
+"""A connection may rule out authentication, and then damaged bytes cannot contain credentials."""
 
 from __future__ import annotations
 

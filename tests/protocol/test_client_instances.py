@@ -1,6 +1,6 @@
-"""The client instance id from any source: the header, a body, or the broker's response.
+"""The client instance id is found in any source: the header, a body, or the broker's response.
 
-Source: KIP-714 for the bodies, KIP-1313 for request header 3.
+Sources: KIP-714 for the bodies, KIP-1313 for request header 3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Configurations by release: every release of the catalog has its own, and few are removed."""
+"""Every release of the catalog has its own list of configurations, and few are ever removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_TOPICS = {
 
 
 def test_every_release_of_the_catalog_from_the_last_3_on_has_its_names() -> None:
-    """A new release in the catalog needs `python -m tools.config_names`."""
+    """Every release of the catalog has a list; run `python -m tools.config_names` for a new one."""
     later = [
         one
         for one in bundled_catalog().releases
@@ -48,7 +48,7 @@ def test_what_is_gone_was_known_before_and_is_not_now() -> None:
             since = find_removal(kind, name, release)
             assert (since is None) == (
                 name in known_names(kind, release)
-                # A name that a later release adds was not removed before it.
+                # A name that a later release adds was not removed earlier.
                 or not any(
                     name in known_names(kind, one)
                     for one in known_releases()

@@ -1,4 +1,4 @@
-"""Verdicts about groups and the consumer protocol: each obstacle alone; the gravest one wins."""
+"""Each obstacle to the consumer protocol leads to its verdict about a group; the worst one wins."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -
         (of("apache-kafka-java", None), "cannot say", "version"),
         (replace(JAVA, assignors=("sticky",)), "moves after a setting", "partition.assignment"),
         (replace(JAVA, session_timeout_ms=6000), "moves after a setting", "session.timeout.ms is"),
-        # No JoinGroup was seen.
+        # The capture has no JoinGroup.
         (GroupMember("apache-kafka-java", "4.1.0"), "moves as it is", "nothing was seen"),
         (RDKAFKA, "moves after a setting", "by default"),
         (replace(RDKAFKA, assignors=("roundrobin",)), "moves after a setting", "does not start"),
         (replace(RDKAFKA, session_timeout_ms=6000), "moves after a setting", "does not start"),
         (FRANZ, "moves after a setting", "by default"),
         (replace(FRANZ, session_timeout_ms=6000), "moves after a setting", "by default"),
-        # Its first balancer counts.
+        # The first balancer in the setting counts.
         (replace(FRANZ, assignors=("range", "own")), "moves after a setting", "by default"),
         (replace(FRANZ, assignors=("own", "range")), "moves after a setting", "stays with the"),
-        # Bindings name the library inside.
+        # Bindings of librdkafka send the name of the library inside them.
         (
             replace(RDKAFKA, software="confluent-kafka-python", version="2.12.1-rdkafka-2.12.1"),
             "moves after a setting",

@@ -1,4 +1,4 @@
-"""The kind and the pair of each frame of a connection, from the frames before it."""
+"""Earlier frames of a connection decide the kind and the pair of each frame."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_conversation_is_a_queue_for_each_correlation_id(
     unpaired = forgotten = 0
     for serial, (is_request, correlation_id) in enumerate(steps):
         if is_request:
-            # The version distinguishes requests with the same correlation id.
+            # Requests with the same correlation id are told apart by their version.
             conversation.request(
                 request_payload(METADATA, serial % 9, b"", correlation_id=correlation_id)
             )
@@ -111,7 +111,7 @@ def test_a_response_known_before_its_request_is_its_own_if_it_was_seen_later(
     asked = conversation.request(request(7), seen_at)
     assert (asked.pair == answer.pair) is is_pair
     assert (conversation.unanswered() == []) is is_pair
-    # So a response to a request from before the capture shifts nothing.
+    # So a response to a request from before the capture does not shift later pairs.
     if not is_pair:
         assert conversation.response(response(7), 9).pair == asked.pair
 
@@ -207,7 +207,7 @@ def test_a_cut_produce_says_whether_it_is_answered_once_its_acks_are_there(
     for size in range(header.body_offset, len(whole)):
         conversation = Conversation()
         turn = conversation.damaged_request(whole[:size], "cut off", is_placed=True)
-        # Before acks is a null text, of one byte in flexible versions, which begin with 9.
+        # acks follows a null text, which takes one byte in flexible versions (from version 9).
         has_acks = size >= header.body_offset + (1 if version >= 9 else 2) + 2
         assert turn.request == header
         assert (turn.pair is None) == (acks == 0 and has_acks)
@@ -269,7 +269,7 @@ def test_tokens_after_a_sasl_handshake_of_version_0_are_not_requests(tokens: lis
         sent = conversation.request(token)
         assert (sent.kind, sent.request, sent.is_guarded) == ("token", None, True)
         assert conversation.expected(b"") is None
-        # The broker's token is not a response either, whatever its first bytes are.
+        # The broker's token is not a response, whatever its first bytes are.
         assert conversation.response(b"") == sent
     assert conversation.request(request(2)).request is not None
     assert conversation.response(response(2)).request is not None
@@ -278,7 +278,7 @@ def test_tokens_after_a_sasl_handshake_of_version_0_are_not_requests(tokens: lis
     assert conversation.unpaired == 0
 
 
-# Kafka's client of 0.9 begins like this, then sends an empty token and one more.
+# Kafka's 0.9 client begins with this token, then sends an empty token and one more.
 TICKET = bytes.fromhex("608202c006092a864886f71201020201006e8202af308202ab")
 
 
@@ -299,7 +299,7 @@ def test_a_ticket_needs_no_handshake_before_it(length: str) -> None:
 def test_what_differs_from_a_ticket_in_one_byte_is_none(place: int) -> None:
     damaged = bytearray(TICKET)
     damaged[place] ^= 0x10
-    # All except the two bytes of its length.
+    # All bytes of the token except the two of its length.
     assert (Conversation().request(bytes(damaged)).kind == "token") is (place in {2, 3})
     assert Conversation().request(TICKET[:place]).kind == "unread"
 
@@ -313,7 +313,7 @@ def test_a_request_that_waits_is_answered_before_a_token_and_after_one_that_was_
     conversation.request(PLAIN)
     conversation.request(request(2))
     assert conversation.response(response(2)).kind == "response"
-    # The answer to the second token was not captured, and is no longer expected.
+    # The answer to the second token was not captured, and none is expected any more.
     assert conversation.response(response(3)).kind == "response"
 
 

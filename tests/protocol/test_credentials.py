@@ -106,7 +106,7 @@ def test_other_messages_are_left_alone() -> None:
     assert request.encode(9) == before
 
 
-# Structures of a name and a value that are not configurations.
+# These structures have a name and a value, but are not configurations.
 NO_CONFIGURATIONS = {"ClientTags"}
 
 

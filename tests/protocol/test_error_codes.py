@@ -1,4 +1,4 @@
-"""Error codes are Kafka's, each once; the specs' names say which fields hold one."""
+"""Error codes equal Kafka's, and each is unique; the specs' names show which fields contain one."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_some_by_hand() -> None:
         ("errorCode", "int16", True),
         ("TopicConfigErrorCode", "int16", True),
         ("acknowledgeErrorCode", "int16", True),
-        ("errorCode", "int32", False),  # of Streams' own subscription data, which has other codes
+        ("errorCode", "int32", False),  # in Streams' own subscription data, which has other codes
         ("ErrorMessage", "int16", False),
         ("ErrorCodes", "int16", False),
         ("", "int16", False),

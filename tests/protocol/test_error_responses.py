@@ -1,7 +1,7 @@
 """An error response equals the response of Kafka's own class, also with errors set in a response.
 
-`tools/error_response_vectors.py` wrote the vectors. Texts of errors are Kafka's prose and depend on
-the release: here they are null, also in Java's responses.
+`tools/error_response_vectors.py` wrote the vectors. Error texts depend on the release, so the tests
+compare responses without them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NO_RESPONSE = "null"
 UNSUPPORTED_VERSION = 35
 UNKNOWN_ID = UUID(int=7)
 
-# Kafka's classes collect partitions in a hash map there, so their order has no meaning.
+# Kafka's classes collect these partitions in a hash map, so their order has no meaning.
 UNORDERED = {
     ("Produce", "3.9.2"): "partitions by size, in a HashMap",
     ("Produce", "4.4.0"): "partitions by size, in a HashMap",
@@ -50,24 +50,24 @@ UNORDERED = {
     ("WriteTxnMarkers", "3.9.2"): "errors by partition, in a HashMap",
     ("WriteTxnMarkers", "4.4.0"): "errors by partition, in a HashMap",
 }
-# The value that we always write, by field, instead of the old release's value.
+# The value that flexwire always writes, by field, instead of the old release's value.
 NEWER = {
     ("Fetch", "3.9.2"): "records are null; in 4.4 they are empty",
 }
-# By API and code.
+# Requests by API and error code.
 ELSEWHERE = {
     ("ApiVersions", UNSUPPORTED_VERSION): "lists the versions of this API that the release has",
 }
-# Requests that we refuse, by API and versions: Kafka's response has no error at all.
+# Requests for which flexwire makes no response, by API and versions: Kafka's response has no error.
 REFUSED = {
     "DescribeLogDirs": "0-2",  # only directories of the broker have an error
-    "ElectLeaders": "0",  # null asks for all partitions; from 1 on the top level has the error
-    "Metadata": "0-12",  # null asks for all topics, empty in 0; from 13 on the top says the error
+    "ElectLeaders": "0",  # null asks for all partitions; from version 1 the top level has the error
+    "Metadata": "0-12",  # null asks for all topics, empty in 0; from 13 the top level has the error
 }
 
 
 class ErrorVector(NamedTuple):
-    """A request, and the responses of some releases' classes to it for one code."""
+    """A request, and the responses of some releases' classes to the request for one error code."""
 
     releases: tuple[str, ...]
     api: str
@@ -83,7 +83,9 @@ class ErrorVector(NamedTuple):
 
     @property
     def response(self) -> Message:
-        """Java's response, without error texts and fields that only an old release writes."""
+        """Return Java's response, without error texts and without fields that only an old release
+        writes.
+        """
         kind = message(f"{self.api}Response", self.releases[-1])
         response = kind.decode(bytes.fromhex(self.answer), self.version)
         without_texts(response, self.version)
@@ -100,7 +102,7 @@ class ErrorVector(NamedTuple):
 
 @cache
 def vectors() -> dict[str, list[ErrorVector]]:
-    """Every vector, with or without a response, by API; not those for which Java itself throws."""
+    """Return every vector by API, with or without a response, unless Java itself throws."""
     found: dict[str, list[ErrorVector]] = defaultdict(list)
     with gzip.open(FILE, "rt", encoding="utf-8") as lines:
         for line in map(json.loads, lines):
@@ -114,7 +116,7 @@ def vectors() -> dict[str, list[ErrorVector]]:
 
 
 def structures(value: Any) -> Iterator[MessageStruct]:
-    """The structures of a message, the message included."""
+    """Yield the structures of a message, beginning with the message."""
     if isinstance(value, MessageStruct):
         yield value
         for name in value.__struct_fields__:
@@ -125,7 +127,7 @@ def structures(value: Any) -> Iterator[MessageStruct]:
 
 
 def without_texts(response: Message, version: int) -> None:
-    """Make texts of errors null, or empty where the version has no null."""
+    """Set error texts to null, or to an empty text where the version has no null."""
     served = response.definition.served
     fields = served.entry.spec(version, served.release).fields_by_structure()
     for structure in structures(response):
@@ -136,7 +138,7 @@ def without_texts(response: Message, version: int) -> None:
 
 
 def in_order(value: Any) -> Any:
-    """A value for comparison, with lists in one order."""
+    """Return a value for comparison, with lists in a fixed order."""
     if isinstance(value, list):
         return sorted(map(in_order, value), key=repr)
     if isinstance(value, dict):
@@ -145,7 +147,9 @@ def in_order(value: Any) -> Any:
 
 
 def fault(vector: ErrorVector) -> str | None:
-    """The error in our response; None if it is Kafka's or a known difference."""
+    """Return the difference of our response, or None if it equals Kafka's or the difference is
+    known.
+    """
     try:
         ours = error_response(vector.request, vector.version, vector.code)
     except ArgumentError as error:
@@ -231,10 +235,10 @@ def test_every_exception_is_needed(
         table,
         {one: exceptions[one] for one in kept} if isinstance(exceptions, dict) else {*kept},
     )
-    # Layouts keep nothing of the tables.
+    # A layout keeps nothing from the table of codes.
     of_api = [vector for vector in vectors()[place[0]] if vector.code == CODES[0]]
     if table == "_ALL":
-        # Without it a response would report no error, as Kafka's does.
+        # Without this error, the response would report none, as Kafka's does.
         assert any(not _is_refused(vector) for vector in of_api if vector.version == 0)
     else:
         assert any(map(fault, of_api))
@@ -300,11 +304,11 @@ def test_a_request_that_has_no_such_response_says_why() -> None:
         error_response(message("HeartbeatRequest")(), 4, 1 << 15)
 
 
-# Responses of brokers.
+# Error fields in responses of brokers.
 
 
 class Parts(NamedTuple):
-    """A response's JSON form in two parts: what `set_errors` may change, and the rest."""
+    """Split a response's JSON form into the part that `set_errors` may change, and the rest."""
 
     codes: list[int]
     data: list[str | None]
@@ -312,7 +316,7 @@ class Parts(NamedTuple):
 
 
 def parts(response: Message, version: int) -> Parts:
-    """The parts, by this project's rule for error fields."""
+    """Return both parts by this project's rule for error fields."""
     kind = type(response)
     form, records = response.to_json(version), record_field_names(kind, version)
     codes: list[int] = []
@@ -338,7 +342,7 @@ def test_after_it_every_error_field_has_the_code_and_nothing_else_is_changed(nam
         before = parts(response, version)
         count = set_errors(response, version, 77)
         after = parts(response, version)
-        # The form leaves out a tagged field while it has its default.
+        # The JSON form leaves out a tagged field that has its default.
         assert count == len(after.codes) >= len(before.codes)
         assert {*after.codes} <= {77}
         assert len(after.data) == len(before.data)
@@ -384,7 +388,7 @@ def test_a_topic_may_be_named_by_its_id_alone_or_by_both() -> None:
     )
     assert set_errors(fetch, 13, 100, topics=is_meant) == 1
     assert asked == [(None, UNKNOWN_ID), (None, UUID(int=8))]
-    # The error of the whole response does not belong to a topic.
+    # The error of the whole response is not an error of a topic.
     assert fetch.error_code == 0
     assert [one.partitions[0].records for one in fetch.responses] == [b"", b"abc"]
     asked.clear()

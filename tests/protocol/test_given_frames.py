@@ -1,4 +1,4 @@
-"""Pasted bytes are recognized as frames: whole, several, or cut off anywhere."""
+"""Pasted bytes are recognized as frames, whether whole, several, or cut off anywhere."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.each import each
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 
 METADATA, HEARTBEAT = 3, 12
-# Every prefix of all frames takes a minute; for the longer ones this many are drawn besides the
-# ends.
+# All prefixes of all frames would take a minute. Of longer frames, both ends and this many others
+# are tried.
 WHOLLY, OTHERS = 64, 5
-# A response without its length that is no longer than this may be the beginning of one with it.
+# Up to this length, a response without its length may also be the beginning of one with it.
 SHORT = 32
 
 
@@ -42,7 +42,7 @@ class Made(NamedTuple):
     payload: bytes
 
     def given(self, data: bytes) -> list[InputFrame]:
-        """The meaning of the bytes, for a reader who knows this frame."""
+        """Return the meaning of the bytes, for a reader who knows this frame."""
         if self.is_request:
             return read_input_requests(data)
         return read_input_responses(data, lambda _: (self.key, self.version))
@@ -58,7 +58,7 @@ def frames() -> tuple[Made, ...]:
         is_request = entry.type is MessageType.REQUEST
         for one in vectors:
             if has_changed(one):
-                # Its bytes are those of an older release, which no frame names.
+                # These bytes have the layout of an older release, which no frame names.
                 continue
             key, version, body = entry.api_key, one["version"], bytes.fromhex(one["hex"])
             payload = (request_payload if is_request else response_payload)(key, version, body)
@@ -70,8 +70,7 @@ def frames() -> tuple[Made, ...]:
 def _cuts(size: int, made: Made) -> list[int]:
     ends = {*range(1, min(size, 40)), *range(max(1, size - 6), size)}
     whole = range(1, size) if size <= WHOLLY else range(40, size, max(1, size // OTHERS))
-    # Versions between the lowest and the highest have a third of the cuts each, always another
-    # third.
+    # Of versions in the middle, each test tries another third of the cuts.
     at_ends = made.version in _ends(made.key)
     return sorted(ends | {*whole})[0 if at_ends else made.version % 3 :: 1 if at_ends else 3]
 
@@ -110,7 +109,7 @@ def test_a_prefix_of_a_request_without_its_length_is_read_as_no_other_message(ap
     for made in frames():
         if made.key != api_key or not made.is_request or made.key == 0:
             continue
-        # Except for later bytes, the key and version of these bytes are another message's length.
+        # Unless later bytes are read, key and version look like the length of another message.
         for cut in _cuts(len(made.payload), made):
             [found] = read_input_requests(made.payload[:cut], has_length=False)
             assert found.is_cut
@@ -189,7 +188,7 @@ def test_a_length_that_the_frame_has_no_room_for_is_wrong_and_not_cut_off() -> N
     cut, wrong = (explain_cut(kind, body, 0, missing) for missing in (6, 5))
     assert (cut.is_cut, wrong.is_cut) == (True, False)
     assert "declared length 8 but 7 bytes remain" in str(wrong.explanation.error)
-    # If nobody knows the end, no length exceeds it.
+    # If nobody knows the end, a length cannot exceed it.
     assert explain_cut(kind, body, 0, None).is_cut
 
 

@@ -1,4 +1,4 @@
-"""Headers as the text of KIP-482 numbers them."""
+"""Header versions are numbered as in the text of KIP-482."""
 
 from __future__ import annotations
 

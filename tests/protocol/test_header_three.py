@@ -1,4 +1,4 @@
-"""Request header 3 (KIP-1313), with a catalog of specs like those of Kafka's trunk."""
+"""Request header 3 (KIP-1313) works with a catalog of specs like those of Kafka's trunk."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_null_client_id_is_read_as_null() -> None:
 def test_each_reading_of_the_kip_gives_the_client_id_of_the_connection(
     client_id: str | None, instance: uuid.UUID
 ) -> None:
-    # Either id may be in each request, or only in the first one.
+    # Each of the ids may be in each request, or only in the first request.
     body = make("OffsetDeleteRequest", group_id="g").encode(1)
     payloads = [
         make(

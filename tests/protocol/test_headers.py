@@ -1,4 +1,4 @@
-"""Header versions, against a table of known ones and against every spec ever released."""
+"""Header versions agree with a table of known ones, and with every spec ever released."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ KNOWN = [
     (36, 2, 2, 1),
     (47, 0, 1, 0),  # OffsetDelete is never flexible
     (56, 0, 2, 1),  # AlterPartition
-    (60, 0, 2, 1),  # DescribeCluster began flexible
-    (3, 1000, 2, 1),  # above the catalog: the flexible range is open-ended
+    (60, 0, 2, 1),  # DescribeCluster was flexible from its first version
+    (3, 1000, 2, 1),  # versions above the catalog are flexible
 ]
 
 
@@ -92,7 +92,7 @@ def test_every_released_response_has_the_header_its_own_spec_asks_for() -> None:
 
 @pytest.mark.parametrize("version", [-1, -32768])
 def test_a_negative_version_has_the_header_that_all_read(version: int) -> None:
-    """Kafka answers like this since KAFKA-21160."""
+    """A broker answers such a request with header version 0 (since KAFKA-21160)."""
     for entry in released(MessageType.REQUEST):
         assert entry.api_key is not None
         assert request_header_version(entry.api_key, version) == 1

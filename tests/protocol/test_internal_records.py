@@ -1,4 +1,4 @@
-"""Keys and values of internal topics decode by the topic's name, as their decoder does."""
+"""The topic's name decides how keys and values of internal topics are decoded."""
 
 from __future__ import annotations
 

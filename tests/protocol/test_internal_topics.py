@@ -1,4 +1,4 @@
-"""Records of internal topics: the message of each key and value, and the refusals."""
+"""Each key and value of an internal topic has its message; unknown ones are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def framed(frame: int, api_key: int, version: int, body: bytes) -> bytes:
 
 
 def keys_of(topic: InternalTopic) -> dict[int, tuple[str, int]]:
-    """The message of the key and its version, by record type."""
+    """Return the message of a key and the key's version, by record type."""
     found: dict[int, tuple[str, int]] = {}
     for entry in map(catalog().entry, catalog().names()):
         if entry.module == topic.module and entry.name.endswith("Key"):

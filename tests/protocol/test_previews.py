@@ -1,4 +1,4 @@
-"""A catalog with a preview of a release: its messages are read, but no verdict uses it."""
+"""With a catalog that contains a preview of a release, its messages are read without verdicts."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_an_analysis_refuses_to_judge_by_a_preview(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_preview_does_not_change_what_other_releases_say(tmp_path: Path) -> None:
-    """Its listeners, defaults and other facts beside the layout are its own."""
+    """The preview has its own listeners, defaults and other facts besides the layout."""
     specs = write_trunk(tmp_path / "specs")
     (path,) = specs.rglob("FetchRequest.json")
     spec = path.read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def test_a_preview_does_not_change_what_other_releases_say(tmp_path: Path) -> No
             highest = bundled.releases[release].highest
             assert fetch.spec(highest, release) == bundled.spec(highest, release)
             assert fetch.whole_spec(release) == bundled.whole_spec(release)
-        # Clients send it, whatever the preview says.
+        # Clients send this version, whatever the preview says.
         sent = Conduct("client", (Use(1, version, 1, 0, 0, "here"),))
         assert role_of({1}) == "client"
         assert judge(Party("a", "10.0.0.9"), sent, NEWEST)[0].verdict == "nothing seen against it"

@@ -1,4 +1,4 @@
-"""Records of internal topics as each release wrote them, and their messages in that release."""
+"""Records of internal topics are read as each release wrote them, with that release's messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def type_of(key: ReleaseVector) -> int:
 
 @cache
 def keys_of(release: str) -> dict[str, ReleaseVector]:
-    """A key of the release, by the message of its value."""
+    """Return a key of the release, by the message of its value."""
     found = {}
     for one, vector in RECORDS:
         if one == release and vector.message.endswith("Key"):
@@ -47,7 +47,7 @@ def keys_of(release: str) -> dict[str, ReleaseVector]:
 
 
 def decoded(vector: ReleaseVector, written_by: str, release: str | None) -> TypedMessage:
-    """Decode a value as it is in a log of ``written_by``."""
+    """Decode a value as a log of ``written_by`` has it."""
     topic = BY_MODULE[vector.module]
     if topic.has_keys:
         key = keys_of(written_by)[vector.message]
@@ -98,7 +98,7 @@ def test_no_value_of_any_release_is_damaged_for_a_reader_that_does_not_know_the_
                 assert found.release in vector.releases
                 assert found.to_json()["release"] == found.release
                 older.add(vector.message)
-    # The message that early access changed without another version.
+    # In early access, this message changed without a new version.
     assert "ShareSnapshotValue" in older
 
 
@@ -130,7 +130,7 @@ def test_what_a_release_does_not_have_is_unknown_there() -> None:
 
 @pytest.mark.parametrize("version", [1, 3])
 def test_a_version_that_the_newest_message_of_a_type_lacks_is_of_an_older_one(version: int) -> None:
-    # From 4.1 on type 0 has its own message, which has only version 0.
+    # From 4.1, type 0 has its own message, which has only version 0.
     key = decode_key(InternalTopic.CONSUMER_OFFSETS, int16(0) + b"\0\x01g\0\x01t\0\0\0\0")
     made = message("OffsetCommitValue")()
     raw = int16(version) + made.encode(version)

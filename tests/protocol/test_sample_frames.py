@@ -1,4 +1,4 @@
-"""Generated frames are read as their original messages, and damaged ones are refused."""
+"""Generated frames are read as the messages that they were made from; damaged ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Pushed metrics equal OpenTelemetry's own, and any bytes raise only our errors."""
+"""Metrics that clients push equal OpenTelemetry's reading, and any bytes raise only flexwire's
+errors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def library() -> Any:
 
 
 def pushed() -> bytes:
-    """A gauge, a counter and a histogram, as a client pushes them."""
+    """Return a gauge, a counter and a histogram, as a client pushes them."""
     made = library().MetricsData()
     metrics = made.resource_metrics.add().scope_metrics.add().metrics
     gauge = metrics.add(name="org.apache.kafka.producer.latency.avg", unit="ms")
@@ -42,7 +44,7 @@ def pushed() -> bytes:
     sizes = metrics.add(name="sizes", unit="By")
     sizes.histogram.aggregation_temporality = 2
     sizes.histogram.data_points.add(time_unix_nano=NOW, count=4, sum=10.5)
-    # A metric without data, as these classes see a newer kind.
+    # A metric without data: these classes read a newer kind of metric like that.
     metrics.add(name="of another kind")
     return bytes(made.SerializeToString())
 

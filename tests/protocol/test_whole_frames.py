@@ -32,7 +32,7 @@ def _response(data: bytes, key: int, version: int) -> WholeFrame:
 
 
 def _captured(payload: bytes) -> WholeFrame:
-    """A frame from a capture, before anybody knows whether its body decodes."""
+    """Return a frame from a capture, before anybody knows whether its body decodes."""
     header = read_request(payload)
     return WholeFrame(payload, True, header, header.api_version)
 
@@ -64,7 +64,9 @@ def test_a_response_is_read_with_its_length_and_without(version: int) -> None:
 
 
 def test_a_request_that_looks_like_its_own_length_is_a_request() -> None:
-    """Fetch v12 begins with 00 01 00 0c, which is also the length of a frame of 65548 bytes."""
+    """Fetch v12 begins with 00 01 00 0c, which could also be the length of a frame of
+    65548 bytes.
+    """
     body = make("FetchRequest", rack_id="r" * 32767)
     short = len(request_payload(FETCH, 12, body, client_id="c"))
     client_id = "c" * (1 + 0x0001_000C + 4 - short)

@@ -1,4 +1,4 @@
-"""Record batches and messages written field by field, so that any field can be wrong."""
+"""Write record batches and messages field by field, so that any field can be wrong."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads records that end at a protected page; run as a program, it may crash.
 
-``python -m tests.records.guard ROUNDS [--batches] [--lie]``: with ``--batches`` the kernels read
-whole batches; with ``--lie`` the kernel is told that there is one more byte. The crash proves that
+``python -m tests.records.guard ROUNDS [--batches] [--lie]``: with ``--batches``, the kernels read
+whole batches; with ``--lie``, the kernel is told that there is one more byte. The crash shows that
 the page guards the memory.
 """
 
@@ -39,7 +39,7 @@ def main(rounds: int, *, lie: bool) -> None:
         count = source.choice([len(chosen), len(chosen), len(data) // 7, -1])
         given = guarded.put_bytes(data, lie=lie)
         found = read(given, 0, count, 0, 0, len(data), None)
-        # Before the memory that holds it.
+        # In front of the memory that contains the data.
         del given
         if found is not REFUSED:
             parts = [part for one in found for part in (one.key, one.value) if part]
@@ -49,7 +49,7 @@ def main(rounds: int, *, lie: bool) -> None:
 
 
 def main_batches(rounds: int, *, lie: bool) -> None:
-    """Read damaged batches, by headers and by records, without crcs, which would refuse them."""
+    """Read damaged batches, by headers and by records, without checking crcs."""
     read_fetch, read_batch, _ = batch_functions()
     guarded = Guarded()
     source = random.Random(rounds)
@@ -68,7 +68,7 @@ def main_batches(rounds: int, *, lie: bool) -> None:
         assert sum(map(len, parts)) <= end <= len(data)
         ahead = read_ahead(given, 0, False, 1000)
         for one in ahead:
-            # A value that is all of the data is the guarded memory itself.
+            # A value that consists of all the data is the guarded memory itself.
             sound += read_batch(one) is not REFUSED
             one.data = b""
         del ahead, given

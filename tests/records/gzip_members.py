@@ -1,4 +1,4 @@
-"""Members of gzip: of every kind that zlib writes, and made by hand bit by bit."""
+"""Make gzip members: every kind that zlib writes, and members made by hand, bit by bit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ STRATEGIES = (
 
 
 def written(content: bytes) -> Iterator[bytes]:
-    """Yield zlib's output for a content: by level, strategy, memory, in one or several blocks."""
+    """Yield zlib's output for a content: every level, strategy and memory size, one or several
+    blocks.
+    """
     for level in (0, 1, 3, 6, 9):
         for strategy in STRATEGIES if level else (zlib.Z_DEFAULT_STRATEGY,):
             for memory in (1, 9):
@@ -41,7 +43,7 @@ def member(stream: bytes, content: bytes) -> bytes:
 
 
 def trailer(content: bytes) -> bytes:
-    """Return the bytes after the stream."""
+    """Return the bytes that follow the stream in the member."""
     return zlib.crc32(content).to_bytes(4, "little") + len(content).to_bytes(4, "little")
 
 

@@ -1,4 +1,4 @@
-"""Records in every possible compressed form, and bombs of each form."""
+"""Make records in every possible compressed form, and compression bombs of each form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _zip(data: bytes) -> bytes:
 
 
 class Form(NamedTuple):
-    """A way to compress records: the format's magic, and the codec's bits."""
+    """One way to compress records: the magic of the format, and the attribute bits of the codec."""
 
     magic: int
     bits: int

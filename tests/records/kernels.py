@@ -1,4 +1,4 @@
-"""The kernels for records alone: functions that report a refusal."""
+"""Call the kernels for records alone, with functions that report a refusal."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def iterate() -> Callable[..., Any]:
 
 
 def read_ahead(*arguments: Any) -> Any:
-    """Return what the kernels know for certain, or REFUSED."""
+    """Return a kernel's result if the kernel is certain about it, or REFUSED."""
     found = iterate()(*arguments)
     return found if found is REFUSED else list(takewhile(lambda one: one is not REFUSED, found))

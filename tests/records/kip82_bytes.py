@@ -1,4 +1,4 @@
-"""KIP-82's messages written field by field, so that any field can be wrong."""
+"""Write messages of KIP-82 field by field, so that any field can be wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_message(  # noqa: PLR0913 - the fields of a message
     magic: int = 2,
     crc: int | None = None,
 ) -> bytes:
-    """An entry of magic 2; the flag is set if there are headers, also empty ones."""
+    """Return an entry of magic 2; the flag is set if there are headers, even an empty list."""
     if headers is not None:
         attributes |= HAS_HEADERS
     content = struct.pack(">BBq", magic, attributes, timestamp) + sized(key)

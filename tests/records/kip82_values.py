@@ -34,13 +34,13 @@ def made(pairs: list[tuple[str, Typed]], dialect: TypedDialect = TypedDialect.DO
 
 
 def user(number: int) -> Headers:
-    """Headers with a long."""
+    """Draw headers, one of them a long."""
     return made([("user", Typed("long", number))])
 
 
 @st.composite
 def messages(draw: st.DrawFn) -> list[Kip82Message]:
-    """Messages that fit in one wrapper."""
+    """Draw messages that fit in one wrapper."""
     type_ = draw(st.sampled_from([TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME]))
     timestamps = st.integers(-1, 2**63 - 1)
     one_for_all = type_ is TimestampType.LOG_APPEND_TIME

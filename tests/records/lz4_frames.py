@@ -1,4 +1,4 @@
-"""lz4 frames of every kind, made by the lz4 library and by hand."""
+"""Make lz4 frames of every kind, with the lz4 library and by hand."""
 
 from __future__ import annotations
 

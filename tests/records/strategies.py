@@ -1,4 +1,4 @@
-"""Valid batches, with every field at every size."""
+"""Draw valid batches, with every field at every size."""
 
 from __future__ import annotations
 

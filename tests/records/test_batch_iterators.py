@@ -1,4 +1,4 @@
-"""Iterators over batches from kernels equal Python's, and are correct C objects."""
+"""Iterators over batches from kernels equal Python's iterators, and are correct C objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.records.kernels import iterate
 from tests.records.test_batch_kernels import AHEAD, no_kernels, some
 
 ITERATE = iterate()
-# The keys of record headers that are cached by their positions, and the longest of them.
+# The keys of record headers that are cached by position, and the longest cached key.
 KEYS, LONGEST_KEY = 16, 64
 EACH = [encode_batch(some(count)) for count in (1, 2, 1, 3)]
 DATA = b"".join(EACH)
@@ -94,7 +94,7 @@ def test_an_end_that_python_saw_stays_the_end() -> None:
 def test_what_an_exception_from_elsewhere_interrupts_is_read_again(
     monkeypatch: pytest.MonkeyPatch, *, on_kernels: bool
 ) -> None:
-    # Like the exception that a signal handler raises: Python code reads messages.
+    # A signal handler may raise such an exception; Python code reads messages.
     data = b"".join(
         encode_batch([Record(at, 5, None, b"value", [])], magic=1 if at % 3 else 2)
         for at in range(12)
@@ -208,7 +208,7 @@ def test_records_is_one_property_by_whatever_it_reads() -> None:
         one.records = []  # type: ignore[misc]  # a property, which this proves
 
     class Below(RecordBatch):
-        """A subclass, which the kernel leaves to Python."""
+        """For a subclass, the kernel leaves the work to Python."""
 
     below = Below(**{name: getattr(one, name) for name in one.__struct_fields__})
     decode_batches(b"")

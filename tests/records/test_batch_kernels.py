@@ -49,13 +49,13 @@ READ_FETCH, READ_BATCH, WRITE = batch_functions()
 READ_AHEAD = read_ahead
 _laws = settings(max_examples=times(150))
 NUMBERS = (None, None, None, None, -1, -1, -1, -1)
-# How many bytes of batches are read at once.
+# The number of bytes of batches that are read at once.
 AHEAD = 1 << 15
 
 
 @contextmanager
 def no_kernels() -> Iterator[None]:
-    """Run without kernels for a while."""
+    """Run without kernels until the end of the block."""
     use_functions(PYTHON)
     try:
         yield
@@ -184,7 +184,7 @@ def ahead(data: bytes) -> int:
 def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
     small, large = encode_batch(some(2)), encode_batch(some(1, size=AHEAD))
     packed = encode_batch(some(9), compression="gzip")
-    # Objects from the first call stay.
+    # Objects that the first call cached still exist.
     assert ahead(small) > 0
     each = ahead(small * 101) - ahead(small * 100)
     most = AHEAD // len(small)
@@ -226,7 +226,7 @@ def test_other_arguments_are_refused() -> None:
         assert call(*arguments) is not REFUSED
         for index in range(len(arguments)):
             for wrong in ("x", 1.5, None, bytearray(data), 2**64, -1, len(data) + 1):
-                # A limit may exceed what there is.
+                # A limit may exceed the number of records.
                 if index < 3 or wrong != len(data) + 1:
                     changed = (*arguments[:index], wrong, *arguments[index + 1 :])
                     assert call(*changed) is REFUSED, changed
@@ -280,7 +280,7 @@ def test_every_number_of_a_header_at_its_edges(index: int) -> None:
                 expected: Any = write_plain_batch(records, 0, *numbers)
             except EncodeError:
                 expected = REFUSED
-            # Only None, if the other has a number for it, is left to Python.
+            # If one side has a number and the other has None, the comparison is left to Python.
             assert found == expected or (found is REFUSED and number is None and index > 3)
             written += found is not REFUSED
     assert written > 5
@@ -300,7 +300,7 @@ def test_what_cannot_be_written_is_refused() -> None:
     good = Record(5, 1000, b"k", b"v", [(b"a", b"1")])
     for _, wrong, _ in WRONG_RECORDS:
         bad = msgspec.structs.replace(good, **wrong)
-        # Alone it may be what others are compared with.
+        # A batch alone may be the one that others are compared with.
         for records in ([good, bad], [bad, good], [good, bad, good]):
             assert WRITE(records, 0, *NUMBERS) is REFUSED
     for others in ([], (good,), None, [None], [good, None], [object()]):

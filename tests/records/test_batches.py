@@ -1,4 +1,4 @@
-"""Magic 2: a batch is read whole, cut anywhere, followed by other bytes, and with wrong lengths."""
+"""Batches of magic 2 are read whole, cut anywhere, before other bytes, and with wrong lengths."""
 
 from __future__ import annotations
 

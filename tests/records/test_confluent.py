@@ -22,7 +22,7 @@ TOPIC = "t"
 T0 = 1_700_000_000_000
 HEADERS = [(b"k", b"1"), (b"", None), ("\u00e9".encode(), b""), (b"k", b"\xff")]
 PAIRS = [(None, b"v"), (b"k", None), (b"", b""), (b"key" * 50, b"value" * 5000)] * 9
-# By api key, including those from which librdkafka infers a broker's features.
+# The APIs by key, including those from which librdkafka infers a broker's features.
 VERSIONS = {0: (0, 8), 1: (4, 11), 2: (1, 2), 3: (0, 4), 10: (0, 0), 18: (0, 3)}
 
 

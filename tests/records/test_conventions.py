@@ -1,4 +1,4 @@
-"""The common laws of all conventions, and the pages of individual conventions."""
+"""All conventions follow the common laws, and their pages are right."""
 
 from __future__ import annotations
 

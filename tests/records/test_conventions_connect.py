@@ -1,4 +1,4 @@
-"""Kafka Connect's text: Java's losses, writing, and limits."""
+"""Kafka Connect's text form: what Java loses, how it is written, and its limits."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.traced import traced
 
 
 class _Wherever(tzinfo):
-    """A zone without an offset if there is no date, like most zones."""
+    """A time zone that has no offset without a date, like most zones."""
 
     def utcoffset(self, moment: datetime | None, /) -> None:
-        """Give none."""
+        """Return no offset."""
 
     dst = tzname = utcoffset
 
     def __repr__(self) -> str:
-        """The name has no memory address, because tests are called by it."""
+        """Return a name without a memory address, because tests are named after it."""
         return "wherever"
 
 
@@ -102,8 +102,7 @@ def test_nesting_up_to_the_bound() -> None:
     ids=lambda text: f"{text[:8]}… {len(text)}",
 )
 def test_memory_is_in_proportion(text: str) -> None:
-    # A list of many short items takes the most memory: a token, a value and the value's type for
-    # each.
+    # Many short items take the most memory: each needs a token, a value and the value's type.
     with traced() as memory:
         read_headers([("h", text.encode())], "connect", lenient=True)
     assert memory.most < 64 * len(text) + 100_000

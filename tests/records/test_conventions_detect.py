@@ -1,4 +1,4 @@
-"""`detect` shows its evidence and leaves the choice to the user; its page's blocks are correct."""
+"""`detect` shows its evidence and leaves the choice to the user, and its page is correct."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_headers_of_one_convention_put_it_first(
 ) -> None:
     first, second = detect(headers)[:2]
     if name == "connect":
-        # Whatever Connect writes is text too, and nothing rules out either.
+        # Everything that Connect writes is text too, and nothing rules out either reading.
         assert {first.convention, second.convention} == {"connect", "utf-8"}
         assert not first.against
         assert not second.against

@@ -1,4 +1,4 @@
-"""Spring's JSON: classes, trust, quotes, and values that it would lose."""
+"""Spring's JSON form: classes, trust, quotes, and values that Spring would lose."""
 
 from __future__ import annotations
 

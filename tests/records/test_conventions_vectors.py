@@ -38,7 +38,7 @@ def of(convention: str) -> list[dict[str, Any]]:
 
 
 def value(java: Any) -> Any:
-    """The value in a vector, whose numbers and dates name their Java types."""
+    """Return the value in a vector, whose numbers and dates name their Java types."""
     if isinstance(java, list):
         return [value(item) for item in java]
     if not isinstance(java, dict):
@@ -58,7 +58,7 @@ def value(java: Any) -> Any:
 
 
 def instants(read: Any) -> Any:
-    """Java has one class for dates, times and timestamps: compare their instants."""
+    """Compare the instants, because Java has one class for dates, times and timestamps."""
     if isinstance(read, list):
         return [instants(item) for item in read]
     if isinstance(read, dict):
@@ -134,7 +134,7 @@ def test_what_spring_wrote_reads_as_spring_reads_it(vector: dict[str, Any]) -> N
     try:
         assert alike(read_headers(headers, "spring-json"), read)
     except RecordHeaderError as error:
-        # Written as text and read as JSON: Spring itself returns its bytes.
+        # The value is written as text and read as JSON; Spring itself returns its bytes.
         assert (error.key, expected["quote"]) == ("quote", b'"')  # noqa: PT017 - most do not raise
 
 

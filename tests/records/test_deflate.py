@@ -31,7 +31,7 @@ def test_what_is_compressed_comes_back(compression: Compression, magic: int) -> 
             assert inflate(compression, data, magic=magic, limit=len(content)) == content
             if compression is not Compression.NONE:
                 assert len(data) < len(content) * 1.001 + 50
-                # The same bytes each time, whatever the time is.
+                # The bytes are the same each time, whatever the clock says.
                 assert deflate(compression, content, level=level, magic=magic) == data
 
 

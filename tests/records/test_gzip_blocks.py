@@ -1,4 +1,4 @@
-"""Blocks of every kind, one after the other, at every bit: the same result as zlib."""
+"""Blocks of every kind, in sequence and at every bit offset, inflate as in zlib."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
-# From RFC 1951, 3.2.5: the lowest length or distance of each symbol, and its number of extra bits.
+# RFC 1951, 3.2.5: the lowest length or distance of each symbol, and its number of extra bits.
 LENGTHS = [(least, 0) for least in range(3, 11)]
 LENGTHS += [((4 + at % 4 << at // 4) + 3, at // 4) for at in range(4, 24)] + [(258, 0)]
 DISTANCES = [(least, 0) for least in range(1, 5)]
@@ -23,7 +23,7 @@ DISTANCES += [((2 + at % 2 << at // 2) + 1, at // 2) for at in range(2, 28)]
 
 
 def lengths_of(source: random.Random, symbols: Sequence[int], count: int) -> list[int]:
-    """Give these symbols codewords of a complete code, and give the other symbols none."""
+    """Give these symbols the codewords of a complete code, and other symbols none."""
     lengths = [0]
     while len(lengths) < len(symbols):
         at = source.choice([at for at, length in enumerate(lengths) if length < 15])
@@ -50,7 +50,7 @@ class Stream:
 
     def _stored(self) -> None:
         self.stored_at.add(len(self.bits) % 8)
-        # The bytes after the longest content have a whole window before them.
+        # After the longest content, a whole window precedes these bytes.
         size = self._source.choice([0, 0, 0, 1, 3, 40, 300, 33_000])
         content = self._source.randbytes(size)
         self.bits += "000" + "0" * (-(len(self.bits) + 3) % 8)
@@ -68,7 +68,7 @@ class Stream:
         matches = chance.sample(range(257, 286), chance.choice([0, 1, 29]))
         literals = lengths_of(chance, some + matches, 286)
         used = chance.sample(range(30), chance.choice([1, 2, 7, 30]))
-        # A code of one distance is not complete, but its codeword still has a bit.
+        # A code of one distance is incomplete, but its codeword still takes a bit.
         distances = lengths_of(chance, used, 30)
         if len(used) == 1:
             distances[used[0]] = 1

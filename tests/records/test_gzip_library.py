@@ -43,7 +43,9 @@ def run(data: bytes, size: int = 1 << 21) -> bytes | None:
 
 
 def by_zlib(stream: bytes) -> bytes | None:
-    """Inflate one whole stream; None if zlib refuses it, or if it is cut off or has more bytes."""
+    """Inflate one whole stream; return None if zlib refuses it, or if bytes are missing or left
+    over.
+    """
     inflater = zlib.decompressobj(-15)
     try:
         content = inflater.decompress(stream, ROOM)
@@ -107,7 +109,7 @@ def test_a_wrong_header_or_trailer_is_for_the_reference() -> None:
             wrong = bytearray(data)
             wrong[at] ^= 1 << bit
             assert run(bytes(wrong)) is None
-    # The time and program that wrote it do not matter.
+    # The time and the program that wrote the member do not matter.
     assert run(data[:4] + b"\xff" * 6 + data[10:]) == content
     for at in range(len(data) - 8, len(data)):
         wrong = bytearray(data)
@@ -115,7 +117,7 @@ def test_a_wrong_header_or_trailer_is_for_the_reference() -> None:
         assert run(bytes(wrong)) is None
 
 
-# Streams without the crc and size of their content.
+# Streams without a crc and size of their content.
 
 
 def is_the_same(stream: bytes) -> bool:
@@ -140,7 +142,7 @@ def test_whatever_is_damaged_is_what_zlib_makes_of_it() -> None:
     for _ in range(count):
         raw = bytearray(source.choice(streams))
         for _ in range(source.choice([1, 1, 2, 4])):
-            # Most of the rules are about the beginning.
+            # Most of the rules concern the beginning of a stream.
             at = source.randrange(min(len(raw), source.choice([90, len(raw)])))
             raw[at] = source.choice([raw[at] ^ 1 << source.randrange(8), source.randrange(256)])
         found = is_the_same(bytes(raw))
@@ -160,7 +162,7 @@ def complete(source: random.Random, count: int) -> list[int]:
 
 
 def placed(source: random.Random, lengths: list[int], count: int) -> list[int]:
-    """Give lengths to some of the symbols only."""
+    """Give lengths to only some of the symbols."""
     found = [0] * count
     for at, length in zip(source.sample(range(count), len(lengths)), lengths, strict=True):
         found[at] = length
@@ -180,7 +182,7 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
     source = random.Random(8)
     taken: dict[int, int] = {}
     refused = 0
-    # What random bits find at any distance.
+    # Values that random bits can select at any distance.
     before = stored(source.randbytes(33_000))
     count = times(600)
     for _ in range(count):
@@ -206,7 +208,7 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
             taken[longest] = taken.get(longest, 0) + bool(found)
             refused += not found
     assert min(sum(taken.values()), refused) > count // 2
-    # Some codewords that the first table has no room for.
+    # Some codewords do not fit into the first table.
     assert taken[15] > count // 20
 
 

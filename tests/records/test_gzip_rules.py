@@ -1,4 +1,4 @@
-"""Streams of deflate made by hand: the gzip library applies each of zlib's rules."""
+"""For hand-made deflate streams, the gzip library applies each of zlib's rules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.records.gzip_members import (
 from tests.records.test_gzip_library import by_zlib, run
 
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
-# Complete codes: of "a" and the end, of two distances, of "a", the end, and matches of 3.
+# Complete codes: of "a" and the end; of two distances; of "a", the end, and matches of 3.
 TWO = [0] * 97 + [1] + [0] * 158 + [1]
 PAIR = [1, 1]
 THREE = [0] * 97 + [1] + [0] * 158 + [2, 2]
-# A length code: of 0, 1, and all repeats.
+# A length code for 0, 1, and all repeats.
 REPEATS = [2, 2, *[0] * 14, 2, 3, 3]
 WORDS = codewords(REPEATS)
 
@@ -35,7 +35,7 @@ def fixed(*parts: str) -> bytes:
 A, MATCH = symbols([97], FIXED), symbols([257], FIXED)
 
 
-# A stream, and zlib's result; None if it refuses the stream.
+# A stream and zlib's result, or None if zlib refuses the stream.
 RULES: dict[str, tuple[bytes, bytes | None]] = {
     "a block of no type": (to_bytes("111"), None),
     "nothing": (fixed(), b""),
@@ -115,7 +115,7 @@ def again(count: int) -> str:
 
 
 ONE = WORDS[1]
-# Lengths: 97 times none, "a", none, the end, two distances.
+# Lengths: 97 zeros, "a", a zero, the end, two distances.
 PLAIN = zeros(97) + ONE + zeros(158) + ONE
 DATA = "0" + "1"
 RULES |= {

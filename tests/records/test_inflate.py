@@ -62,7 +62,7 @@ def test_one_byte_beyond_the_limit_is_an_error(form: str) -> None:
 def test_data_cut_anywhere_is_an_error(form: str) -> None:
     compression, deflate = DEFLATE[form]
     data = bytes(deflate(b"flexwire " * 30 + _noise[:50]))
-    # A xerial stream may end after any chunk: then the records are cut off, which the batch
+    # A xerial stream may end after any chunk. The records are then cut off, which the batch
     # detects.
     ends = {16, 20 + int.from_bytes(data[16:20], "big")} if form == "snappy xerial" else set()
     for size in set(range(1, len(data))) - ends:
@@ -104,7 +104,7 @@ def test_a_xerial_chunk_longer_than_what_remains_is_an_error() -> None:
 
 
 def _zstd_bomb(blocks: int) -> bytes:
-    # Blocks that each repeat one byte for 128 KiB, in four bytes.
+    # Each of these blocks stands for one byte repeated over 128 KiB, in four bytes.
     block = (131072 << 3 | 1 << 1).to_bytes(3, "little") + b"\x00"
     last = (1).to_bytes(3, "little")
     return b"\x28\xb5\x2f\xfd\x00\x58" + block * blocks + last

@@ -1,4 +1,4 @@
-"""flexwire reads the records of other clients, and they read flexwire's records."""
+"""flexwire reads records that other clients wrote, and other clients read flexwire's records."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_aiokafka_record_batches(codec: Compression) -> None:
     assert (batch.base_timestamp, batch.max_timestamp) == (T0, T0 + 7 * (len(PAIRS) - 1))
 
 
-# aiokafka refuses lz4 in magic 0, because it does not know that checksum.
+# aiokafka refuses lz4 in magic 0, because it does not know the checksum of that format.
 @pytest.mark.parametrize(
     ("magic", "codec"),
     [(m, c) for m in (0, 1) for c in CODECS[:4] if (m, c) != (0, Compression.LZ4)],
@@ -108,6 +108,6 @@ def test_they_read_what_is_written(magic: int, codec: Compression) -> None:
     data = encode_batch(expected, magic=magic, compression=codec)
     if codec in CODECS[:2]:
         assert _read_by(KafkaPythonRecords, data) == expected
-    # See above.
+    # See the comment above.
     if (magic, codec) != (0, Compression.LZ4):
         assert _read_by(AiokafkaRecords, data) == expected

@@ -61,7 +61,7 @@ def test_what_is_written_is_the_same_and_reads_back(
     records, fields = batch
     bases = fields["base_offset"], fields["base_timestamp"]
     body, newest = write_records(records, *bases)
-    # An empty input is not worth a kernel.
+    # For an empty input, no kernel is called.
     assert WRITE(records, *bases) == ((body, newest) if records else REFUSED)
     assert READ(body, 0, len(records), *bases, 1000, None) == records
     for record in records:
@@ -227,7 +227,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     records = [Record(n, n, b"k" * n, None, [(b"a", b"x" * n), (b"b", None)]) for n in range(99)]
     body, _ = WRITE(records, 0, 0)
     wrong = [msgspec.structs.replace(records[0], **wrong) for _, wrong, _ in WRONG_RECORDS]
-    # A false length, at every place of a record in the middle.
+    # A false length, at every place within a record.
     begin = body.index(b"k" * 50)
     lies = [body[:n] + b"\x7d" + body[n + 1 :] for n in range(begin - 10, begin + 140)]
     wrong_bodies = [lie for lie in lies if READ(lie, 0, 99, 0, 0, 1000, None) is REFUSED]
@@ -257,7 +257,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
         gc.collect()
         after = [sys.getrefcount(one) for one in shared]
         changes.append([abs(new - old) for new, old in zip(after, counts, strict=True)])
-    # A leak shows each time; other parts of the process may take or drop some objects once.
+    # A leak shows each time; other parts of the process may make or free some objects once.
     assert max(map(min, zip(*changes, strict=True))) < 20
     with traced() as memory:
         work()
@@ -310,7 +310,7 @@ def test_writing_stays_within_its_buffers() -> None:
 
 @pytest.fixture(params=["kernels", "no kernels"])
 def _process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process with kernels, or without them."""
+    """Return a process with kernels, or without kernels."""
     if request.param == "no kernels":
         monkeypatch.setattr(executors.ACTIVE, "functions", PYTHON)
 

@@ -1,4 +1,4 @@
-"""KIP-82's messages for older consumers, and older messages as KIP-82's."""
+"""KIP-82's messages are converted for older consumers, and older messages to KIP-82's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONVERSIONS = [down_convert, up_convert]
-# Offsets that fit, except the second one relative to the first.
+# All offsets fit, except the second one relative to the first.
 FAR_APART = message(
     gzip.compress(message(b"a", offset=-(2**63)) + message(b"b", offset=2**62)), attributes=GZIP
 )

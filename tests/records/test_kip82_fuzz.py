@@ -34,7 +34,7 @@ mutations = st.lists(
 
 
 def mutated(data: bytes, changes: list[Change]) -> bytes:
-    """Each change overwrites bytes, or removes them if it is empty."""
+    """Change bytes at places: overwrite them, or remove them if the change is empty."""
     out = bytearray(data)
     for where, content in changes:
         at = where % (len(out) + 1)
@@ -43,7 +43,7 @@ def mutated(data: bytes, changes: list[Change]) -> bytes:
 
 
 def read_everything(data: bytes, *, check_crc: bool) -> int:
-    """Read messages and headers, continue after errors; return how many messages there were."""
+    """Read messages and headers, and continue after errors; return the number of messages."""
     found = decode_message_set(data, check_crc=check_crc, max_inflated=_LIMIT)
     count, position = 0, -1
     while position < len(data):

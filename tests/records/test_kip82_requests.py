@@ -1,4 +1,4 @@
-"""Produce and Fetch version 4 as KIP-82 describes them: requests of its time, with its messages."""
+"""Produce and Fetch version 4 as KIP-82 describes them: requests of 2016 with its messages."""
 
 from __future__ import annotations
 

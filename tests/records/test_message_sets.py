@@ -1,4 +1,4 @@
-"""Magic 0 and 1: messages, and wrappers with their inner messages."""
+"""Message sets of magic 0 and 1: messages, and wrappers with their inner messages."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from flexwire.wire.batch_layout import LEAST_RECORD
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from tests.each import each
 
-# Both sides of each boundary at which a varint takes one more byte.
+# Values on both sides of each boundary at which a varint takes one more byte.
 SIZES = [0, 1, 63, 64, 511, 512, 8191, 8192]
 DELTAS = [0, 1, -1, 63, 64, -64, -65, 511, 512, 8191, 8192, 2**20 - 1, 2**20, 2**31 - 1, -(2**31)]
 FAR = [2**31, -(2**31) - 1, 2**40, -(2**40)]
@@ -121,7 +121,7 @@ def test_numbers_that_leave_64_bits_are_refused(base: int, delta: int) -> None:
 
 
 class Text(bytes):
-    """Bytes of another class."""
+    """Bytes of a subclass."""
 
 
 WRONG: list[Any] = [None, True, 1.5, "7", b"k", [], (), bytearray(b"k"), Text(b"k"), [b"k"], 2**63]

@@ -18,7 +18,7 @@ from tests.records.kip82_values import typed_values
 
 DOCUMENT, EARLIER = TypedDialect.DOCUMENT, TypedDialect.EARLIER
 
-# type, value, the document's bytes, those of the earlier revision
+# The type, the value, the document's bytes, and the bytes of the earlier revision.
 TABLE: list[tuple[str, Any, str | None, str]] = [
     ("null", None, None, "00"),
     ("boolean", True, "00 01", "01"),
@@ -84,7 +84,7 @@ def test_any_bytes_are_a_value_that_writes_them_or_an_error(
         assert 0 <= one.offset <= len(data)
     else:
         assert one.encode(dialect) == data
-        # There are many NaNs; Python makes a single one from this value.
+        # There are many NaNs; Python makes only one of them from this value.
         is_nan = isinstance(one.value, float) and math.isnan(one.value)
         assert is_nan or Typed(one.type, one.value) == one
 

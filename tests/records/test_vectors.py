@@ -1,4 +1,4 @@
-"""Every record batch and message set that Kafka's Java wrote is read with its content."""
+"""The records of every batch and message set that Kafka's Java wrote are read correctly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _hex(data: bytes | None) -> str | None:
 
 def _as_document(batch: RecordBatch) -> dict[str, Any]:
     return {
-        # Kafka's Java API does not return it before magic 2.
+        # Kafka's Java API does not return this field before magic 2.
         "baseOffset": batch.base_offset if batch.magic > 1 else -1,
         "lastOffset": batch.last_offset,
         "maxTimestamp": batch.max_timestamp,

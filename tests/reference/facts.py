@@ -48,7 +48,7 @@ _LAST = len(LATENCY_EDGES_MS) - 1
 _WAITING = {
     one.message.removesuffix("Response") for one in RECORDS_FIELDS if one.source != "produce"
 }
-# The facts without a fixed order.
+# Facts whose order has no meaning.
 _UNORDERED = (
     *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
     *("tagged_fields", "lenient_uses"),
@@ -105,7 +105,7 @@ def of_an_analysis(found: Json) -> Json:
         *("failure_counts", "connections", *_UNORDERED),
     )
     told = {name: found[name] for name in names}
-    # The audit has the rest of them.
+    # The audit counts the others.
     unjudged = {"verdict": "read", "last_accepted_in": None, "removed_in": None}
     told["version_uses"] = [one | unjudged for one in told["version_uses"]]
     return ordered(told)
@@ -218,7 +218,7 @@ def sources(frames: list[Row], packets: list[Row]) -> Json:
 
 
 def name_of(api_key: int) -> str | None:
-    """Return the name of an API, None where the catalog has none."""
+    """Return the name of an API, or None if the catalog has no such API."""
     try:
         return api_name(api_key)
     except UnknownMessageError:
@@ -275,7 +275,7 @@ def latency(latencies: list[int]) -> Json:
 
 def bucket(latency_us: int) -> int:
     """Return the bucket of a latency; -1 and the last number mean outside."""
-    # A latency of 0, or below it if clocks disagree, has no logarithm.
+    # A latency of 0, or below 0 if clocks disagree, has no logarithm.
     step = math.floor(math.log10(max(latency_us / 1000, 1e-6)) * 4) - _FIRST_STEP
     return max(-1, min(step, _LAST))
 

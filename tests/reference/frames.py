@@ -1,7 +1,7 @@
-"""From capture files to paired frames in plain Python: the reference for all faster readers.
+"""Read capture files and pair frames in plain Python: the reference for all faster readers.
 
-Each segment, frame and pair is an object, and all are held in memory. This module uses neither the
-survey, nor ranges, nor pairing in columns.
+Each segment, frame and pair is an object, and all are held in memory. This module uses no survey,
+no ranges, and no columns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ _GIVEN = ("api_key", "api_version", "client_id")
 
 
 class Note(NamedTuple):
-    """How many packets of a file were unused for a reason; None means all packets of the file."""
+    """The number of a file's packets that were not used for a reason; None counts all
+    its packets.
+    """
 
     source: str
     reason: str | None
@@ -90,7 +92,7 @@ def read_file(
             else:
                 count(item.reason, 1, item.data if show_credentials else None)
     except CaptureError as error:
-        # Its row says why the file has no frames.
+        # The row of the file says why it has no frames.
         count(error.reason, 0)
     for reason, packets in counts.skipped.items():
         count(reason, packets)
@@ -107,7 +109,7 @@ def values_of(segment: Segment) -> tuple[Any, ...]:
 def in_order(segments: Iterable[Clocked]) -> list[Clocked]:
     """Return segments of several files in capture order.
 
-    Their clocks decide. With equal clocks, the file with the first name comes first.
+    The files' clocks decide. If clocks are equal, the file with the first name comes first.
     """
     return sorted(segments, key=itemgetter(0, 1, 2))
 
@@ -162,7 +164,7 @@ def paired_rows(
     *,
     show_credentials: bool = False,
 ) -> list[Row]:
-    """The rows of `PAIRED`, in frame order; ``time`` is in microseconds."""
+    """Return the rows of `PAIRED`, in frame order; ``time`` is in microseconds."""
     known = {one.connection: one for one in connections}
     rows = [
         _judged(row, known.get(row["connection"]))
@@ -176,7 +178,7 @@ def paired_rows(
         key = row["connection"], row["pair"]
         if row["direction"] == "request":
             if row["pair"] is not None:
-                # For a damaged request nobody knows that it got no answer.
+                # If a request is damaged, nobody knows that it had no answer.
                 is_known = row["outcome"] is None
                 row["answered"] = key in by_pair["response"] or (False if is_known else None)
         else:

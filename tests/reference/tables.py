@@ -1,7 +1,7 @@
-"""The rows of every table of an analysis in plain Python, one row after the other.
+"""Make the rows of every table of an analysis in plain Python, one row after another.
 
-Bodies and records are objects (`flexwire.tables.messages.MessageBodies`, `object_rows`).
-This module uses neither columns, nor ranges, nor the survey.
+Bodies and records are objects (`flexwire.tables.messages.MessageBodies`, `object_rows`). This
+module uses no columns, no ranges, and no survey.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def record_rows(
 
 
 def _text(value: str | None) -> str | None:
-    # A version has either name or id, and "" or the zero uuid for the other.
+    # A version has either a name or an id, and the other is "" or the zero uuid.
     return None if value in {"", NO_ID} else value
 
 

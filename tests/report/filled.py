@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from flexwire.facts.answers import AnswerFacts, AnswerPicture, ShownColumn
 from flexwire.report import Facts
 
-# Two columns of texts, and a figure for the picture.
+# Two columns of text, and one of numbers for the picture.
 _COLUMNS = (
     ShownColumn("who", "Who", "text", is_about=True),
     ShownColumn("what", "What", "text"),

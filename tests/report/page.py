@@ -1,4 +1,4 @@
-"""A page read strictly: every tag is closed in order, and text and attributes are kept."""
+"""Read a page strictly: every tag is closed in order, and text and attributes are kept."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Page(HTMLParser):
         self.raw[last].append(data) if last in self.raw else self.text.append(data)
 
     def words(self) -> str:
-        """All text that a reader sees, with one space for each run of white space."""
+        """Return all text that a reader sees, with one space for each run of white space."""
         return " ".join("".join(self.text).split())
 
     def shape(self) -> tuple[Counter[object], str, str]:
         """Return what foreign text must not change: elements, their attributes, script and style.
 
-        A long name may break at other places, so these breaks do not count.
+        A long name may break in other places, so such breaks do not count.
         """
         counted: Counter[object] = Counter(tag for tag in self.tags if tag != "wbr")
         counted.update((tag, name) for tag, name, _ in self.attributes)
-        # If a text decides what is loaded or run, it must be a place on the page.
+        # If a text decides what is loaded or run, it must name a place on the page.
         leading = {"href", "src", "action", "style", "class"}
         counted.update(
             one
@@ -63,5 +63,5 @@ class Page(HTMLParser):
         return counted, "".join(self.raw["script"]), "".join(self.raw["style"])
 
     def values(self, name: str) -> list[str]:
-        """The values of one attribute, in page order."""
+        """Return the values of one attribute, in page order."""
         return [value for _, attribute, value in self.attributes if attribute == name]

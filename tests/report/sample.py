@@ -72,7 +72,9 @@ _NAMES = {
 
 
 def _latency(count: int, middle: float, spread: float, *, wait: float = 0) -> Latency:
-    """A bell curve on the log scale; with ``wait``, a second one for requests that waited."""
+    """Return a bell curve on the log scale; with ``wait``, a second one for requests
+    that waited.
+    """
     histogram = []
     for low, high in itertools.pairwise(LATENCY_EDGES_MS):
         place = math.log10(low * high) / 2
@@ -304,7 +306,7 @@ LENIENT_USES = (
 
 
 def finding(client: Party, verdict: AuditVerdict, release: str, /, **known: Any) -> AuditFinding:
-    """A finding with the fewest facts, plus the given ones."""
+    """Return a finding with the fewest facts, plus the given ones."""
     told = {
         "evidence": f"evidence of {verdict}",
         "reason": f"the reason to say {verdict}",
@@ -457,7 +459,9 @@ EMPTY = Facts(
 
 
 def big(clients: int = 500, apis: int = 60) -> Facts:
-    """Every client uses every API, and every seventh client does so with a removed version."""
+    """Return facts in which every client uses every API, and every seventh client a removed
+    version.
+    """
     people = [
         Client(f"client-{number:03}", "apache-kafka-java", "3.9.0") for number in range(clients)
     ]

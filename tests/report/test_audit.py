@@ -1,4 +1,4 @@
-"""The answer to "who breaks?": sentences, tables, CSV and JSON of the same findings."""
+"""The answer to "who breaks?" has the same findings in sentences, tables, CSV and JSON."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ LONG = "\x01" * 2_000
 
 
 def many(text: str, count: int) -> Facts:
-    """Facts with ``count`` entries of each kind, and ``text`` wherever text is allowed."""
+    """Return facts with ``count`` entries of each kind, and ``text`` wherever text is allowed."""
     numbers = range(count)
     names = [f"{number}{text}" for number in numbers]
     clients = [Client(name, text, text) for name in names]

@@ -1,4 +1,4 @@
-"""The cluster's gates in the report: each is a row, and each that needs action has a sentence."""
+"""Each gate of the cluster is a row of the report, and each that needs action has a sentence."""
 
 from __future__ import annotations
 

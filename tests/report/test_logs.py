@@ -1,4 +1,4 @@
-"""The report's and command's texts about logs, and about logs with growing tables."""
+"""The report and the command describe logs, also logs in growing tables."""
 
 from __future__ import annotations
 

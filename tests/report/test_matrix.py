@@ -1,4 +1,4 @@
-"""The versions in use as a matrix."""
+"""The report shows the versions in use as a matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page: complete, well-formed, self-contained, and safe whatever the facts hold."""
+"""The page is complete, well-formed, self-contained, and safe whatever the facts contain."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ PICTURED = {"timeline", "histogram"}
 
 
 def numbered(value: Any, numbers: Iterator[int]) -> Any:
-    """The facts with a different number in every field, so that a missing one is noticed."""
+    """Return facts with a different number in every field, so that a missing one is noticed."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changed = {
             field.name: numbered(getattr(value, field.name), numbers)
@@ -144,7 +144,7 @@ def test_every_figure_of_the_facts_is_on_the_page() -> None:
             drawn.append(number)
             yield number
 
-    # All of the audit's figures are in audit.csv, and the page has the important ones.
+    # audit.csv has all figures of the audit, and the page has the important ones.
     facts = dataclasses.replace(SAMPLE, audit=Audit())
     page = Page(render(numbered(facts, numbers())))
     shown = " ".join([page.words(), *page.values("title")])
@@ -345,7 +345,9 @@ def test_a_percentile_is_another_than_the_greatest_or_not_told(count: int) -> No
 
 
 def test_apis_that_may_wait_for_records_come_after_all_others() -> None:
-    """However slow they are, and however many pairs they have."""
+    """APIs that may wait for records come last, however slow they are and however many pairs they
+    have.
+    """
     apis = []
     for key, name, count, slow, may_wait in (
         (1, "Fetch", 999, 500, True), (78, "ShareFetch", 998, 900, True),

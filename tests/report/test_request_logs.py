@@ -1,4 +1,4 @@
-"""The texts of the report and the terminal about request logs without a request."""
+"""The report and the terminal say why a request log has no request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_an_empty_log_is_not_proof_that_no_client_is_old(requests: int) -> None:
 
 
 def test_without_a_request_log_nothing_is_said_of_one() -> None:
-    # A broker's log of itself is not a request log, and a line that was cut off is a request.
+    # The broker's own log is not a request log; a cut-off line is a request.
     for logs in (
         RequestLogFacts(files=0, server_logs=1, lines=2, requests=0, refused=2),
         RequestLogFacts(files=1, server_logs=0, lines=1, requests=0, cut=1),

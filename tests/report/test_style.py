@@ -1,4 +1,4 @@
-"""The style sheet: every text is readable in light mode, in dark mode and on paper."""
+"""Every text is readable with the style sheet in light mode, in dark mode and on paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from flexwire.report.charts import INK
 from flexwire.report.page_environment import read_template_file
 
-# WCAG 2: 4.5 for text, 3 for parts of pictures.
+# WCAG 2 demands a contrast of 4.5 for text, and of 3 for parts of pictures.
 TEXT = 4.5
 SHAPE = 3.0
 PAIRS = [
@@ -33,7 +33,7 @@ PAIRS = [
 
 
 def themes() -> list[dict[str, str]]:
-    """The colours of light mode, dark mode and paper, by name."""
+    """Return the colours of light mode, dark mode and paper, by name."""
     blocks = re.findall(
         r":root \{(.*?)\}", read_template_file("flexwire.report", "report.css"), flags=re.DOTALL
     )

@@ -1,4 +1,6 @@
-"""Lazy frames of Polars, and DuckDB through Arrow: the columns and rows that the engines skip."""
+"""Polars (as lazy frames) and DuckDB (through Arrow) skip columns and rows that they do
+not need.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ def test_only_the_columns_and_rows_that_are_needed_are_made(
     monkeypatch.setattr(captures, "_BATCH_ROWS", 10)
     found = scan_capture(EVERYTHING).select("size").head(15).collect()
     assert found.shape == (15, 1)
-    # The third batch of ten is not made.
+    # The third batch of ten is never made.
     assert asked == [["size"], 10, 10]
 
 

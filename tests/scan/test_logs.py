@@ -1,4 +1,4 @@
-"""Records of logs without Spark equal those of the data source and of the reference."""
+"""Log records read without Spark equal those of the data source and of the reference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_source(path: Path, **options: str) -> list[dict[str, Any]]:
-    """The rows of the data source's tasks, without Spark."""
+    """Return the rows of the data source's tasks, without Spark."""
     parsed = KafkaLogOptions.parse({"path": str(path), **options})
     reader = KafkaLogReader(parsed, spark_schema(parsed.schema()))
     return [row for task in reader.partitions() for b in reader.read(task) for row in b.to_pylist()]

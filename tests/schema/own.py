@@ -1,4 +1,4 @@
-"""A user's own catalog: the bundled releases of Kafka, and an invented release 4.5."""
+"""Make a user's own catalog: the bundled releases of Kafka, and an invented release 4.5."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def spec(name: str, valid: str, key: int, *fields: dict[str, str]) -> str:
 
 
 def clients_jar(directory: Path) -> Path:
-    """Write a kafka-clients 4.5.0 with an additional message and a new version of another."""
+    """Write a kafka-clients 4.5.0 jar with an additional message and a new version of another
+    message.
+    """
     text = {"name": "Text", "type": "string", "versions": "0+"}
     software = [
         {"name": f"ClientSoftware{what}", "type": "string", "versions": "3+"}

@@ -1,4 +1,4 @@
-"""The spec grammar of KIP-482's first draft, translated into the final message spec."""
+"""Specs in the grammar of KIP-482's first draft are translated into today's message specs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KIP-636: the effect of tagged errors on a spec's text, and on the bytes of its messages."""
+"""KIP-636's tagged errors change a spec's text and the bytes of its messages as described."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_only_the_change_is_a_change() -> None:
             '"versions": "0+", "taggedVersions": "4+", "tag": 1, "default": "null", '
             '"nullableVersions": "0+"',
         )
-        # Version 0 cannot have a null here, so null cannot be the default.
+        # Version 0 cannot have a null in this field, so null cannot be the default.
         .replace(
             '"versions": "0+", "nullableVersions": "1+"',
             '"versions": "0+", "taggedVersions": "4+", "tag": 0, "nullableVersions": "1+"',
@@ -85,7 +85,7 @@ def test_only_the_change_is_a_change() -> None:
 def test_a_rewritten_set_is_not_what_it_was_but_can_be_rewritten_again() -> None:
     once = rewritten(REQUEST, RESPONSE)
     again = rewritten(*(one.text for one in once))
-    # All errors are already tagged, so a further version changes nothing else.
+    # All errors are tagged already, so another version changes nothing.
     assert [one.text for one in again] == [one.text.replace('"0-4"', '"0-5"') for one in once]
     assert again[1].error_codes == 0
 
@@ -133,7 +133,7 @@ def test_faults_are_told_at_their_place() -> None:
 
 
 def rpcs() -> list[SpecText]:
-    """Every request and response of the newest release, as one spec each."""
+    """Return every request and response of the newest release, as one spec each."""
     texts = []
     for name in catalog().names():
         entry = catalog().entry(name)
@@ -182,7 +182,7 @@ def test_every_rpc_of_kafka_goes_through(done: TaggedErrors) -> None:
     for version in done.spec.valid_versions:
         value = random_message(old, version, version)
         raw = value.encode(version)
-        # Bytes that were written before are read as before.
+        # Bytes that were written before the change are read as before.
         assert made.decode(raw, version).to_json(version) == value.to_json(version)
     before = done.version - 1
     if before in done.spec.flexible_versions and before in done.spec.valid_versions:

@@ -107,7 +107,8 @@ def test_a_spec_that_says_nothing_has_the_headers_of_its_flexible_versions() -> 
 def test_a_spec_that_names_its_headers_is_believed() -> None:
     written = HeaderVersions.parse({"0": "1", "1+": "3"})
     assert header_versions(REQUEST, 47, Versions.parse("1+"), written) == written
-    # Up to 4.4 this request's headers are an exception; a spec that names header versions decides.
+    # Up to 4.4 this request's headers are an exception; a spec that names its header versions
+    # decides.
     assert header_versions(REQUEST, 7, Versions.NONE, written) == written
 
 

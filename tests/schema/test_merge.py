@@ -1,4 +1,4 @@
-"""The facts about a field from all specs of a message, each for its own versions."""
+"""A message's specs are merged: each gives the facts about a field for its own versions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_spec_speaks_for_the_versions_it_serves() -> None:
     assert merged(served("4-5", bar("0+")), served("0-3", other)).present_in() == "4+"
     assert merged(served("4-5", other), served("0-3", bar("0+"))).present_in() == "0-3"
     assert merged(served("3-5", bar("5+")), served("0-2", bar("0-1"))).present_in() == "0-1,5+"
-    # The older spec's open end is not the newest spec's end.
+    # The open end of the older spec is not the end of the newest spec.
     assert merged(served("4-5", bar("4-5")), served("0-3", bar("0+"))).present_in() == "0-5"
 
 
@@ -55,7 +55,7 @@ def test_null_is_where_a_field_is_and_a_spec_says_so() -> None:
     )
     assert (one.nullable, one.nullable_in()) == (True, "1,3+")
     assert not merged(served("0-5", bar("0+"))).nullable
-    # Records are null before they are set, though no version can carry a null.
+    # Records are null until they are set, although no version can carry a null.
     assert merged(served("0-5", bar("0+", "records"))).nullable
 
 

@@ -1,4 +1,4 @@
-"""One function decides which schema serves a message, and one makes the union of its fields."""
+"""One function decides which schema serves a version, and another makes the union of fields."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_name_its_class_and_its_spec_are_served_by_the_same_schemas() -> None:
     assert schemas_of("MetadataRequest", "3.8.1") is schemas_of(older)
     assert schemas_of(older) is not schemas_of(made)
     assert schemas_of(spec) is schemas_of(message_of(spec))
-    # Equal layouts are one schema.
+    # Equal layouts share one schema.
     for served in (schemas_of(made), schemas_of(older)):
         assert served.schema(9) is served.schema(9, Encoding.FLEXIBLE)
         assert served.schema(9) is not served.schema(9, Encoding.FIXED)
@@ -75,7 +75,7 @@ def test_what_is_not_served_is_an_error() -> None:
 
 
 def listed(schema: Schema, found: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The attributes of a schema's structures, by name."""
+    """Return the attributes of a schema's structures, by name."""
     if schema.name not in found:
         found[schema.name] = [one.attribute for one in schema.fields]
         for one in schema.fields:
@@ -90,7 +90,7 @@ def held(kind: pa.DataType, fields: Fields, name: str) -> None:
     assert [one.name for one in kind] == [*fields[name], UNKNOWN_TAGGED_FIELDS]
     for one, mentions in zip(kind, fields[name].values(), strict=False):
         inner = one.type.value_type if pa.types.is_list(one.type) else one.type
-        # Some have no fields.
+        # Some structures have no fields.
         if pa.types.is_struct(inner):
             held(inner, fields, mentions[0][0].type.name)
 
@@ -138,7 +138,7 @@ def test_a_release_s_newest_versions_give_the_order_and_absent_fields_follow_it(
         assert served.specs == tuple((one, one.valid_versions) for one in specs)
         assert list(served.fields["Foo"]) == ["f3", "id", "f2", "f1", "f0"]
         assert [one.attribute for one in served.schema(1).fields] == ["f1", "id", "f3", "f2", "f0"]
-    # A schema that serves versions on both sides of another's is there once, with all of them.
+    # A schema that serves versions on both sides of another's occurs once, with all its versions.
     around, between = spec_of("0-2", field("A", "int8")), spec_of("1", field("B", "int8"))
     served = MessageSchemas(Several(between, around), "4.0.0")
     assert served.specs == ((around, Versions.of([0, 2])), (between, Versions(1, 1)))
@@ -158,7 +158,7 @@ def test_specs_that_have_nothing_in_common_have_no_column() -> None:
     kind, other = field("Inner", "Inner", field("At", "int8")), field("Inner", "string")
     with pytest.raises(SpecError, match=r"^Foo\.inner: the types struct<.*>, string have no comm"):
         message_type(class_of(MessageSchemas(Several(spec_of("1", kind), spec_of("0", other)))))
-    # A holds B in the newer spec, and B holds A in the older.
+    # In the newer spec A contains B, and in the older spec B contains A.
     newer = spec_of("1", field("A", "A", field("B", "B", field("At", "int8"))))
     older = spec_of("0", field("B", "B", field("A", "A", field("At", "int8"))))
     with pytest.raises(SpecError, match=r"structure . contains itself"):

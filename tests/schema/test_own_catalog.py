@@ -1,4 +1,6 @@
-"""A user's own catalog: made from a jar, used by everything, without data from other catalogs."""
+"""A user's own catalog is made from a jar, used everywhere, and mixes in no other
+catalog's data.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from tests.schema.own import API_VERSIONS, PING, clients_jar
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundled catalog and a Kafka 4.5 with an additional message and a new version."""
+    """Return the bundled catalog plus a Kafka 4.5 with an additional message and a new version."""
     place = tmp_path_factory.mktemp("imported")
     arguments = ["schema", "import", str(clients_jar(place)), "--out", str(place / "own")]
     ran = CliRunner().invoke(app, arguments, catch_exceptions=False)
@@ -169,7 +171,9 @@ def test_the_variable_names_it_for_a_whole_process(own: Path) -> None:
 
 @pytest.mark.slow
 def test_the_package_works_from_a_zip(tmp_path: Path) -> None:
-    """As Spark's ``--py-files`` delivers it; enough is decoded to need kernels."""
+    """The catalog works as Spark's ``--py-files`` delivers it; enough is decoded to
+    need kernels.
+    """
     package = Path(flexwire.__file__).parent
     place = tmp_path / "flexwire.zip"
     with zipfile.ZipFile(place, "w") as zipped:

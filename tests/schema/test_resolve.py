@@ -147,7 +147,7 @@ def test_a_tag_in_an_inflexible_version_is_refused() -> None:
 
 
 def test_the_least_size_of_structures_that_double_is_found_at_once() -> None:
-    # Each structure holds the next one twice: 2 ** 60 structures of one byte, described by 60.
+    # Each structure holds the next one twice: 60 descriptions make 2 ** 60 structures of one byte.
     inner: Schema | None = None
     for _ in range(60):
         kind = types.INT8 if inner is None else inner
@@ -167,12 +167,13 @@ def test_every_released_message_and_version_resolves() -> None:
 
 
 def test_no_other_file_decides_what_resolve_decides() -> None:
-    # The words that such a decision would use.
+    # Words that code uses to decide such facts.
     words = re.compile(r"\.(nullable|tagged|flexible)_versions\b|\bin (one|field)\.versions\b")
     root = Path(flexwire.__file__).parent
     may = {
         "schema/resolve.py",
-        # These read, write or list the spec's text; none of them applies it to a version.
+        # These modules read, write or list the spec's text, and apply none of these facts to a
+        # version.
         "schema/spec.py",
         "schema/parse.py",
         "schema/write.py",
@@ -182,7 +183,7 @@ def test_no_other_file_decides_what_resolve_decides() -> None:
         "schema/importer.py",
         # The flexible versions decide which header precedes the message.
         "schema/header_versions.py",
-        # These collect what a class, a column or a page must hold over all versions.
+        # These modules collect what a class, a column or a page must hold over all versions.
         "schema/sources.py",
         "schema/merge.py",
         "cli/schema_docs.py",

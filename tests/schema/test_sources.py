@@ -67,8 +67,7 @@ def test_a_directory_is_read_with_all_those_in_it(tmp_path: Path) -> None:
         ("FooResponse.json", True),
         ("BarRequest.json", True),
     ]
-    # Api key 1 is there twice, and once in a directory; BarRequest has no response in its
-    # directory.
+    # Api key 1 occurs twice, but once in each directory; BarRequest's directory has no response.
     assert rules(str(root)) == ["PARTNER_MISSING"]
     assert rules(str(root / "clients")) == []
 
@@ -78,7 +77,7 @@ def test_a_file_alone_misses_no_partner(tmp_path: Path) -> None:
     request = str(root / "clients/FooRequest.json")
     assert names(read_sources([request, request])) == [("FooRequest.json", False)]
     assert rules(request) == []
-    # But with its directory it is part of the whole, whatever the directory is called.
+    # With its directory, the file is part of the whole, whatever the directory is called.
     for other in (root / "clients", root / "test" / ".." / "clients"):
         for paths in ([request, str(other)], [str(other), request]):
             assert names(read_sources(paths)) == [
@@ -136,7 +135,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
         ("HEAD:clients/Largest.json", "TEXT_NOT_JSON", "expected a value, got the end of the text"),
         ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec is an object, got an array"),
     ]
-    # On disk it is the same, with one more file that was changed since.
+    # The directory on disk has the same files, and one that was changed since.
     monkeypatch.chdir(tmp_path)
     told = lint(read_sources(["clients"]), Config()).findings
     assert {one.message for one in found} < {one.message for one in told}
@@ -238,7 +237,7 @@ def test_of_a_source_tree_only_what_is_in_a_module_s_resources_is_a_spec(tmp_pat
     sources = read_sources([str(root)])
     assert modules(sources) == MODULES
     assert {one.release for one in sources} == {"4.5.0"}
-    # Without resources every JSON file is read as a spec, so that a typing error is noticed.
+    # Without a list of resources, every JSON file is read as a spec, so that typing errors show.
     assert len(read_sources([str(root / "docs")])) == 1
 
 
@@ -287,7 +286,7 @@ def test_a_directory_of_jars_is_read_and_jars_of_others_have_none(tmp_path: Path
         "Baz": "core",
     }
     assert {one.release for one in sources} == {"4.5.0"}
-    # A named jar without specs at Kafka's paths has them at its owner's paths.
+    # A jar that is named, but has no specs at Kafka's paths, may have them at its owner's paths.
     assert len(read_sources([str(libs / "jackson-2.1.jar")])) == 1
 
 

@@ -33,30 +33,30 @@ def put(source: Path, place: str, name: str, valid: str, *fields: Any, **more: A
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Two releases, with each possible change of a message between them once."""
+    """Make two releases whose messages have each possible change once."""
     root = tmp_path / "specs"
-    # Gains a version: the newer spec serves both releases.
+    # This message gains a version: the newer spec serves both releases.
     put(root, f"{OLD}/clients", "Grows", "0-1", field("A", about="Words."))
     put(root, f"{NEW}/clients", "Grows", "0-2", field("A"), field("B", versions="2+"))
-    # Loses versions, and with them the field that only they had.
+    # This one loses versions, and with them the field that only these versions had.
     put(root, f"{OLD}/clients", "Loses", "0-2", field("A", versions="0"), field("B"))
     put(root, f"{NEW}/clients", "Loses", "1-3", field("B"))
-    # Changes version 0 in place, and only there.
+    # This one changes version 0, and only version 0, in place.
     put(root, f"{OLD}/clients", "Changes", "0-1", field("A", versions="1+"), field("B", "int16"))
     put(root, f"{NEW}/clients", "Changes", "0-1", field("A"), field("B", "int16"))
-    # Changes facts that do not affect the wire.
+    # This one changes facts that do not affect the wire.
     put(root, f"{OLD}/clients", "Facts", "0", field("A", default="5", ignorable=True))
     put(root, f"{NEW}/clients", "Facts", "0", field("A"))
-    # Gives a field another name.
+    # This one renames a field.
     put(root, f"{OLD}/clients", "Names", "0", field("A"))
     put(root, f"{NEW}/clients", "Names", "0", field("Z"))
-    # Is removed by a spec that says so; its module has others.
+    # This one is removed by a spec that says so; its module has others.
     put(root, f"{OLD}/clients", "GoneRequest", "0-1", type="request", apiKey=2)
     put(root, f"{NEW}/clients", "GoneRequest", "none", type="request", apiKey=2)
-    # Has another name from then on.
+    # This one is renamed.
     put(root, f"{OLD}/clients", "ListThing", "0-1", type="request", apiKey=1)
     put(root, f"{NEW}/clients", "ListThings", "1-2", type="request", apiKey=1)
-    # Moves to another module; another module does not exist in the newer release.
+    # This one moves to another module; yet another module does not exist in the newer release.
     put(root, f"{OLD}/core", "Moves", "0", field("A"))
     put(root, f"{NEW}/coordinator", "Moves", "0", field("A"))
     put(root, f"{OLD}/raft", "Stays", "0", field("A"))
@@ -322,7 +322,7 @@ def test_a_module_is_added_to_a_release_and_read_anew_without_the_others(
     made = Catalog(out)
     assert made.release_modules[NEW] == ("clients", "coordinator")
     assert made.entry("Grows").releases[NEW] == Versions(0, 3)
-    # Messages that the module lost are gone; another module's messages stay.
+    # Messages that the module lost are gone, but another module's messages remain.
     assert NEW not in made.entry("Loses").releases
     assert NEW in made.entry("Moves").releases
 

@@ -21,7 +21,7 @@ CASES = [
     .read_text(encoding="utf-8")
     .splitlines()
 ]
-# Rules that leave a spec readable: Kafka's generator refuses these specs, and lint must report
+# Broken rules that leave a spec readable: Kafka's generator refuses such specs; lint must report
 # them.
 LINT = {
     "flex-range",
@@ -34,7 +34,8 @@ LINT = {
     "ent-mismatch",
 }
 MODES: tuple[Mode, ...] = ("strict", "legacy", "kip", "draft")
-# What Kafka's parser accepts but its generator refuses, and what has no meaning for us either.
+# Texts that Kafka's parser accepts, but its generator refuses, and that mean nothing to flexwire
+# either.
 REFUSED_EARLY = {"common-lower", "common-respec"}
 
 

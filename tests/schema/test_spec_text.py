@@ -23,7 +23,7 @@ def read(text: str, *, whole: bool = True) -> Node:
 
 
 def plain(node: Node) -> object:
-    """The value as the standard library reads it, with numbers as they are written."""
+    """Return the value as the standard library reads it, with numbers as they are written."""
     if isinstance(node, JsonObject):
         return {key: plain(member.value) for key, member in node.members.items()}
     if isinstance(node, JsonArray):

@@ -16,7 +16,7 @@ def field(name: str, **facts: object) -> FieldSpec:
     return replace(one, **facts)  # type: ignore[arg-type]  # the facts are of many types
 
 
-# Every fact that a spec can state, none at its default.
+# Every fact that a spec can state, each different from its default.
 WHOLE = MessageSpec(
     name="FooRequest",
     type=MessageType.REQUEST,

@@ -1,6 +1,7 @@
-"""A small S3 server that fails on request: errors, cut-off or wrong data; it records requests.
+"""A small S3 server that fails on request, and records requests.
 
-It keeps every content that a key has had, so that an answer can be outdated.
+Its answers may be errors, or have missing or wrong data. It keeps every content that a key has had,
+so that an answer can be outdated.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)|bytes=-(\d+)")
 
 
 class Version(NamedTuple):
-    """A key's content at a time; without data it was removed."""
+    """A key's content at a time; without data, the key was removed."""
 
     data: bytes | None
     when: datetime
@@ -80,7 +81,7 @@ OF_BODIES = ("cut", "short", "long", "another range", "whole", "older", "gone")
 
 
 class Store:
-    """The server's content; ``way`` says how a request fails, if it fails."""
+    """The server's content; ``way`` says how a request fails, if any fails."""
 
     def __init__(self) -> None:
         self.keys: dict[str, list[Version]] = {}
@@ -99,7 +100,7 @@ class Store:
         return made
 
     def seen(self, key: str, way: str) -> Version | None:
-        """The facts that a reader gets about a key."""
+        """Return the facts that a reader gets about a key."""
         versions = self.keys.get(key, [])
         if way == "gone" or not versions:
             return None
@@ -200,7 +201,7 @@ class Store:
             else:
                 rows.append((key, version))
         if way == "half":
-            # It says that the list is complete.
+            # The answer says that the list is complete.
             rows = rows[: len(rows) // 2]
         most = int(query.get("max-keys", PAGE))
         is_cut, rows = len(rows) > most, rows[:most]
@@ -227,7 +228,7 @@ def _row(row: tuple[str, Version]) -> str:
 
 
 def answer_of(name: str, text: str) -> Answer:
-    """An answer in XML."""
+    """Send an answer in XML."""
     return Answer(body=f"<{name}>{text}</{name}>".encode())
 
 
@@ -298,7 +299,7 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own name
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Object stores on loopback: moto for S3, an emulator for Google's, and a faulty store."""
+"""Run object stores on loopback: moto for S3, an emulator for Google's, and a faulty store."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ ACCOUNT_KEY = (
 
 
 def backend() -> object:
-    """The content of moto, without a request."""
+    """The content of moto, read without a request."""
     return s3_backends[ACCOUNT]["aws"]
 
 
 @contextmanager
 def environment(**values: str | None) -> Iterator[None]:
-    """Environment variables with which no store was opened before."""
+    """Set variables that no store has been opened with."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
             if value is None:
@@ -96,7 +96,7 @@ def gs() -> Iterator[str]:
 
 @contextmanager
 def az() -> Iterator[str]:
-    """Azurite, from npm; its account and key are the same for everybody."""
+    """Run Azurite from npm; its account and key are the same for everybody."""
     with socket.create_server((HOST, 0)) as free:
         port = free.getsockname()[1]
     command = [os.environ[AZURITE], "--inMemoryPersistence", "--skipApiVersionCheck"]
@@ -117,7 +117,7 @@ def az() -> Iterator[str]:
 
 
 def until(connect: Callable[[], None]) -> None:
-    """Wait until a server listens, half a minute at most."""
+    """Wait for at most half a minute until a server listens."""
     for _ in range(300):
         with suppress(OSError):
             return connect()
@@ -126,7 +126,7 @@ def until(connect: Callable[[], None]) -> None:
 
 
 class Misbehaving(BaseHTTPRequestHandler):
-    """Answers every request as the class attribute ``way`` says."""
+    """Answer every request as the class attribute ``way`` says."""
 
     protocol_version = "HTTP/1.1"
     way = ""
@@ -157,12 +157,12 @@ class Misbehaving(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own name
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def misbehaving(way: str) -> Iterator[int]:
-    """The port of a server that is ``silent``, ``refusing``, or drops each answer on the way."""
+    """Yield the port of a server that is ``silent``, ``refusing``, or closes during each answer."""
     ended = threading.Event()
     handler = type("Handler", (Misbehaving,), {"way": way, "ended": ended})
     server = ThreadingHTTPServer((HOST, 0), handler)

@@ -1,4 +1,4 @@
-"""The laws of a place and its files, which hold on this machine and in every store."""
+"""Laws about a place and its files hold on this machine and in every store."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_any_range_is_that_slice(place: OutputDirectory, monkeypatch: pytest.Mon
             one.open(start, stop)
 
 
-# A store's library may put a file between its own lines, like the parts of an e-mail.
+# A store's library may send a file between lines of its own, as in an e-mail with parts.
 TEXTS = [b"a", b"--==0==", b"--==0==--", b"Content-Type: text/plain", b"\0", b"\xff\xfe", b"0\r\n"]
 ENDS = [b"", b"\r", b"\n", b"\r\n", b"\n\r", b"\r\r", b"\n\n"]
 
@@ -155,7 +155,7 @@ def test_every_content_is_kept_to_its_last_byte(place: OutputDirectory, tmp_path
     for content in (*contents, b"\n".join(contents)):
         place.write("written", content)
         assert place.read("written") == content
-    # The other way of opening uses the same path in each store.
+    # The other way to open a file uses the same path in each store.
     for content in contents[:: len(ENDS)]:
         put.write_bytes(content)
         place.put(put, "put")

@@ -1,4 +1,4 @@
-"""Files of this machine: modes, growing files, links, and the cost of a listing."""
+"""Files of this machine: modes, growing files, links, and the cost of a list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def source(place: OutputDirectory, data: bytes) -> tuple[Path, InputFile]:
 def test_a_file_from_another_mount_of_the_same_disk_is_copied(
     place: OutputDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As from a container's temporary directory to a volume, both on one disk."""
+    """A file moves from a container's temporary directory to a volume, both on one disk."""
     rename = Path.replace
 
     def across(self: Path, target: Path) -> Path:
@@ -150,7 +150,7 @@ def test_a_longer_file_in_the_place_of_one_is_another(place: OutputDirectory) ->
     path.write_bytes(b"x")
     changed = int(one.version.partition("/")[0])
     os.utime(path, ns=(changed, changed))
-    assert one.open().read() == b"x"  # a copy, as on another machine
+    assert one.open().read() == b"x"  # a copy, as on another disk
 
 
 def test_a_disk_that_is_full_is_told(place: OutputDirectory) -> None:

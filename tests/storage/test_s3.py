@@ -1,4 +1,4 @@
-"""Features of S3 only: parts, pages, credentials, and servers that fail during a request."""
+"""S3 in particular: parts, pages, credentials, and servers that fail during a request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PART = 5 << 20  # S3's least
+PART = 5 << 20  # S3's minimum
 PIECES = ("x" * PART, "y" * PART, "z")
 
 
@@ -79,7 +79,7 @@ def test_parts_of_a_writer_that_was_killed_are_swept(bucket: OutputDirectory) ->
     for key in ("tables/part", "others/part"):
         files.call_s3("create_multipart_upload", Bucket=servers.BUCKET, Key=key)
     tables = bucket.child("tables")
-    # moto reports for each that it began in 2010.
+    # moto says of each upload that it began in 2010.
     assert tables.sweep(datetime(2010, 1, 1, tzinfo=UTC)) == 0
     assert tables.sweep(datetime.now(UTC)) == 1
     assert [upload["Key"] for upload in unfinished(bucket)] == ["others/part"]
@@ -148,7 +148,7 @@ def _read(one: InputFile, answers: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_opens_its_own(bucket: OutputDirectory) -> None:
-    # Spark's workers are forked.
+    # Spark forks its workers.
     bucket.write("forked", b"data")
     (entry,) = bucket.entries("forked")
     context = multiprocessing.get_context("fork")
@@ -160,7 +160,9 @@ def test_a_forked_process_opens_its_own(bucket: OutputDirectory) -> None:
 
 
 def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[str]:
-    """The results of reading, reading a range and listing on a server that fails in this way."""
+    """Return the results of reading, reading a range and listing on a server that fails
+    this way.
+    """
     once: dict[str, Any] = {"retries": {"max_attempts": 0}}
     # A busy machine may take seconds for an answer.
     if way == "silent":

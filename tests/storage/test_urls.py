@@ -1,4 +1,4 @@
-"""Paths and URLs: their meaning, refusals, and what no message repeats."""
+"""Paths and URLs have their meaning, are refused if wrong, and no message repeats their secrets."""
 
 from __future__ import annotations
 

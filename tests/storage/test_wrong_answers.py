@@ -1,6 +1,6 @@
-"""Whatever a store responds, a call has the result of a correct store, or raises an error.
+"""Whatever a store responds, a call returns what a correct store would, or raises an error.
 
-Never fewer bytes, another range, the bytes of another moment, or half a file.
+A call never returns fewer bytes, another range, bytes of another moment, or half a file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DATA = bytes(range(256)) * 8
 
 
 def parquet(first: int) -> bytes:
-    """A file with columns in their memory layout, so that any bytes read as values."""
+    """Return a file with columns in their memory layout, so that any bytes are valid values."""
     rows = {"number": [*range(first, first + 100)], "text": [f"{first:09}"] * 100}
     made = io.BytesIO()
     pq.write_table(
@@ -65,7 +65,7 @@ def served() -> Iterator[tuple[Store, str]]:
 
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that is uploaded in three parts."""
+    """Upload a file in three parts."""
     monkeypatch.setattr(uploads, "PART_BYTES", 700)
     file = tmp_path / "large"
     file.write_bytes(DATA)
@@ -95,7 +95,7 @@ CALLS: dict[str, Callable[[OutputDirectory, Path], object]] = {
 
 
 def ways(asked: Asked) -> list[str]:
-    """How the answer to a request may be wrong, although it would be right at no other moment."""
+    """List the ways in which an answer may be wrong, although each has the right form."""
     if asked.is_body:
         return [*BEFORE, *OF_BODIES]
     if asked.is_listing:
@@ -122,7 +122,7 @@ def held(store: Store, place: OutputDirectory) -> dict[str, bytes]:
 def outcome(
     call: Callable[[OutputDirectory, Path], object], place: OutputDirectory, large: Path
 ) -> str | StorageError:
-    """The result of a call, as text, or its error."""
+    """Return the result of a call as text, or its error."""
     try:
         return str(call(place, large))
     except StorageError as error:
@@ -143,7 +143,7 @@ def test_one_wrong_answer_changes_no_result(
     assert asked
     for at in asked:
         if call == "list" and not at.is_listing:
-            continue  # only a listing has facts about a file
+            continue  # only a list has facts about a file
         for way in ways(at):
             place = prepared(served)
             store.way = lambda one, number=at.number, way=way: way if one.number == number else ""  # type: ignore[misc] # mypy takes the defaults for arguments

@@ -1,4 +1,4 @@
-"""Message objects as a person uses them: made from plain values, shown, compared, changed."""
+"""Message objects in use: made from plain values, shown, compared, changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_repr_shows_what_is_not_default_and_what_every_version_has_without_a_def
     assert repr(partition) == (
         "FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=0)"
     )
-    # Every version with the structure has its fields, and their spec gives their meaning.
+    # Every version with the structure has these fields, and the spec says what they mean.
     assert repr(FetchRequest.ReplicaState()) == "FetchRequest.ReplicaState()"
     assert repr(HeartbeatResponse()) == "HeartbeatResponse(error_code=0)"
     # A tagged field at its default is not written.
@@ -159,7 +159,7 @@ def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
     assert type(changed) is FetchRequest
     assert (request.max_wait_ms, changed.max_wait_ms) == (5, 6)
     assert changed.replace(max_wait_ms=5) == request
-    # As in `copy.copy`, values that are not replaced are the same objects.
+    # Values that are not replaced are the same objects, as in `copy.copy`.
     assert changed.topics is request.topics
     with pytest.raises(TypeError, match="max_wiat_ms"):
         request.replace(max_wiat_ms=6)

@@ -1,4 +1,4 @@
-"""Schemas composed by hand: KIP-482's type classes on plain mappings."""
+"""Schemas can be composed by hand from KIP-482's type classes, for plain mappings."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_every_public_name_is_there() -> None:
     assert all(hasattr(wire, name) for name in wire.__all__)
 
 
-# The documents' FooResponse.
+# FooResponse is the example of the documents.
 FOO = Schema(
     Field("baz", INT16),
     optional_fields={1: Field("bar", COMPACT_STRING, default="hello world")},

@@ -1,4 +1,4 @@
-"""The numbers of the formats, compared with `struct`, the wire types and whole batches."""
+"""The formats' numbers agree with `struct`, the wire types and whole batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tagged fields in their three forms, by the documents' own examples and at the limits."""
+"""Tagged fields in three forms agree with the documents' examples, and work at their limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A uuid's text: what Kafka prints is read back, and nothing else is valid."""
+"""A uuid's text is read back as Kafka prints it, and no other text is valid."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from flexwire.wire.varint import (
     write_varint,
 )
 
-# Worked example: KIP-482, "Unsigned Varints". The others are figures of Kafka's own ByteUtils.
+# The example is from KIP-482, "Unsigned Varints"; the other numbers are from Kafka's ByteUtils.
 UNSIGNED = {
     0: "00",
     1: "01",

@@ -1,10 +1,10 @@
-"""What each answer takes of an analysis: ``python benchmarks/answers.py OUT [NAME...]``.
+"""Measure each answer of an analysis: ``python benchmarks/answers.py OUT [NAME...]``.
 
-Processor seconds of Python, Java and workers together, each answer in a process of its own with a
-Spark of its own, started as `flexwire answers` does, the least of ``--times`` runs; what Spark
-takes to start and to answer how many rows one row has is measured in the same way and taken off.
-``--all`` asks all in one process, as `analyze` does. Asked for are 20 CPU seconds an answer over
-the tables of 4 GB of captures.
+The figures are CPU seconds of Python, Java and workers together. Each answer runs in a separate
+process with its own Spark, started as `flexwire answers` does, and the lowest of ``--times`` runs
+counts. The cost of starting Spark and of counting a one-row table is measured in the same way and
+subtracted. ``--all`` computes all answers in one process, as `analyze` does. The target is 20 CPU
+seconds for each answer, on the tables of 4 GB of captures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTHING = "nothing"
 
 
 def ask(out: str, names: list[str], memory: str) -> None:
-    """Ask answers in this process, and print how many rows each has."""
+    """Compute answers in this process, and print the number of rows of each."""
     from flexwire.answers import ANSWERS_BY_NAME  # noqa: PLC0415 - what is measured begins here
     from flexwire.answers.asking.results import ask as answer  # noqa: PLC0415 - see above
     from flexwire.answers.asking.results import choose_answers  # noqa: PLC0415 - see above

@@ -1,14 +1,14 @@
-"""What an append takes after so many others: ``python benchmarks/appends.py [COUNT...]``.
+"""Measure an append after many others: ``python benchmarks/appends.py [COUNT...]``.
 
-Spark is left out, and so are the appends before: the ledger and the logs of tables are written as
-so many hourly appends leave them, with a compaction each day or ``--never-compacted``. Then some
-appends are done for real but for Spark, each in a process of its own. Told are its CPU seconds and
-the most memory that it had, imports included, the files and bytes that it wrote, and the live files
-of all tables and of the ledger. ``--captures`` is how many files an hour has.
+Neither Spark nor the earlier appends are run: the ledger and the tables' logs are written as that
+many hourly appends leave them, with a compaction each day or with ``--never-compacted``. Then some
+appends run completely except for Spark, each in a separate process. The output has their CPU
+seconds, their peak memory including imports, the files and bytes that they wrote, and the live
+files of all tables and of the ledger. ``--captures`` is the number of files of an hour.
 
-``--spark`` runs whole analyses instead, so many of them, each of one frame, in one session. Tables
-are compacted after each ten. Told are the driver's CPU seconds, the most memory that it had, and
-what was written, without Java and workers.
+``--spark`` instead runs that many whole analyses of one frame each, in one session. Tables are
+compacted after each ten. The output has the driver's CPU seconds, its peak memory, and the written
+bytes, without Java and workers.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ TABLES = {
 ROWS_OF_A_LEDGER_FILE = 4096
 HEARTBEAT = bytes.fromhex("0000001b 000c0004 00000007 0001610000 02670000000002780000")
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-MEASURED = 3  # appends from each count on, of which the mean is told
+MEASURED = 3  # appends after each count; the output has their mean
 
 
 def append(out: str, number: int, captures: int) -> None:
-    """Add what hour ``number`` has."""
+    """Add the files of hour ``number``."""
     hour = FIRST + timedelta(hours=number)
     given = sources(number, captures)
     with grown_staging(
@@ -75,7 +75,7 @@ def append(out: str, number: int, captures: int) -> None:
 
 
 def measured(pipe: Any, out: str, number: int, captures: int) -> None:
-    """Append in this process, and send what it took."""
+    """Append in this process, and send the measurements."""
     start = time.process_time()
     append(out, number, captures)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -83,7 +83,7 @@ def measured(pipe: Any, out: str, number: int, captures: int) -> None:
 
 
 def seed(out: OutputDirectory, count: int, captures: int, *, is_compacted: bool) -> None:
-    """Write ledger and logs as ``count`` appends leave them."""
+    """Write the ledger and logs as ``count`` appends leave them."""
     first, size = 0, ROWS_OF_A_LEDGER_FILE
     while first < count:
         size = size if first + size <= count else max(1, size // 16)
@@ -101,14 +101,14 @@ def seed(out: OutputDirectory, count: int, captures: int, *, is_compacted: bool)
 
 
 def entry(hour: int, captures: int) -> LedgerEntry:
-    """Return what the ledger says of an hour."""
+    """Return the ledger's entry for an hour."""
     files = {source.name: fingerprint(source) for source in sources(hour, captures)}
     added = [{"name": name, "version": hour, "files": 1, "rows": 1} for name in TABLES]
     return new_entry(run_of(hour), IN, f"{hour:032}", files, added)
 
 
 def run_of(hour: int) -> str:
-    """Return a name as runs have."""
+    """Return a name like that of a run."""
     return f"20260101T000000Z-{hour:08x}"
 
 
@@ -128,7 +128,7 @@ def files_of(out: str) -> dict[Path, int]:
 
 
 def tell(out: str, count: int, captures: int) -> None:
-    """Append some hours from ``count`` on, and print a line."""
+    """Append some hours after ``count`` hours, and print a line."""
     context = get_context("spawn")
     before = files_of(out)
     results = []
@@ -153,7 +153,7 @@ def tell(out: str, count: int, captures: int) -> None:
 
 
 def analyses(count: int) -> None:
-    """Run so many analyses, and print a line for each ten."""
+    """Run this many analyses, and print a line for each ten."""
     place = Path(tempfile.mkdtemp(prefix="flexwire-appends-"))
     spark = session("appends", master="local[2]")
     print("analyses   CPU s each   MB most   files each   kB written each")
@@ -183,7 +183,7 @@ def analyses(count: int) -> None:
 
 
 def main() -> None:
-    """Tell what an append takes after each count."""
+    """Measure an append after each count, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("counts", nargs="*", type=int, default=[10, 100, 1000, 8760])
     parser.add_argument("--captures", type=int, default=1)

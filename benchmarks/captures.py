@@ -1,15 +1,16 @@
-"""Large captures for `benchmarks/pipeline.py`: ``python benchmarks/captures.py OUT --mb 1000``.
+"""Make large captures for `benchmarks/pipeline.py`: ``python benchmarks/captures.py OUT --mb
+1000``.
 
-"heavy" is Produce v9 and Fetch v12 with batches of 100 records of 100 bytes and two record headers,
-half of the connections lz4 and half not compressed; of two record batches at the same place only
-the base offsets differ. "small" is Heartbeat, FindCoordinator, OffsetFetch, ApiVersions and, one in
-20, Metadata of 100 topics with 10 partitions each.
+"heavy" is Produce v9 and Fetch v12 with batches of 100 records. A record has 100 bytes and two
+record headers. Half of the connections use lz4, and half no compression. Two record batches at the
+same place differ only in their base offsets. "small" is Heartbeat, FindCoordinator, OffsetFetch,
+ApiVersions and, once in 20, Metadata of 100 topics with 10 partitions each.
 
-All connections go on at once: each packet is one segment of any of them, by chance. They begin with
-SYN and ApiVersions and end with FIN, and whatever is asked is answered. Files are raw-IP pcapng,
-rotated between any two packets; checksums are 0, as where the network card computes them. Frames
-are made once, and a kernel copies them into packets with their correlation ids, client ids and base
-offsets put in.
+All connections run at once: each packet is a segment of a random connection. A connection begins
+with SYN and ApiVersions, ends with FIN, and each request has a response. Files are raw-IP pcapng
+and may end between any two packets. Checksums are 0, as with a network card that computes them.
+Frames are made once; a kernel copies them into packets and inserts correlation ids, client ids and
+base offsets.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ WORDS = [b"order", b"paid", b"shipped", b"user", b"amount", b"EUR", b"status", b
 
 @dataclass(frozen=True)
 class Asked:
-    """What a capture is to be like."""
+    """The properties of a capture."""
 
     kind: str = "heavy"
     mb: float = 85
@@ -66,7 +67,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Made:
-    """What a capture holds."""
+    """The content of a capture."""
 
     bytes: int
     files: int
@@ -77,7 +78,7 @@ class Made:
 
 @dataclass
 class Frame:
-    """A frame, with its length, and where the base offsets of its batches are."""
+    """A frame with its length, and the places of its batches' base offsets."""
 
     data: bytes
     offsets: list[int]
@@ -109,7 +110,7 @@ def framed(header: bytes, body: bytes, batches: list[bytes]) -> Frame:
 
 
 def exchange(asked: Any, answer: Any, version: int, batches: Any = ((), ())) -> Exchange:
-    """A request and its response; of each, the batches that stand in it, in order."""
+    """A request and its response, and the batches in each, in order."""
     key = asked.entry.api_key
     head = made(
         "RequestHeader", request_api_key=key, request_api_version=version, client_id="client-00"
@@ -145,7 +146,7 @@ def batch(chance: random.Random, number: int, compression: str) -> bytes:
 
 
 def heavy(chance: random.Random) -> list[list[Exchange]]:
-    """The exchanges of connections that do not compress, and of those that do."""
+    """Return the exchanges of connections without compression, and of those with it."""
     return [
         [one for _ in range(FRAMES) for one in (produce(chance, pool), fetch(chance, pool))]
         for pool in ([batch(chance, n, kind) for n in range(BATCHES)] for kind in ("none", "lz4"))
@@ -295,8 +296,11 @@ def small(_chance: random.Random) -> list[list[Exchange]]:
 
 @dataclass
 class Pool:
-    """All frames in one array, and by number (twice the exchange's, one more for responses)
-    where they are; the greeting is exchange 0, and then come the cycles."""
+    """All frames in one array, with their places by number.
+
+    A number is twice the exchange's, plus one for the response. Exchange 0 is the greeting, and the
+    cycles follow.
+    """
 
     data: np.ndarray
     starts: np.ndarray
@@ -325,7 +329,7 @@ def pooled(cycles: list[list[Exchange]]) -> Pool:
 
 
 def file_head() -> bytes:
-    """A section of unknown length, and an interface of raw IP."""
+    """Return a section of unknown length, and an interface of raw IP."""
     section = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
     return section + struct.pack("<IIHHII", 1, 20, 101, 0, 0, 20)
 

@@ -1,9 +1,10 @@
-"""Messages as columns: ``python benchmarks/columnar.py``, after ``pip install -e '.[columnar]'``.
+"""Measure messages as columns: ``python benchmarks/columnar.py``, after ``pip install -e
+'.[columnar]'``.
 
-Per case and operation: messages and bytes per second on one core, how that compares with copying
-the same bytes, and with flexwire's objects (one message at a time, on kernels). Times are CPU time
-of the thread, the best of several rounds; results are freed after each, as in a pipeline. With
-``--threads`` also what two threads do together, in time on the wall, over one.
+For each case and operation it prints messages and bytes per second on one core. It compares them
+with copying the same bytes, and with flexwire's objects (one message at a time, with kernels).
+Times are CPU time of the thread, the best of several rounds; results are freed after each call, as
+in a pipeline. ``--threads`` also prints the speedup of two threads over one, in elapsed time.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def copying(data, rounds):
 
 
 def objects(value, version, raw, count):
-    """Seconds for as many messages, one at a time: to decode, and to encode."""
+    """Return the seconds to decode, and to encode, as many messages one at a time."""
     few = max(3, min(count, 20_000_000 // (200 * len(raw))))
     decode, encode = type(value).decoder(version), type(value).encoder(version)
     seconds = [best(lambda: [decode(raw) for _ in range(few)], 3)]
@@ -116,7 +117,7 @@ def measure(name, version, value, count, rounds):
     show("  encode", count, len(raw), seconds, copy, one_encode)
     for encoding in Encoding:
         if encoding is Encoding.FIXED and name == "ApiVersionsResponse":
-            continue  # it has tagged fields, which FIXED cannot write
+            continue  # this message has tagged fields, which FIXED cannot write
         seconds = best(
             lambda encoding=encoding: message_sizes(name, structs, version, encoding=encoding),
             rounds,

@@ -1,10 +1,10 @@
-"""A capture of a company's cluster, to look at a report: ``python benchmarks/company.py OUT``.
+"""Make a capture of a company's cluster, for a look at a report: ``python benchmarks/company.py
+OUT``.
 
-By default 60 clients and 1,000 topics on three brokers, over two hours: services that produce in
-different versions and codecs, consumer groups that commit, lag and rebalance, a job that connects
-anew each time, an old client that asks for versions that brokers refuse, errors of leaders and
-coordinators, and names as people give them, long ones and hostile ones too. All follows from a
-seed.
+By default it has 60 clients and 1,000 topics on three brokers, over two hours. Services produce in
+different versions and codecs. Consumer groups commit, lag and rebalance. A job connects anew each
+time, and an old client sends versions that brokers refuse. Leaders and coordinators return errors.
+Names are as people choose them, some of them long or hostile. A seed determines everything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SOFTWARE = (
     ("apache-kafka-java", "4.1.0"), ("apache-kafka-java", "3.6.1"), ("librdkafka", "2.6.1"),
     ("librdkafka", "1.9.2"), ("franz-go", "v1.18.0"), ("aiokafka", "0.12.0"), ("", ""),
 )  # fmt: skip
-# Of each software the versions that it sends, in the order of SOFTWARE.
+# The versions that each software sends, in the order of SOFTWARE.
 VERSIONS = {
     "Produce": (12, 9, 8, 7, 11, 3, 2),
     "Fetch": (17, 13, 11, 11, 16, 4, 3),
@@ -45,7 +45,7 @@ HOSTILE = (
     "=cmd|' /C calc'!A1", "<script>alert(1)</script>", "a" * 240, "\u202eevil\x1b[31m", "",
     "inventory-sync-worker-eu-west-1a-pool-0007-blue-green-canary-2024-11",
 )  # fmt: skip
-# How often it is so.
+# The share of cases.
 KNOWN, SUCCEEDS, PRODUCES, BEATS = 0.975, 0.985, 0.5, 0.3
 OLD_FORMAT = 2
 """Up to this version Produce takes message sets, which this does not make."""
@@ -55,7 +55,7 @@ NOT_LEADER, UNKNOWN_TOPIC, REBALANCING, UNKNOWN_MEMBER = 6, 3, 27, 25
 
 @dataclass
 class Client:
-    """A client: what it is, and what it reads and writes."""
+    """A client: its software, and what it reads and writes."""
 
     name: str
     host: str
@@ -108,7 +108,7 @@ def all_clients(chance: random.Random, count: int, topics: list[str]) -> list[Cl
 
 
 class Company:
-    """Writes what the clients say, each exchange at its time."""
+    """Write the clients' exchanges, each at its time."""
 
     def __init__(self, out: Path, chance: random.Random) -> None:
         self.chance = chance
@@ -116,7 +116,7 @@ class Company:
         self.now_us = START_US
 
     def talk(self, client: Client, until_us: int, slow: float) -> None:
-        """One connection of a client: it opens, says some things, and closes."""
+        """One connection of a client: it opens, sends requests, and closes."""
         client.next_port += 1
         ends = (client.host, client.next_port), self.chance.choice(BROKERS)
         connection = self.writer.open_connection(*ends, timestamp_us=self.now_us)

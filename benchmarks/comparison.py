@@ -1,8 +1,8 @@
-"""What each decoder of the protocol knows, measured on the same messages.
+"""Compare what each decoder of the protocol supports, on the same messages.
 
-The messages are the vectors that Kafka's own Java wrote, one with plain and one with odd values for
-every version of every request and response. Each library decodes and encodes each; tshark, where it
-is installed, dissects a capture of them. What is printed goes to docs/comparison.md.
+The messages are vectors that Kafka's own Java wrote, one with plain and one with odd values for
+every version of every request and response. Each library decodes and encodes each message. If
+tshark is installed, it dissects a capture of them. The output is for docs/comparison.md.
 
     make bench once, which installs the rivals; then: .venv/bin/python benchmarks/comparison.py
 """
@@ -39,20 +39,20 @@ MOST_BYTES = 4 * 1024**3
 
 
 def vectors() -> list[dict]:
-    """Every request and response, as tests have them."""
+    """Return every request and response of the tests' vectors."""
     with gzip.open(VECTORS, "rt", encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     return [one for one in lines if one["type"] in {"request", "response"}]
 
 
 def of_flexwire(name: str, version: int, release: str | None = None) -> Codec | None:
-    """flexwire's."""
+    """Return flexwire's codec of a message."""
     one = flexwire.message(name, release)
     return lambda data: one.decode(data, version).encode(version)
 
 
 def of_kio(name: str, version: int, _release: str | None = None) -> Codec | None:
-    """kio's, whose modules have a class for each version."""
+    """Return kio's codec of a message: its modules have a class for each version."""
     api = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"(Request|Response)$", "", name)).lower()
     kind = "request" if name.endswith("Request") else "response"
     try:
@@ -70,7 +70,7 @@ def of_kio(name: str, version: int, _release: str | None = None) -> Codec | None
 
 
 def classes_of(package: str) -> Iterator[tuple[str, type]]:
-    """The classes of a package's modules, by name."""
+    """Yield the classes of a package's modules, by name."""
     room = importlib.import_module(package)
     for one in pkgutil.iter_modules(room.__path__):
         if one.name not in {"generate_stubs", "old"}:
@@ -80,7 +80,7 @@ def classes_of(package: str) -> Iterator[tuple[str, type]]:
 
 
 def of_kafka_python() -> Callable[[str, int], Codec | None]:
-    """kafka-python's, whose classes take the version as an argument."""
+    """Return the maker of kafka-python's codecs, whose classes take the version as an argument."""
     rooms = ("admin", "consumer", "metadata", "producer", "sasl")
     found = {name: one for room in rooms for name, one in classes_of_room(f"kafka.protocol.{room}")}
 
@@ -91,7 +91,7 @@ def of_kafka_python() -> Callable[[str, int], Codec | None]:
 
         def both(data: bytes) -> bytes:
             decoded = one.decode(data, version=version)
-            # It asks for this attribute, which only its constructor sets.
+            # The library needs this attribute, which only its constructor sets.
             decoded._header = None  # noqa: SLF001 - see above
             return bytes(decoded.encode(version=version))
 
@@ -101,7 +101,7 @@ def of_kafka_python() -> Callable[[str, int], Codec | None]:
 
 
 def classes_of_room(name: str) -> Iterator[tuple[str, type]]:
-    """The classes of a module or of a package's modules."""
+    """Yield the classes of a module or of a package's modules."""
     room = importlib.import_module(name)
     yield from inspect.getmembers(room, inspect.isclass)
     if hasattr(room, "__path__"):
@@ -109,7 +109,7 @@ def classes_of_room(name: str) -> Iterator[tuple[str, type]]:
 
 
 def of_aiokafka() -> Callable[[str, int], Codec | None]:
-    """aiokafka's, whose classes have the version in their names."""
+    """Return the maker of aiokafka's codecs, whose classes have the version in their names."""
     found = dict(classes_of("aiokafka.protocol"))
     older = {"ApiVersionsRequest": "ApiVersionRequest", "ApiVersionsResponse": "ApiVersionResponse"}
 
@@ -121,7 +121,7 @@ def of_aiokafka() -> Callable[[str, int], Codec | None]:
 
 
 def outcome(codec: Codec | None, data: bytes) -> str:
-    """What becomes of one message: the same bytes, other bytes, an error, or it is not known."""
+    """Return the outcome for one message: the same bytes, other bytes, an error, or unknown."""
     if codec is None:
         return "not known"
     try:
@@ -131,7 +131,7 @@ def outcome(codec: Codec | None, data: bytes) -> str:
 
 
 def plain(one: dict) -> dict:
-    """The same message with everyday values: small numbers, no error, nothing unknown."""
+    """Return the message with everyday values: small numbers, no error, no unknown fields."""
     message = flexwire.message(one["message"], one["release"])
     built = message.from_json(everyday(one["json"]), one["version"])
     empty_bytes(built)
@@ -139,7 +139,7 @@ def plain(one: dict) -> dict:
 
 
 def empty_bytes(one: object) -> None:
-    """Take out the bytes, which some decoders read on: the vectors' are of no protocol."""
+    """Remove values of type bytes, whose content some decoders also parse."""
     for name in getattr(one, "__struct_fields__", ()):
         value = getattr(one, name)
         if isinstance(value, bytes):
@@ -149,7 +149,7 @@ def empty_bytes(one: object) -> None:
 
 
 def everyday(value: object, name: str = "") -> object:
-    """A value of the JSON form, with 1 for a number and 0 for an error code."""
+    """Return a value of the JSON form, with 1 for a number and 0 for an error code."""
     if isinstance(value, dict):
         return {key: everyday(each, key) for key, each in value.items() if key[0] != "_"}
     if isinstance(value, list):
@@ -160,7 +160,7 @@ def everyday(value: object, name: str = "") -> object:
 
 
 def with_tag(one: dict) -> dict | None:
-    """The same message with a tagged field that no spec has; None where its version takes none."""
+    """Add a tagged field that no spec has; return None if the version has no tagged fields."""
     message = flexwire.message(one["message"], one["release"])
     decoded = message.decode(bytes.fromhex(one["hex"]), one["version"])
     decoded.unknown_tagged_fields[20_000] = b"traced"
@@ -171,7 +171,7 @@ def with_tag(one: dict) -> dict | None:
 
 
 def by_libraries(messages: list[dict]) -> dict[str, collections.Counter]:
-    """Of each library, how many versions of messages come to what."""
+    """Return for each library how many message versions have each outcome."""
     codecs = {
         f"flexwire {flexwire.__version__}": of_flexwire,
         f"kio {version_of('kio')}": of_kio,
@@ -191,7 +191,7 @@ def by_libraries(messages: list[dict]) -> dict[str, collections.Counter]:
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload behind its length."""
+    """Return the payload with its length in front."""
     return len(payload).to_bytes(4, "big") + payload
 
 
@@ -199,7 +199,7 @@ BROKER = "10.9.9.9"
 
 
 def capture_of(messages: list[dict], directory: Path) -> list[str]:
-    """Write each pair of a version as an exchange on its own connection; return its clients."""
+    """Write each pair of a version as an exchange on a separate connection; return the clients."""
     pairs: dict[tuple, dict[str, list[dict]]] = collections.defaultdict(
         lambda: collections.defaultdict(list)
     )
@@ -227,7 +227,7 @@ def capture_of(messages: list[dict], directory: Path) -> list[str]:
 
 
 def by_tshark(messages: list[dict]) -> collections.Counter:
-    """How many versions of requests and responses tshark dissects without a complaint."""
+    """Return how many versions of requests and responses tshark dissects without a complaint."""
     complaints = ["kafka.unsupported_api_version", "kafka.unknown_api_key", "_ws.malformed"]
     wanted = [part for one in ("ip.src", "ip.dst", *complaints) for part in ("-e", one)]
     with tempfile.TemporaryDirectory() as place:
@@ -251,12 +251,12 @@ def by_tshark(messages: list[dict]) -> collections.Counter:
 
 
 def lying_counts() -> dict[str, str]:
-    """What becomes of twelve bytes that say that two thousand million topics follow."""
+    """Decode twelve bytes that claim two thousand million topics, with each library."""
     return {name: in_a_process(name) for name in ("flexwire", "kio", "kafka-python", "aiokafka")}
 
 
 def in_a_process(name: str) -> str:
-    """What one library does with them, in a process of its own with 4 GiB, for a minute."""
+    """Try one library with these bytes, in a separate process with 4 GiB and a minute."""
     asked = [sys.executable, __file__, "--lying", name]
     try:
         answer = subprocess.run(  # noqa: S603 - this file
@@ -270,7 +270,7 @@ def in_a_process(name: str) -> str:
 
 
 def lying(name: str) -> None:
-    """Decode them, and say what happened and what it took."""
+    """Decode the bytes, and print what happened and the cost."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     codec_of = {
         "flexwire": lambda: of_flexwire,
@@ -286,7 +286,7 @@ def lying(name: str) -> None:
 
 
 def show(title: str, messages: list[dict]) -> None:
-    """Print what each library makes of these messages."""
+    """Print each library's outcomes for these messages."""
     versions = len({(one["message"], one["version"]) for one in messages})
     print(f"{title}: {versions} versions of requests and responses")
     for name, counts in by_libraries(messages).items():
@@ -294,7 +294,7 @@ def show(title: str, messages: list[dict]) -> None:
 
 
 def main() -> None:
-    """Print what each knows."""
+    """Print what each library supports."""
     messages = vectors()
     everydays = [plain(one) for one in messages]
     show("everyday values", everydays)

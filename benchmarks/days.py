@@ -1,12 +1,12 @@
-"""What sums by day save: ``python benchmarks/days.py CAPTURES OUT NAME...``.
+"""Measure what sums by day save: ``python benchmarks/days.py CAPTURES OUT NAME...``.
 
-The capture is analyzed once, and each of ``--days`` days has the same rows, some days later. Each
-day is an analysis of its own, and its connections could go on, so that answers read the views that
-they read after a month of hourly appends and compactions. Without names nothing is asked.
+The capture is analyzed once, and each of ``--days`` days gets the same rows, some days later. Each
+day is a separate analysis whose connections may continue, so answers read the same views as after a
+month of hourly appends and compactions. Without names, no answer is computed.
 
-Then `flexwire answers OUT NAME...` is run from all rows, from rows while sums are kept, from sums,
-and after one more day. Told are the CPU seconds of Python, Java and workers together, without those
-of Spark's start.
+Then `flexwire answers OUT NAME...` runs from all rows, from rows while sums are kept, from sums,
+and after one more day. The output has the CPU seconds of Python, Java and workers together, without
+Spark's start.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FIRST = date(2026, 10, 1)
 
 
 def moved(table: pa.Table, to: date) -> pa.Table:
-    """Return rows of one day as rows of another day."""
+    """Return the rows of one day as rows of another day."""
     for place, field in enumerate(table.schema):
         if field.name in {"time", "first_time", "last_time"}:
             micros = table.column(place).cast(pa.int64())
@@ -55,7 +55,7 @@ def moved(table: pa.Table, to: date) -> pa.Table:
 
 
 def add_day(base: Any, out: OutputDirectory, number: int) -> None:
-    """Add the rows of the base as those of a day, and enter them in the ledger."""
+    """Add the base rows as those of a day, and add the day to the ledger."""
     day, tables = FIRST + timedelta(days=number), DeltaTables(out)
     analysis = f"{day:%Y%m%d}T120000Z-{number:08x}"
     added = []
@@ -84,7 +84,7 @@ def add_day(base: Any, out: OutputDirectory, number: int) -> None:
 
 
 def asked(out: Path, names: list[str], *options: str) -> float:
-    """Return the CPU seconds of one command that asks all these answers."""
+    """Return the CPU seconds of one command that computes all these answers."""
     command = [sys.executable, "-m", "flexwire", "answers", str(out), *names, "--format", "json"]
     usage = run([*command, *options], output=subprocess.DEVNULL)
     if usage.code:
@@ -93,7 +93,7 @@ def asked(out: Path, names: list[str], *options: str) -> float:
 
 
 def main() -> None:
-    """Make the tables, and ask."""
+    """Make the tables, and compute the answers."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("captures", type=Path)
     parser.add_argument("out", type=Path)

@@ -1,4 +1,4 @@
-"""What a driver takes of a large analysis: a million files, and the results of 20,000 tasks.
+"""Measure the driver of a large analysis: a million files, and the results of 20,000 tasks.
 
 ``python benchmarks/driver.py [PART...]``, or ``make bench-driver``. Each part runs in a process of
 its own and says its processor time and the most memory it had, imports included:
@@ -75,7 +75,7 @@ MEASURED = ("here", "store", "ask", "commit", "tables", "sums", "publish", "spar
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-# A million files
+# A million files.
 
 
 def name_of(number: int) -> str:
@@ -91,7 +91,7 @@ def make_tree(root: Path, count: int) -> None:
 
 
 def page(first: int, count: int) -> bytes:
-    """A page of a bucket's listing."""
+    """Return a page of a bucket's listing."""
     last = min(first + PAGE, count)
     rows = "".join(
         f"<Contents><Key>{name_of(number)}</Key><LastModified>2026-01-01T00:00:00.000Z"
@@ -185,11 +185,13 @@ def ask(asked: argparse.Namespace) -> str:
         return f"{size / 1e6:,.0f} MB left for the survey, {len(pickle.dumps(job)):,} bytes travel"
 
 
-# The results of 20,000 tasks
+# The results of 20,000 tasks.
 
 
 def files_of(number: int) -> list:
-    """What a range of 4 GB leaves: a few tables large enough, all others in small files."""
+    """Return what a range of 4 GB leaves: a few large files of tables, and small files of the
+    others.
+    """
 
     names = [*LARGE, *(f"messages/Message{place}" for place in range(MOST_TABLES - len(LARGE)))]
     found = []
@@ -202,7 +204,7 @@ def files_of(number: int) -> list:
 
 
 def results(asked: argparse.Namespace, place: object) -> list:
-    """Through the file that a commit leaves, as it is in an analysis."""
+    """Pass results through a commit's file, as an analysis does."""
 
     job = commit._TaskJob(None, surveyed, place, bytes(32))
     job.leave(
@@ -220,7 +222,7 @@ def committed(asked: argparse.Namespace) -> str:
 
 
 class Paper:
-    """A store in which everything is that was written, though no byte is kept but plans."""
+    """A store that claims to have everything that was written, but keeps only plans."""
 
     path = None
 
@@ -288,7 +290,7 @@ def tables(asked: argparse.Namespace) -> str:
 
 
 def sums_of_a_range(folder: Path) -> bytes:
-    """What the task of a range sums up, of both kinds of traffic."""
+    """Return the sums of a range's task, for both kinds of traffic."""
     merged = AnalysisSums(0)
     for kind in ("heavy", "small"):
         make(folder / kind, Capture(kind, mb=20))
@@ -375,7 +377,7 @@ def most_memory() -> int:
 
 
 def measured(part: str, asked: argparse.Namespace) -> None:
-    """In a process of its own: the last line of what it says."""
+    """Run a part in a separate process; its last line has the result."""
     began, cpu = time.perf_counter(), time.process_time()
     told = FUNCTIONS[part](asked)
     took = time.process_time() - cpu, time.perf_counter() - began

@@ -43,7 +43,9 @@ FIELDS = {
 
 
 def cpu_below(root):
-    """Processor seconds of all processes below ``root``, and of their children that have ended."""
+    """Return the CPU seconds of all processes below ``root``, and of their children that have
+    ended.
+    """
     found, parents = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -67,7 +69,7 @@ def identity(data: pa.Array) -> pa.Array:
 
 
 def prebuilt(kind, path):
-    """Give structs that a worker reads once, as many as there are rows."""
+    """Return structs that a worker reads once, one for each row."""
     kept = []
 
     def run(data: pa.Array) -> pa.Array:
@@ -116,7 +118,7 @@ def measure(spark, case, rounds, directory):
             for at in range(0, rows, BATCH):
                 decode_messages(name, data.slice(at, min(BATCH, rows - at)), version)
             times["kernel"][where].append(time.thread_time() - began)
-    # The first round starts workers, and has Java compile.
+    # In the first round, workers start and Java compiles.
     least = {way: {one: min(each[one][1:]) for one in sizes} for way, each in times.items()}
     best = {way: each[place] - each[few] for way, each in least.items()}
     size, more = len(data[0].as_py()), count - len(less)

@@ -1,15 +1,15 @@
-"""Captures of three hosts at once beside the same traffic as one capture, in one process.
+"""Compare captures of three hosts with one capture of the same traffic, in one process.
 
-``python benchmarks/hosts.py [CASE...]``; a case is as for `benchmarks/pipeline.py`. The packets of
-its capture are dealt out to three hosts, each with a clock and files of its own: two thirds of the
-connections are between hosts and stand in two captures, as those between brokers do, the others in
-one. Seconds are those of the processor, of survey and tables together, the least of all rounds;
-"tables" are the same from both, but for the bytes that came again.
+``python benchmarks/hosts.py [CASE...]`` takes cases like `benchmarks/pipeline.py`. The packets of a
+case's capture are divided among three hosts, each with its own clock and files. Two thirds of the
+connections are between hosts, as between brokers, and so are in two captures; the others are in
+one. Seconds are CPU time of survey and tables together, the lowest of all rounds. The "tables" of
+both are equal, except for the repeated bytes.
 
-``--shares 1,2,4,8`` surveys the captures of the hosts alone, in so many shares of the connections:
-each in a process of its own, two at once. "Longest" is the share that took most seconds of the
-processor, and so what a machine with a core for each would wait, before "join". "Merging" is
-reading and merging alone, which each share does again.
+``--shares 1,2,4,8`` only surveys the hosts' captures, divided into that many shares of the
+connections. Each share has its own process, two at once. "Longest" is the share with the most CPU
+seconds: a machine with a core for each would wait that long before "join". "Merging" is only the
+reading and merging that each share repeats.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from flexwire.survey.shares import join_shares, survey_share
 from flexwire.survey.survey import AnalysisRequest, Survey, Surveyor
 
 CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
-# So many microseconds each host's clock is ahead.
+# Each host's clock is ahead by this many microseconds.
 CLOCKS_US = (0, 400, 50_000)
 _BLOCK, _PORTS_AT = struct.Struct("<IIIIIII"), 28 + 20
 _ENHANCED = 6
 
 
 def hosts_of(packet: memoryview) -> list[int]:
-    """The hosts that capture a packet, by its ports."""
+    """Return the hosts that capture a packet, by its ports."""
     key = sum(struct.unpack_from(">HH", packet, _PORTS_AT))
     first = key % 3
     return [first] if key // 3 % 3 == 0 else [first, (first + 1) % 3]
 
 
 def deal_out(files: list[Path], out: Path, file_bytes: int) -> None:
-    """Write what three hosts would have captured of this traffic."""
+    """Write the captures of this traffic that three hosts would have made."""
     out.mkdir(parents=True)
     counts, held = [0, 0, 0], [bytearray(file_head()) for _ in CLOCKS_US]
 
@@ -79,7 +79,7 @@ def deal_out(files: list[Path], out: Path, file_bytes: int) -> None:
 
 
 def seconds_of(files: list[Path], rounds: int) -> tuple[dict[str, float], float, int]:
-    """Seconds by stage, the MB of the tables, and how many records they have."""
+    """Return seconds by stage, the MB of the tables, and the number of records."""
     asked = AnalysisRequest(tuple(list_captures(files)), range_bytes=1 << 40)
     best: dict[str, float] = {}
     size = records = 0
@@ -104,7 +104,7 @@ def part_name(number: int) -> str:
 
 
 def survey_one(asked: AnalysisRequest, place: Path, share: ConnectionShare) -> float:
-    """Survey a share, or all as one task does; return the seconds of the processor."""
+    """Survey a share, or all in one task; return the CPU seconds."""
     since = time.process_time()
     if share.is_whole:
         Surveyor(asked, partial(keep, place), overlapping=True).run()
@@ -115,7 +115,7 @@ def survey_one(asked: AnalysisRequest, place: Path, share: ConnectionShare) -> f
 
 
 def merge_one(asked: AnalysisRequest, share: ConnectionShare) -> float:
-    """Read and merge for a share; return the seconds of the processor."""
+    """Read and merge for a share; return the CPU seconds."""
     since = time.process_time()
     reader = MergedFiles(asked, look_at_files(asked.files)).reader()
     reader.share = share
@@ -134,7 +134,7 @@ def join_all(asked: AnalysisRequest, place: Path, shares: int) -> float:
 
 
 def share_out(files: list[Path], shares: int, rounds: int, range_mb: int) -> None:
-    """Print what the survey in so many shares takes, the least of all rounds."""
+    """Print the cost of a survey in this many shares, the lowest of all rounds."""
     asked = asked_for(files, range_mb)
     numbers = [ConnectionShare(number, shares) for number in range(shares)]
     found = []
@@ -166,7 +166,7 @@ def measure_shares(case: Case, captures: Path, asked: argparse.Namespace) -> Non
 
 
 def dealt(case: Case, captures: Path) -> Path:
-    """The captures of three hosts, made if they are not there."""
+    """Return the captures of three hosts; make them if they do not exist."""
     folder = captures / case.text().replace(" ", "-").replace("=", "")
     if not folder.exists():
         make(folder, case.asked)

@@ -64,13 +64,13 @@ FIELDS = {
     ]
 }
 COLUMNS = ("is_tombstone", "producer_id", "producer_epoch", "is_transactional")
-# So many are made one by one, and then repeated.
+# This many records are made one by one, and then repeated.
 MADE = 10_000
 READ = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
 
 
 def written(number: int, name: str, **fields: Any) -> bytes:
-    """Return a key with its type in front, or a value with its version, which is the highest."""
+    """Return a key with its type in front, or a value with its version, the highest one."""
     made = message(name)
     version = made.entry.versions.highest if name.endswith("Value") else 0
     return number.to_bytes(2, "big") + made(**fields).encode(version)
@@ -88,7 +88,7 @@ def commits() -> Rows:
 
 
 def mixed() -> Rows:
-    """Return four commits to each other record: groups of ten members, and assignments."""
+    """Return four commits for each other record: groups of ten members, and assignments."""
     group: Any = message("GroupMetadataValue")
     members = [
         group.MemberMetadata(
@@ -126,7 +126,7 @@ def mixed() -> Rows:
 
 
 def in_process(rows: Rows, count: int) -> float:
-    """Return the seconds that one process takes for records, in batches as Spark sends them."""
+    """Return the seconds that one process needs for records, in batches as Spark sends them."""
     typed = TypedRecords(TOPIC, RECORDS)
     keys, values = (pa.array(side, pa.binary()) for side in zip(*rows, strict=True))
     best = float("inf")
@@ -181,12 +181,12 @@ def main() -> None:
 
 
 def marginal(case: Callable[[int], DataFrame], partitions: int, rounds: int) -> float:
-    """Return the seconds that the records of one partition more take."""
+    """Return the additional seconds for the records of one partition."""
 
     def of(upto: int) -> float:
         return timed(lambda: noop(case(upto)))
 
-    # The first round starts workers, and has Java compile.
+    # In the first round, workers start and Java compiles.
     pairs = [(of(1), of(partitions)) for _ in range(rounds + 1)][1:]
     found = statistics.median(large - small for small, large in pairs)
     return max(found, 1e-9) / (partitions - 1)
@@ -195,7 +195,7 @@ def marginal(case: Callable[[int], DataFrame], partitions: int, rounds: int) -> 
 def spark_cases(
     spark: SparkSession, root: Path, place: Path
 ) -> dict[str, Callable[[int], DataFrame]]:
-    """Return what is made of so many partitions."""
+    """Return the queries over this many partitions."""
 
     def paths(upto: int) -> list[str]:
         return [str(root / f"{TOPIC.topic}-{number}") for number in range(upto)]
@@ -240,7 +240,7 @@ def spark_cases(
 
 
 def prebuild(file: Path, root: Path, asked: LogSelection, columns: list[str]) -> None:
-    """Write what a task gives of the first partition."""
+    """Write the batches that a task returns for the first partition."""
     [[piece]] = plan([str(root)], LogQuery(partitions={0}, piece_bytes=1 << 40))
     found = list(typed_piece(TOPIC.value, asked, columns, piece))
     made = [

@@ -2,12 +2,12 @@
 
 ``python benchmarks/kafka_capture.py [CASE...] [--kept DIR] [--rounds 2]``, with cases as
 `benchmarks/pipeline.py` takes them: ``heavy,mb=1000 small,mb=1000`` by default. Seconds are those
-of the processor, in Java and all Python workers, the least of all rounds, which take turns. Told is
-what each byte more takes: the difference between all files of a capture and the first quarter of
-them, so that what a query takes to begin is no part of it. Prebuilt batches are the first ones of
-the same rows, given as often: what Spark itself takes of them. ``survey`` is what planning takes in
-one process. An analysis runs in a process of its own, and writes all its tables, for which it is
-told with its start.
+of the processor, in Java and all Python workers, the least of all rounds, which take turns. The
+result is the cost of each additional byte: the difference between all files of a capture and the
+first quarter of them, without the start of a query. Prebuilt batches are the first ones of the same
+rows, repeated as often: they show Spark's own cost. ``survey`` is the cost of planning in one
+process. An analysis runs in a separate process and writes all its tables; its figure includes its
+start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-# What is read of each kind of capture: the options of a read, and its columns where not all.
+# The reads of each kind of capture: their options, and their columns unless all.
 READ: dict[str, dict[str, tuple[dict[str, str], str]]] = {
     "heavy": {
         "records": ({"rows": "records"}, ""),
@@ -99,7 +99,7 @@ def reads(spark: SparkSession, kind: str, folder: Path, place: Path) -> list[Rea
 
 
 def prebuild(file: str, options: dict[str, str], schema: StructType, path: Path) -> None:
-    """Write some batches as a task gives them."""
+    """Write some batches as a task returns them."""
     reader = CaptureReader(CaptureOptions.parse({"path": file, **options}), schema)
     batches = (batch for task in reader.partitions() for batch in reader.read(task))
     first, *others = islice(batches, 20)
@@ -118,7 +118,7 @@ def main() -> None:
     given = parser.parse_args()
     todo = given.cases or [parse_case("heavy,mb=1000"), parse_case("small,mb=1000")]
     made = [(one, *capture(one.asked, given.kept)) for one in todo]
-    # Spark's workers import what is beside this file.
+    # Spark's workers import modules beside this file.
     beside = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(beside)
     with tempfile.TemporaryDirectory() as place:
@@ -140,9 +140,9 @@ def main() -> None:
 
 
 def show(one: Read, rounds: int) -> None:
-    """Print what a byte and a row more take."""
+    """Print the cost of an additional byte and row."""
     runs = [[timed(case) for case in (*one.cases, *one.beside)] for _ in range(rounds + 1)]
-    # The first round starts workers, and has Java compile.
+    # In the first round, workers start and Java compiles.
     small, large, given_small, given_large = (min(some) for some in zip(*runs[1:], strict=True))
     took, ceiling = max(large - small, 1e-9), given_large - given_small
     print(

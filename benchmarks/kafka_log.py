@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 CHUNK = 50_000
 COMPRESSIONS = ("none", "lz4", "snappy", "zstd", "gzip")
 HEADER = 61
-# Sums take so little of a row that they are made of so many times more partitions.
+# Summing costs so little for a row that it is measured with this many times more partitions.
 SUMMED = 8
 SCHEMA = pa.schema(KAFKA_COLUMNS.items())
 DDL = (
@@ -57,7 +57,7 @@ DDL = (
 
 
 def write_log(root: Path, mb: int, compression: str, values: str, partitions: int) -> int:
-    """Write one segment and links to it, and give how many records it has."""
+    """Write one segment and links to it; return the number of its records."""
     first = root / compression / "orders-0" / f"{0:020}.log"
     first.parent.mkdir(parents=True)
     made, random = 0, np.random.default_rng(1)
@@ -94,7 +94,7 @@ def chunk(first: int, random: np.random.Generator, values: str) -> pa.Table:
 
 
 def text(number: int, random: np.random.Generator) -> bytes:
-    """Return JSON of 200 bytes, a third of which is new."""
+    """Return JSON of 200 bytes, a third of which is random."""
     told = b'{"order":%d,"customer":"%s","state":"paid","currency":"EUR","items":[{"sku":"%s",' % (
         number,
         random.bytes(8).hex().encode(),
@@ -104,7 +104,7 @@ def text(number: int, random: np.random.Generator) -> bytes:
 
 
 def codec_seconds(log: Path, compression: str, rows: int) -> float:
-    """Return what the library alone takes to inflate the batches of a segment, for a row."""
+    """Return the library's own cost to inflate the batches of a segment, for each row."""
     data, at, bodies = log.read_bytes(), 0, []
     while at < len(data):
         end = at + 12 + int.from_bytes(data[at + 8 : at + 12])
@@ -129,13 +129,13 @@ def codec(compression: str) -> Callable[[bytes, bytearray], object]:
     if compression == "lz4":
         return cramjam.lz4.decompress_into
     if compression == "snappy":
-        # After the header of the framing and the size of the first block, which is all there is.
+        # The only block begins behind the framing's header and the block's size.
         return lambda body, room: cramjam.snappy.decompress_raw_into(body[20:], room)
     return lambda _body, _room: None
 
 
 class Prebuilt(DataSource):
-    """Gives the batches of a file, in each task as often as it takes to have so many rows."""
+    """The batches of a file, repeated in each task until it has enough rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -174,7 +174,7 @@ class PrebuiltReader(DataSourceReader):
 
 
 class Built(NamedTuple):
-    """Batches as ``kafka-log`` gives them, some of a task's and all of them."""
+    """Batches of ``kafka-log``: some of a task's, and all of them."""
 
     some: Path
     all: Path
@@ -183,11 +183,11 @@ class Built(NamedTuple):
 
 
 def prebuild(log: Path, place: Path) -> Built:
-    """Write batches of the first task of a log; ``tasks`` is how many a partition has."""
+    """Write batches of a log's first task; ``tasks`` is the number of tasks of a partition."""
     rows, made = LogRows(SCHEMA), Built(place / "some.arrow", place / "all.arrow", 0, 0)
     pieces, *others = [task for [task] in plan([log], LogQuery(partitions={0}))]
     batches = [rows.records(pieces, one) for one in read_piece(pieces, rows.read)]
-    # The first is small.
+    # The first batch is small.
     for path, chosen in ((made.some, batches[1:4]), (made.all, batches)):
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, SCHEMA) as out:
             for one in chosen:
@@ -195,12 +195,12 @@ def prebuild(log: Path, place: Path) -> Built:
     return made._replace(rows=sum(map(len, batches)), tasks=1 + len(others))
 
 
-# What each process had taken when it was last seen: those that ended were idle by then.
+# The CPU time of each process when it was last seen; processes that ended were idle before.
 SEEN: dict[int, float] = {}
 
 
 def cpu() -> float:
-    """Seconds of the processor of this process and of all below it, with those that ended."""
+    """Return the CPU seconds of this process and all processes below it, including ended ones."""
     parents, seconds = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -230,7 +230,7 @@ def noop(rows: DataFrame) -> None:
 
 
 class Case(NamedTuple):
-    """What is read: at first the rows of one partition, then those of all."""
+    """The reads: first the rows of one partition, then those of all."""
 
     name: str
     rows: int
@@ -298,10 +298,10 @@ def main() -> None:
 
 
 def show(todo: list[Case], seconds: dict[str, list[tuple[float, float]]]) -> None:
-    """Print what a row takes beyond the first partition, by the least of each."""
+    """Print the cost of each row beyond the first partition, from the lowest figure of each."""
     each, taken = {}, {}
     for one in todo:
-        # The first round starts workers, and has Java compile.
+        # In the first round, workers start and Java compiles.
         small, large = (min(several) for several in zip(*seconds[one.name][1:], strict=True))
         taken[one.name] = f"{small:.2f} to {large:.2f}"
         each[one.name] = (large - small) / ((one.times - 1) * one.rows)

@@ -1,10 +1,10 @@
 """``kafka-log`` on logs of some sizes: processor time and memory of Java and of the workers.
 
-``python benchmarks/kafka_log_sizes.py [--gb 1 4 16] [--directory DIRECTORY]``. A log is as many
-partitions as it has GB, each a segment of 1 GB that is a copy of the first (no link: larger ones
-are not in the page cache). Each size is read by a process of its own, once to a noop sink with all
-columns, and once counted by topic and key size. The largest needs so much of the disk, and is
-removed at the end.
+``python benchmarks/kafka_log_sizes.py [--gb 1 4 16] [--directory DIRECTORY]``. A log has a
+partition for each GB: a segment of 1 GB that is a copy of the first (and not a link, so that larger
+logs do not fit into the page cache). A separate process reads each size, once to a noop sink with
+all columns, and once to count by topic and key size. The largest log takes its whole size on the
+disk, and is removed at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WAYS = {"rows": {"includeHeaders": "true"}, "sums": {"countBy": "topic,key_size"
 
 
 def read(root: Path, partitions: int, way: str) -> None:
-    """Read some partitions in a session of its own."""
+    """Read some partitions in a separate session."""
     spark = session("kafka-log", master="local[2]", memory="1g")
     reader = spark.read.format("kafka-log").options(**WAYS[way])
     if partitions:

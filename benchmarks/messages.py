@@ -1,7 +1,8 @@
-"""flexwire beside its peers on the message cases: ``make bench``, or this file with its options.
+"""Compare flexwire with its peers on the message cases: ``make bench``, or run this file.
 
-The same content, byte-equal outputs, all libraries interleaved in one process, medians. The table
-at the end gives flexwire's speed over each rival's: above 1 flexwire is ahead.
+All libraries encode the same content to equal bytes, take turns in one process, and are compared by
+medians. The table at the end has flexwire's speed divided by each rival's: above 1, flexwire is
+faster.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from flexwire.wire.types import ArrayType
 
 
 class Flexwire(peers.Adapter):
-    """flexwire by its methods, as anyone calls them, in a process that runs on kernels."""
+    """flexwire through its methods, as most callers use it, in a process with kernels."""
 
     name = "flexwire"
     version = __version__
@@ -44,7 +45,7 @@ class Flexwire(peers.Adapter):
 
 
 class FlexwireFunctions(Flexwire):
-    """flexwire by its functions for one version, which save looking up the version."""
+    """flexwire through its functions for one version, which need not look up the version."""
 
     name = "flexwire-functions"
 
@@ -68,7 +69,7 @@ class FlexwirePython(Flexwire):
 
 
 def made(schema: Any, content: dict[str, Any], classes: dict[str, Any]) -> Any:
-    """Build the objects of a neutral description, leaving out what the version has not."""
+    """Build the objects of a neutral description, without fields that the version lacks."""
     values = {}
     for one in schema.fields:
         if one.attribute not in content or one.presence.value == "absent":
@@ -120,7 +121,7 @@ def run(repeats: int, min_time: float, only: set[str]) -> dict[tuple[str, str], 
 
 
 def show(speeds: dict[tuple[str, str], dict[str, float]]) -> None:
-    """Print messages per second of flexwire, and how many times each rival's that is."""
+    """Print messages per second of flexwire, and how many times faster it is than each rival."""
     rivals = ["kio", "kafka-python", "aiokafka"]
     print(f"{'case':34}{'':8}{'flexwire/s':>12}", *(f"{'x ' + one:>16}" for one in rivals), end="")
     print(f"{'functions/s':>13}{'no kernels/s':>14}")

@@ -1,13 +1,13 @@
-"""The kernels of `benchmarks/captures.py`: segments of many connections as packets of a capture.
+"""Kernels of `benchmarks/captures.py`: write segments of many connections as packets of a capture.
 
-A connection's state is a row of numbers, and so is the capture's. Each step takes one of the
-connections by chance and writes its next packet.
+The state of a connection is a row of numbers, and so is that of the capture. Each step picks a
+connection at random and writes its next packet.
 """
 
 try:
     from numba import njit
 except ImportError:
-    # The tests run it as plain Python, which writes the same and takes long.
+    # The tests run this as plain Python, which writes the same bytes but is slow.
     def njit(**_):
         return lambda function: function
 
@@ -16,16 +16,17 @@ HEAD_BYTES = 28  # of a packet block
 IP_BYTES = TCP_BYTES = 20
 BLOCK_BYTES = HEAD_BYTES + IP_BYTES + TCP_BYTES + 4
 FIN, SYN, PSH, ACK = 1, 2, 8, 16
-# What a connection sends next.
+# The packet that a connection sends next.
 SYN_NEXT, SYN_ANSWER_NEXT, ACK_NEXT, TALKING, FIN_NEXT, LAST_ACK_NEXT, GONE = range(7)
-# The state of a connection: sequences and unacknowledged bytes are those of both ends.
+# The state of a connection; sequence numbers and unacknowledged bytes are those of both ends.
 PHASE, COUNT, WAY, POSITION, SEQUENCES, UNACKNOWLEDGED = 0, 1, 2, 3, 4, 6
 STATE = 8
 ACKNOWLEDGED_BYTES = 65536
 # The state of the capture.
 CLOCK, CHANCE, PACKETS, SENT, CARRIED, ALIVE, MADE = COUNTS = range(7)
 CLIENT_IDS = 50
-# Of a frame with its length: where the correlation id of a request is, and the client id's number.
+# In a frame with its length: the place of a request's correlation id, and of the client id's
+# number.
 ID_AT = 8
 CLIENT_NUMBER_AT = 4 + 8 + 2 + len("client-")
 OFFSETS_OF_EXCHANGE, OFFSETS_OF_BATCH = 1000, 100
@@ -45,7 +46,7 @@ def put_little(out, at, value):
 
 @njit(nogil=True, cache=True)
 def patch(out, payload, window, at, value, width):
-    """Put a number at a place of a frame, as far as this segment has it."""
+    """Write a number at a place of a frame, as far as this segment contains that place."""
     first, size = window
     if at + width <= first or at >= first + size:
         return
@@ -57,7 +58,7 @@ def patch(out, payload, window, at, value, width):
 
 @njit(nogil=True, cache=True)
 def headers(run, used, connection, way, flags, size):
-    """Write what stands before a payload; gives where that goes, and counts the packet."""
+    """Write the headers of a payload; return the payload's place, and count the packet."""
     out, counts, state = run
     counts[CHANCE] = (counts[CHANCE] * 6364136223846793005 + 1442695040888963407) & (2**62 - 1)
     counts[CLOCK] += 1 + ((counts[CHANCE] >> 40) & 31)
@@ -95,7 +96,9 @@ def headers(run, used, connection, way, flags, size):
 
 @njit(nogil=True, cache=True)
 def turn(state, connection):
-    """What a connection that does not talk sends next: which way, which flags, and moves on."""
+    """Return a connection's next packet without data, its direction and flags, and advance the
+    state.
+    """
     phase = state[connection, PHASE]
     state[connection, PHASE] = phase + 1
     if phase == SYN_NEXT:
@@ -111,7 +114,7 @@ def turn(state, connection):
 
 @njit(nogil=True, cache=True)
 def number_of(cycles, connection, count, way):
-    """Of which frame a connection is, by its number in the pool."""
+    """Return the frame of a connection, by the frame's number in the pool."""
     if count == 0:
         return way
     kind = (connection if cycles.shape[0] > 1 else 0) % cycles.shape[0]
@@ -157,8 +160,11 @@ def segment(run, used, connection, frames, most):
 
 @njit(nogil=True, cache=True)
 def fill(run, limit, target, alive, frames, most):
-    """Write packets of all connections until one more may not fit, the capture has ``target``
-    bytes and each connection has closed; gives how many bytes were written."""
+    """Write packets until one more may not fit, or the capture has ``target`` bytes and all are
+    closed.
+
+    Return the number of written bytes.
+    """
     _, counts, state = run
     used = 0
     while counts[ALIVE] and used + BLOCK_BYTES + most + 4 <= limit:

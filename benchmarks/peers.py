@@ -1,10 +1,11 @@
 """The rivals of flexwire behind one interface, and the content that all of them encode.
 
-A case is one neutral description (dicts, lists and tuples, by Kafka's names in snake_case). An
-`Adapter` turns it into its library's own objects, outside the time that is measured.
+A case is one neutral description (dicts, lists and tuples, with Kafka's names in snake_case). An
+`Adapter` turns it into its library's own objects, outside the measured time.
 
-`messages.py` and `records.py` put flexwire beside them: they compare the bytes first, and then time
-all libraries in turns, in one process. A further rival is an adapter here, and a line there.
+`messages.py` and `records.py` compare flexwire with them: they check that the bytes are equal, and
+then time all libraries in turns, in one process. Another rival needs an adapter here, and a line in
+each of these files.
 """
 
 from __future__ import annotations

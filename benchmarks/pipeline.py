@@ -1,9 +1,9 @@
 """``flexwire analyze`` from captures to tables, beside tshark and a bare read of the same files.
 
-``python benchmarks/pipeline.py [CASE...]``, or ``make bench-pipeline``. A case is a kind of
-capture and what it is like, as ``heavy,mb=1000,connections=1,segment=32768,file_mb=64``, and for
-the analysis ``cores=1`` and ``memory=4g``; see `benchmarks/captures.py` for the captures, which are
-made once and kept. ``--suite`` names sets of cases.
+``python benchmarks/pipeline.py [CASE...]``, or ``make bench-pipeline``. A case names a kind of
+capture and its properties, such as ``heavy,mb=1000,connections=1,segment=32768,file_mb=64``, and
+for the analysis ``cores=1`` and ``memory=4g``. `benchmarks/captures.py` makes the captures, which
+are made once and kept. ``--suite`` names sets of cases.
 
 Processor seconds are those of the driver, Java and all Python workers. "Marginal" is between two
 cases that differ in nothing but their size. tshark runs where it is installed: ``-T fields`` with
@@ -91,7 +91,7 @@ def parse_case(text: str) -> Case:
 
 @dataclass
 class Result:
-    """What a case took: flexwire and, by name, all that it is measured beside."""
+    """The cost of a case: for flexwire and, by name, for everything that is compared with it."""
 
     case: Case
     made: Made
@@ -105,13 +105,13 @@ class Result:
         return self.made.bytes / 1e6
 
     def rate(self, name: str = "flexwire") -> float | None:
-        """MB of capture per processor second."""
+        """The MB of capture per CPU second."""
         used = self.flexwire if name == "flexwire" else self.beside.get(name)
         return self.mb / used.cpu if used is not None and used.code == 0 else None
 
 
 def capture(asked: Asked, kept: Path) -> tuple[Path, Made]:
-    """A capture, made if it is not kept already."""
+    """Return a capture; make it unless it exists."""
     folder = kept / "-".join(
         f"{one:g}" if isinstance(one, float) else str(one) for one in astuple(asked)
     )
@@ -124,7 +124,7 @@ def capture(asked: Asked, kept: Path) -> tuple[Path, Made]:
 
 
 def analyzed(case: Case, folder: Path, made: Made, out: Path) -> tuple[Usage, int, int]:
-    """What an analysis took, its rows of records, and the bytes of its tables."""
+    """Return the cost of an analysis, its rows of records, and the bytes of its tables."""
     command = [sys.executable, "-m", "flexwire", "analyze", str(folder), "--out", str(out)]
     used = run([*command, "--memory", case.memory], cores=case.cores)
     if used.code:
@@ -145,7 +145,7 @@ def analyzed(case: Case, folder: Path, made: Made, out: Path) -> tuple[Usage, in
 
 
 def beside(folder: Path, *, as_json: bool) -> dict[str, Usage]:
-    """What tshark and a bare read of the files take."""
+    """Return the cost of tshark and of a bare read of the files."""
     read = f"find '{folder}' -name '*.pcapng' -print0 | sort -z | xargs -0 cat"
     commands = {"read": read}
     if shutil.which("tshark"):
@@ -175,7 +175,7 @@ def megabytes(size: float) -> str:
 
 
 def show(results: list[Result]) -> None:
-    """Print what analyses took, then how that compares, then what more of the same takes."""
+    """Print the cost of analyses, the comparisons, and the cost of more of the same traffic."""
     print(
         f"\n{'flexwire analyze':44}{'MB':>7}{'CPU s':>8}{'driver':>8}{'Java':>7}{'workers':>8}",
         end="",
@@ -212,7 +212,7 @@ def show(results: list[Result]) -> None:
 
 
 def marginal(results: list[Result]) -> list[tuple[str, float, float]]:
-    """Between neighbours that differ in size alone: MB and records per further CPU second."""
+    """Print MB and records per additional CPU second, between cases that differ only in size."""
     found = []
     for small in results:
         same = replace(small.case.asked, mb=0), small.case.cores, small.case.memory
@@ -250,7 +250,7 @@ def main() -> None:
         f"flexwire {__version__}, Python {platform.python_version()}, {os.cpu_count()} processors, "
         f"load {os.getloadavg()[0]:.1f}"
     )
-    # A run that compiles kernels measures the compiler.
+    # A run that compiles kernels would measure the compiler.
     subprocess.run([sys.executable, "-m", "flexwire", "warmup"], check=True, capture_output=True)
     asked.captures.mkdir(parents=True, exist_ok=True)
     results = []

@@ -1,9 +1,9 @@
-"""What a command and all the processes it starts take: processor time, memory, writes to disk.
+"""Measure a command and all processes that it starts: CPU time, memory, and writes to disk.
 
-Processor time is what the kernel says of children that have ended: this process becomes the one
-that orphans are given to (`prctl`), and waits for them all. How it is shared between driver, Java
-and workers, how much memory each has and what is written comes from /proc, looked at every so
-often; so a process that lives shorter than that is in the sum only.
+The kernel reports the CPU time of children that have ended. This process becomes the parent of
+orphans (`prctl`), and waits for all of them. /proc is read at intervals: it shows the shares of
+driver, Java and workers, the memory of each, and the writes to disk. A process that lives shorter
+than an interval counts only in the sum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 INTERVAL = 0.1
-PATIENCE = 60  # seconds for what the command has left running
+PATIENCE = 60  # seconds for processes that the command leaves running
 SUBREAPER = 36
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -30,7 +30,7 @@ SHOWN = 2000
 
 @dataclass
 class Usage:
-    """What a command took; ``cpu`` and ``rss`` by kind of process, seconds and bytes."""
+    """The cost of a command; ``cpu`` in seconds and ``rss`` in bytes, by kind of process."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -43,10 +43,10 @@ class Usage:
 
 
 def run(command: list[str], *, cores: int = 0, output: int | None = None) -> Usage:
-    """Run a command, on the first ``cores`` processors only unless that is 0.
+    """Run a command, on the first ``cores`` processors unless that is 0.
 
-    ``output`` is where its standard output goes; otherwise its end is kept, with that of its
-    errors.
+    ``output`` is the file for its standard output. Without it, the end of standard output and of
+    standard error is kept.
     """
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     usage = Usage()
@@ -87,7 +87,7 @@ def _wait_for_orphans() -> None:
 
 
 class _Watch:
-    """Looks at a process and all below it until it is told that they are over."""
+    """Watch a process and all processes below it until told to stop."""
 
     def __init__(self, root: int) -> None:
         self.is_over = False
@@ -127,7 +127,7 @@ class _Watch:
             self.peak[kind] = max(self.peak.get(kind, 0), size)
 
     def _tree(self) -> dict[int, tuple[float, int]]:
-        """Processor time and resident bytes of our processes; a child of one of ours is ours."""
+        """Return the CPU time and resident bytes of our processes; children of ours count too."""
         found: dict[int, tuple[float, int]] = {}
         parents: dict[int, int] = {}
         for entry in PROC.glob("[0-9]*/stat"):
@@ -144,7 +144,7 @@ class _Watch:
         return {pid: found[pid] for pid in self._mine if pid in found}
 
     def _kind(self, pid: int) -> str:
-        """What a process is now: before it calls exec it looks like the one that started it."""
+        """Return the kind of a process; before it calls exec, it looks like its parent."""
         kind = self._kinds.get(pid, "other")
         with contextlib.suppress(OSError):
             command = (PROC / str(pid) / "cmdline").read_bytes()

@@ -1,9 +1,9 @@
-"""A range of a capture to its tables in one process without Spark, stage by stage.
+"""Measure a range of a capture up to its tables, in one process without Spark, stage by stage.
 
-``python benchmarks/ranges.py [CASE...]``; a case is as for `benchmarks/pipeline.py`, and its
-capture is made once and kept. Seconds are those of the processor in this process, which has one
-thread; of each stage the least of all rounds, as others use the machine too. "Tables" are MB of
-Parquet. Read and copied are the same files by `readinto` and `numpy.copyto`, in the same rounds.
+``python benchmarks/ranges.py [CASE...]`` takes cases like `benchmarks/pipeline.py`; a capture is
+made once and kept. Seconds are CPU time of this process, which has one thread. For each stage the
+lowest of all rounds counts, because others use the machine too. "Tables" are MB of Parquet. "Read"
+and "copied" are the same files read by `readinto` and copied by `numpy.copyto`, in the same rounds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.parquet import TableWriter
 
 CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
-# What decoding a range calls; what is given in parts is timed part by part.
+# The functions that decode a range; the parts of a generator are timed one by one.
 STAGES = (
     (SegmentReader, "__iter__", "segments"),
     (Flows, "push", "frames"),
@@ -47,7 +47,7 @@ STAGES = (
 
 
 class Clock:
-    """Seconds of the processor by stage; what one stage takes within another is its own."""
+    """CPU seconds by stage; a stage within another one counts only by itself."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -89,7 +89,7 @@ class Clock:
 
 @contextmanager
 def stages(clock: Clock) -> Iterator[None]:
-    """Have the stages of decoding timed."""
+    """Time the stages of decoding."""
     before = [getattr(where, name) for where, name, _ in STAGES]
     for (where, name, stage), call in zip(STAGES, before, strict=True):
         setattr(where, name, clock.timed(stage, call))

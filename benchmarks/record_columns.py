@@ -1,7 +1,7 @@
-"""Record batches to Arrow columns and back, beside a copy of the bytes and aiokafka's Cython.
+"""Compare record batches as Arrow columns with copying their bytes, and with aiokafka's Cython.
 
-``python benchmarks/record_columns.py``. Time is that of one thread's processor; all is interleaved,
-medians. The yardstick is `numpy.copyto` of the same bytes in the same run.
+``python benchmarks/record_columns.py``. Times are CPU time of one thread; all cases take turns, and
+medians count. The reference is `numpy.copyto` of the same bytes in the same run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RECORDS, SIZE = 100, 32 << 20
-# What flexwire inflates with, bare, and what else there is.
+# The codecs that flexwire uses, alone, and other codecs.
 BARE = {
     "gzip": cramjam.gzip.decompress,
     "lz4": cramjam.lz4.decompress,
@@ -57,7 +57,9 @@ PEERS: dict[str, dict[str, Callable[[bytes], Any]]] = {
 
 
 def made(compression: str, each: int = RECORDS) -> tuple[bytes, int]:
-    """Batches of so many records of 100 bytes, a key, and a record header on every other."""
+    """Return batches of this many records of 100 bytes, with a key, and a header in each other
+    record.
+    """
     source = random.Random(1)
     words = [source.randbytes(6).hex().encode() for _ in range(200)]
     records = [
@@ -76,9 +78,9 @@ def made(compression: str, each: int = RECORDS) -> tuple[bytes, int]:
 
 
 def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Return the median of each call's seconds of this thread, one after the other each round.
+    """Return the median of each call's thread seconds; the calls take turns in each round.
 
-    Each is called once before it is timed: a pipeline's caches and memory are its own.
+    Each call runs once before it is timed, because a pipeline has filled caches and memory too.
     """
     spent: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -92,12 +94,12 @@ def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
 
 
 def consume(data: bytes, **wanted: Any) -> int:
-    """Read as a pipeline does: a batch is let go before the next."""
+    """Read as a pipeline does: free a batch before the next one."""
     return sum(len(batch) for batch in RecordReader(data, RecordSelection(**wanted)))
 
 
 def write(rows: Any) -> int:
-    """Write as a pipeline does: a piece is let go before the next."""
+    """Write as a pipeline does: free a piece before the next one."""
     return sum(len(piece) for piece in encode_record_pieces(rows, records_per_batch=RECORDS))
 
 
@@ -144,7 +146,7 @@ def uncompressed(rounds: int) -> None:
 
 
 def small(rounds: int) -> None:
-    """Batches of one and ten records, of which a topic may have most."""
+    """Measure batches of one and ten records, which are most of the batches of some topics."""
     print(
         f"\n{'records in a batch':22}{'M records/s':>12}{'MB/s':>9}{'x copy':>8}{'x aiokafka':>12}"
     )
@@ -169,13 +171,15 @@ def small(rounds: int) -> None:
 
 
 def inflate_all(inflate: Callable[[bytes], Any], bodies: list[bytes]) -> None:
-    """Inflate as a pipeline does: what was inflated is let go before the next."""
+    """Inflate as a pipeline does: free the inflated data before the next batch."""
     for body in bodies:
         inflate(body)
 
 
 def compressed(rounds: int) -> None:
-    """Batches as columns, and other codecs, beside the bare codec that the same batches need."""
+    """Measure batches as columns and with other codecs, compared with only inflating the same
+    batches.
+    """
     print(
         f"\n{'compressed, with crc':22}{'M records/s':>12}{'MB/s':>9}{'us/batch':>10}{'x codec':>9}"
         f"{'x aiokafka':>12}   other codecs, x codec"
@@ -212,7 +216,7 @@ def batches(data: bytes) -> Any:
 
 
 class Run(NamedTuple):
-    """What a run took: seconds on the wall, and of each that ran the rest."""
+    """The cost of a run: elapsed seconds, and the other figures of each thread."""
 
     wall: float
     cpu: float
@@ -220,14 +224,14 @@ class Run(NamedTuple):
     waits: float
 
 
-# A run of so many turns takes long beside the start of a thread: a tenth of a second.
+# A run takes a tenth of a second, which is long compared with the start of a thread.
 _TURNS = 20
-# Two digests that do so many times what one does have a core each; so often it is tried.
+# If two digests do twice the work of one, each had its own core; this is tried so often.
 _TWO_CORES, _TRIES = 1.6, 6
 
 
 def threaded(work: Callable[[], Any], count: int) -> Run:
-    """Have so many threads do the work at once."""
+    """Let this many threads do the work at once."""
     spent: list[float] = []
     began: list[float] = []
     barrier = threading.Barrier(count)
@@ -254,13 +258,13 @@ def threaded(work: Callable[[], Any], count: int) -> Run:
 
 
 def forked(work: Callable[[], Any], count: int) -> Run:
-    """Have so many processes do the work at once, which share no lock of Python's."""
+    """Let this many processes do the work at once; they share no lock of Python."""
     told, tell = os.pipe()
     waiting, starts = os.pipe()
     for _ in range(count):
         if os.fork() == 0:
             os.close(starts)
-            # The first turn takes new pages.
+            # In the first turn, memory pages are new.
             work()
             os.read(waiting, 1)
             wall, cpu = time.perf_counter(), time.process_time()
@@ -271,7 +275,7 @@ def forked(work: Callable[[], Any], count: int) -> Run:
             os._exit(0)
     os.close(waiting)
     os.close(tell)
-    # All of them have had their first turn.
+    # All threads have done their first turn.
     time.sleep(0.3)
     os.close(starts)
     for _ in range(count):
@@ -282,12 +286,11 @@ def forked(work: Callable[[], Any], count: int) -> Run:
 
 
 def threads(rounds: int) -> None:
-    """Two threads that do what one would do in twice the time, beside what the machine allows.
+    """Compare two threads with one thread that does the same work, and with the machine's limit.
 
-    A digest of a few bytes again and again needs nothing but a core of its own; copies need memory.
-    A thread that takes more processor time beside another waits for what they share, memory and
-    caches. What it waits for beyond that, a lock or a core, shows on the wall only. Two processes
-    share the memory's speed, and not Python's lock.
+    A repeated digest of a few bytes needs only a core; copies need memory. A thread that takes more
+    CPU time beside another one waits for shared memory and caches. Waiting for a lock or a core
+    shows only in elapsed time. Two processes share the speed of memory, but not Python's lock.
     """
     data, _ = made("none")
     source = np.frombuffer(data, np.uint8)
@@ -337,7 +340,7 @@ def with_two_cores(
     digest: Callable[[], Any],
     rounds: int,
 ) -> tuple[list[tuple[Run, Run, float]], int]:
-    """Runs by one and by two, with what two digests did beside one; and how many were tried."""
+    """Return runs of one and of two, with the speedup of two digests, and the number of tries."""
     kept: list[tuple[Run, Run, float]] = []
     tried = 0
     while len(kept) < rounds and tried < _TRIES * rounds:
@@ -350,7 +353,7 @@ def with_two_cores(
 
 
 def ratio(one: Run, two: Run) -> float:
-    """How many times what one did, two did."""
+    """Return how many times the work of one the two did."""
     return 2 * one.wall / two.wall
 
 

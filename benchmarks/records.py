@@ -1,11 +1,11 @@
-"""flexwire beside its peers on record batches: ``make bench``, or this file with its options.
+"""Compare flexwire with its peers on record batches: ``make bench``, or run this file with options.
 
-The same records, outputs equal byte for byte but for the partition leader epoch (aiokafka and
-flexwire write -1, the others 0; the crc does not cover it), all libraries interleaved in one
-process, medians. Decoding gives a list of all records: "batches" by `decode_batches` and the
-records of each, "records" by `decode_records`, both beside what a rival has for it. A fetch is many
-batches, one after the other. The table gives flexwire's speed over each rival's: above 1 flexwire
-is ahead.
+All libraries write the same records to equal bytes, except for the partition leader epoch (aiokafka
+and flexwire write -1, the others 0; the crc does not cover it). They take turns in one process, and
+medians count. Decoding returns a list of all records: "batches" calls `decode_batches` and reads
+each batch, and "records" calls `decode_records`; a rival does the equivalent. A fetch is many
+consecutive batches. The table has flexwire's speed divided by each rival's: above 1, flexwire is
+faster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from flexwire import __version__, load_kernels
 from flexwire.records import Record, decode_batches, decode_records, encode_batch
 from flexwire.records.batch_executors import PYTHON, kernel_functions, use_functions
 
-# The partition leader epoch, in the header of a batch.
+# The partition leader epoch in the header of a batch.
 EPOCH = slice(12, 16)
 
 
@@ -51,12 +51,12 @@ CASES = {
     "fetch_of_10": peers.RECORDS[:10],
     "fetch_of_100": peers.RECORDS[:100],
 }
-# How many times the batch stands in the data that is decoded.
+# The number of times that the decoded data contains the batch.
 BATCHES = {"fetch_of_1": 100, "fetch_of_10": 100, "fetch_of_100": 10}
 
 
 class Flexwire(peers.Adapter):
-    """flexwire as anyone calls it, in a process that runs on kernels."""
+    """flexwire as most callers use it, in a process with kernels."""
 
     name = "flexwire"
     version = __version__
@@ -114,7 +114,7 @@ class FlexwirePython(Flexwire):
 
 
 class NoKernels:
-    """A while without kernels."""
+    """Run without kernels until the end of the block."""
 
     def __enter__(self):
         use_functions(PYTHON)
@@ -152,7 +152,7 @@ class KafkaPython(peers.KafkaPython):
 
 
 def run(repeats, min_time, only):
-    """Time every case; gives records per second, and bytes, by case, operation and library."""
+    """Time every case; return records per second, and bytes, by case, operation and library."""
     load_kernels()
     libraries = [Flexwire(), FlexwirePython(), peers.Kio(), KafkaPython(), AioKafka()]
     told = ", ".join(f"{one.name} {one.version}" for one in libraries)
@@ -173,7 +173,7 @@ def run(repeats, min_time, only):
             # No library writes many batches in one call.
             del calls["encode"]
         for operation, functions in calls.items():
-            # What the libraries hold themselves is not what a rival's objects should wait for.
+            # Objects that the libraries hold should not slow down a rival's garbage collection.
             gc.collect()
             gc.freeze()
             samples = peers.time_interleaved(functions, repeats, min_time, time.process_time)
@@ -188,12 +188,12 @@ def run(repeats, min_time, only):
 
 
 def reads(one, data, batches):
-    """Whether a library reads all of so many batches; kio stops after one, without a word."""
+    """Return whether a library reads this many batches; kio stops after one without an error."""
     return len(one.rb_decode(data * batches)) == batches * len(one.rb_decode(data))
 
 
 def calls_of(libraries, data, built):
-    """Give what is timed, by operation and library."""
+    """Return the timed functions, by operation and library."""
     readers = {
         "batches": ("rb_decode", "rb_decode"),
         "batches, no crc": ("rb_decode_unchecked", "rb_decode_unchecked"),
@@ -214,7 +214,7 @@ def calls_of(libraries, data, built):
 
 
 def compare(one, data, written, given):
-    """See that a library writes what flexwire writes, and reads what it was given."""
+    """Check that a library writes the same bytes as flexwire, and reads its input."""
     same = (
         written[: EPOCH.start] == data[: EPOCH.start]
         and written[EPOCH.stop :] == data[EPOCH.stop :]
@@ -229,7 +229,7 @@ def compare(one, data, written, given):
 
 
 def show(speeds):
-    """Print records per second of flexwire, and how many times each rival's that is."""
+    """Print records per second of flexwire, and how many times faster it is than each rival."""
     rivals = ["kio", "kafka-python", "aiokafka"]
     print(f"{'case':16}{'records':>8} {'':16}{'flexwire/s':>12}{'MB/s':>8}", end="")
     print(*(f"{'x ' + one:>16}" for one in rivals), f"{'no kernels/s':>14}")

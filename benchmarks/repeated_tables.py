@@ -1,8 +1,9 @@
-"""Tables of many captures from those of one: ``python benchmarks/repeated_tables.py OUT TO``.
+"""Make tables of many captures from those of one: ``python benchmarks/repeated_tables.py OUT TO``.
 
-What groups do takes minutes to capture, and a gigabyte of it days. Each of ``--times`` copies is an
-hour after the one before, of other clients, connections and groups; what else is in the tables is
-the same. ``benchmarks/answers.py TO groups lag`` asks them.
+Capturing the work of groups takes minutes, and a gigabyte of it would take days. Each of
+``--times`` copies is an hour later than the one before, with other clients, connections and groups;
+everything else in the tables is the same. ``benchmarks/answers.py TO groups lag`` then computes
+answers.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ HOUR_US = 3_600_000_000
 
 
 def copy_of(table: pa.Table, number: int) -> pa.Table:
-    """A table of other clients and groups, some hours later."""
+    """Return a table of other clients and groups, some hours later."""
     for place, field in enumerate(table.schema):
         column: Any = table.column(place).combine_chunks()
         if field.name in RENAMED:
-            # In the front: behind is the port, and between them the broker.
+            # Changed at the front, because the port is at the end, and the broker in between.
             column = pc.binary_join_element_wise(f"c{number}", column, "-")
         elif field.name.endswith("time"):
             column = pc.add(column, pa.scalar(number * HOUR_US, pa.duration("us")))

@@ -1,11 +1,11 @@
-"""What starting costs: ``python benchmarks/startup.py``; each import in a process of its own.
+"""Measure the cost of starting: ``python benchmarks/startup.py``; each import has its own process.
 
-The best of some runs, in milliseconds, with bytecode compiled. Then the CPU time of the first use
-of every bundled message in one process: its class, one encode and one decode of its newest
-version. The same of each as the first of a process that has imported the module and done nothing
-else: one encode, or one decode, the class and the catalog's index included. Then the median, the
-best and the worst of the runs of a warm process (kernels compiled before, by whoever) from its
-first line to its first batch of messages and of records in columns, beside the import of pyarrow.
+First the best of some runs, in milliseconds, with compiled bytecode. Then the CPU time of the first
+use of every bundled message in one process: its class, one encode and one decode of its newest
+version. Then the same for each message as the first of a process that has only imported the module:
+one encode or one decode, including the class and the catalog's index. Last the median, the best and
+the worst run of a process whose kernels are compiled already, from its first line to its first
+batch of messages and of records in columns, compared with the import of pyarrow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flexwire.records import Record, encode_batch
 from flexwire.schema.catalog import catalog
 
 RUNS, LIMIT = 15, 5
-# An array of binary made of its buffers: `pyarrow.array` imports pandas where there is one.
+# A binary array made from buffers: `pyarrow.array` imports pandas if that is installed.
 BATCH = """
 import time; began = time.perf_counter()
 import struct, sys, pyarrow as pa
@@ -67,7 +67,7 @@ def import_time(module: str) -> float:
 
 
 def warm(script: str) -> str:
-    """Return what runs of a script take after one that leaves all caches filled."""
+    """Return the times of a script's runs, after one run that fills all caches."""
     with tempfile.TemporaryDirectory() as bytecode:
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -83,7 +83,9 @@ def run(command: list[str], environment: dict[str, str]) -> float:
 
 
 def first_of_a_process() -> dict[str, list[tuple[float, str]]]:
-    """Return the CPU time that the first message of a process took, sorted; a process for each."""
+    """Return the sorted CPU times of a process's first message; each message has its
+    own process.
+    """
     found: dict[str, list[tuple[float, str]]] = {"encode": [], "decode": []}
     for name in catalog().names():
         version = str(catalog().entry(name).versions.highest)
@@ -120,7 +122,7 @@ if __name__ == "__main__":
     print(f"load {os.getloadavg()[0]:.1f}, milliseconds")
     for module in ("flexwire", "flexwire.messages"):
         print(f"import {module:20}{1000 * import_time(module):8.1f}")
-    # First, as the other asks this process what bytes to decode.
+    # This comes first, because the other part asks this process which bytes to decode.
     show("first use of each in one process", first_uses())
     for way, uses in first_of_a_process().items():
         show(f"first {way} of a process", uses)

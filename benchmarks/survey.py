@@ -1,8 +1,8 @@
-"""The survey of a capture in order, and in pieces that a fold proves: processor time of each.
+"""Measure the survey of a capture in order, and in pieces that are folded, in CPU time.
 
-``python benchmarks/survey.py PLACE [--mb MB] [--kind heavy|small] [--connections N]``: the capture
-is made by `benchmarks/captures.py` as one file, unless it is there. ``--piece-mb`` is the size of
-the pieces, and of the ranges.
+``python benchmarks/survey.py PLACE [--mb MB] [--kind heavy|small] [--connections N]``:
+`benchmarks/captures.py` makes the capture as one file, unless it exists. ``--piece-mb`` is the size
+of the pieces, and of the ranges.
 """
 
 from __future__ import annotations

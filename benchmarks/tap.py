@@ -1,10 +1,10 @@
-"""The tap beside a relay of bytes and no relay at all, in the same run.
+"""Compare the tap with a relay of bytes and with no relay, in the same run.
 
 ``python benchmarks/tap.py [--mb MB] [--requests N] [--rounds N]``. A client sends produce requests
 of 1 MB, four at once, and then small ones, one after the other, to a broker that reads and answers
-them. CPU is that of the process between them alone, user and system: milliseconds for each MB
-produced and for each small request. p50 and p99 are of small requests. Of all rounds the least
-counts. The relay of bytes is asyncio's streams, with TLS ended on both sides where the tap ends it.
+them. CPU is the user and system time of the process in the middle: milliseconds for each MB
+produced, and for each small request. p50 and p99 are of small requests. The lowest of all rounds
+counts. The relay of bytes uses asyncio's streams, with TLS on both sides if the tap has it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ANSWER = framed(bytes([0, 0, 0, 1]) + ProduceResponse().encode(7))
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A broker of a line: each frame that came is answered."""
+    """A broker of a few lines: it answers each frame that arrives."""
     try:
         while head := await reader.readexactly(4):
             await reader.readexactly(int.from_bytes(head, "big"))
@@ -78,7 +78,7 @@ async def passing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def serve(told: dict) -> None:
-    """One of the processes: says its port, and its CPU whenever it is asked."""
+    """Run one of the processes: print its port, and its CPU time when asked."""
     loop = asyncio.get_running_loop()
     made = [Path(one) for one in told["tls"]]
     inner = server_context(made[1], made[2]) if made else None
@@ -86,7 +86,7 @@ async def serve(told: dict) -> None:
     if told["kind"] == "tap":
         security = TapSecurity(ListenTls(made[1], made[2]), UpstreamTls(made[0])) if made else None
         options = {} if security is None else {"security": security}
-        keep_freed_memory()  # as the command does
+        keep_freed_memory()  # like the command
         options["processes"] = told["processes"]
         tap = Tap((HERE, 0), (HERE, told["upstream"]), Path(told["out"]), **options)
         await tap.start()
@@ -108,7 +108,7 @@ async def serve(told: dict) -> None:
 
 
 def used(process: multiprocessing.process.BaseProcess) -> float:
-    """The CPU seconds of a process that goes on."""
+    """Return the CPU seconds of a running process."""
     after_name = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
 

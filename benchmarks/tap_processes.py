@@ -1,11 +1,12 @@
-"""The tap in one process and in several, beside a relay of bytes, under many connections at once.
+"""Compare the tap in one process and in several with a relay of bytes, with many connections at
+once.
 
 ``python benchmarks/tap_processes.py [--processes 1 2] [--clients N] [--mb MB] [--requests N]
-[--rounds N]``. Client processes send produce requests of 1 MB, each one after the other over a
-connection of its own, then small ones. CPU is that of all processes of the tap. Clients, the tap
-and a broker in one process of Python share the processors of this machine: with two of these a
-second process of the tap has none to itself, and what is left idle says whether there was room.
-Kinds take turns; of all rounds the fastest counts, and the least CPU.
+[--rounds N]``. Client processes send produce requests of 1 MB, each over its own connection and one
+after the other, then small ones. CPU is the time of all processes of the tap. Clients, the tap and
+a broker in one Python process share this machine's processors. With two processors, a second
+process of the tap has none to itself; the idle time shows whether there was room. Kinds take turns;
+the fastest of all rounds counts, and the lowest CPU time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tap import MB, PRODUCED, SMALL, Child, connected, receive
 
 
 def load(told: dict) -> None:
-    """One client: connects, waits for a word, and says when it has sent all."""
+    """Run one client: connect, wait for the start, and report when everything is sent."""
     with connected(told["port"], []) as sock:
         sock.sendall(PRODUCED + SMALL)
         receive(sock, 2)
@@ -38,7 +39,7 @@ def load(told: dict) -> None:
 
 
 def idle() -> float:
-    """Seconds that the processors have been idle, together."""
+    """Return the seconds that all processors together have been idle."""
     ticks = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return sum(map(int, ticks[4:6])) / os.sysconf("SC_CLK_TCK")
 

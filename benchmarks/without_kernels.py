@@ -1,11 +1,11 @@
-"""Generated Python beside an older checkout of flexwire, and beside a floor, without kernels.
+"""Compare generated Python with an older checkout of flexwire, and with a floor, without kernels.
 
     python benchmarks/without_kernels.py --before ../before
 
-One process for each checkout, asked in turns; processor time, the least of the rounds. The floor
-under a decoder is straight-line Python that makes the same objects from the same bytes at positions
-that it knows: no length is read and nothing is checked. `once` is `Message.decode` and `encode`,
-whose way to the generated code is part of a small message's time.
+Each checkout has its own process, and they take turns; times are CPU time, the lowest of the
+rounds. The floor of a decoder is straight-line Python that makes the same objects from the same
+bytes at known positions: it reads no length and checks nothing. `once` is `Message.decode` and
+`encode`; finding the generated code is part of a small message's time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any
 from uuid import UUID
 
 _HERE = Path(__file__).parent
-# A case is timed for so many seconds at a time.
+# A case is timed for this many seconds at a time.
 _WINDOW = 0.01
 
 
 class _Floor:
-    """Source that makes an object anew, function by function for its structures."""
+    """Source that makes an object anew, with a function for each structure."""
 
     def __init__(self, value: Any, data: bytes) -> None:
         self.namespace: dict[str, Any] = {}
@@ -44,7 +44,7 @@ class _Floor:
         if isinstance(value, list):
             return f"[{', '.join(map(self._made, value))}]"
         if isinstance(value, UUID):
-            # What is a default is shared, and others are few.
+            # Default values are shared, and others are few.
             self.namespace[name := f"uuid_{value.int}"] = value
             return name
         if hasattr(value, "__struct_fields__"):
@@ -110,7 +110,7 @@ def _record_calls() -> dict[str, Any]:
 
 
 def _records_floor(records: list[Any], data: bytes) -> Any:
-    """Make records one after the other, from where their bytes are in ``data``."""
+    """Make records one after the other from the places of their bytes in ``data``."""
     kind = type(records[0])
     zeros = data.index(bytes(100))
 
@@ -131,7 +131,7 @@ def _records_floor(records: list[Any], data: bytes) -> Any:
 
 
 def work() -> None:
-    """Time what the lines of standard input name, in a process of one checkout."""
+    """Time the cases that standard input names, in a process of one checkout."""
     calls = {**_message_calls(), **_record_calls()}
     for _ in range(200):
         for name, call in calls.items():
@@ -148,7 +148,7 @@ def work() -> None:
 
 
 def _times(call: Any) -> int:
-    """Say how often a call is made in a window."""
+    """Return how often a call runs within a time window."""
     call()
     begun, count = time.process_time(), 0
     while time.process_time() - begun < _WINDOW:
@@ -166,7 +166,7 @@ def _started(place: Path) -> subprocess.Popen[str]:
 
 
 def compare(before: Path, rounds: int, only: str) -> None:
-    """Time every case in both checkouts and print how they stand."""
+    """Time every case in both checkouts, and print the comparison."""
     workers = {"before": _started(before), "now": _started(_HERE.parent)}
     names = [json.loads(one.stdout.readline()) for one in workers.values() if one.stdout][1]
     seconds: dict[tuple[str, str], list[float]] = defaultdict(list)

@@ -1,1 +1,1 @@
-"""Fuzzing with atheris: any bytes give what they should, or the one error they may give."""
+"""Fuzzing with atheris: any bytes have the right result, or the one error that is allowed."""

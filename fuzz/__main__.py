@@ -18,7 +18,7 @@ NAMES = (
 
 
 def main() -> int:
-    """Run what the command line asks for; 1 where a law does not hold."""
+    """Run the requested targets; return 1 if a law is broken."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(NAMES))
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _run(target: str, seconds: int) -> int:
-    """Fuzz one target in a process of its own, which libFuzzer ends as it likes."""
+    """Fuzz one target in a separate process, because libFuzzer ends its process."""
     sys.stdout.write(f"== {target}, {seconds} s\n")
     sys.stdout.flush()
     command = [sys.executable, "-m", "fuzz", target, "--here", "--seconds", str(seconds)]
@@ -58,7 +58,7 @@ def _fuzz(target: str, seconds: int) -> None:
         atheris: Any = importlib.import_module("atheris")
     except ImportError:
         sys.exit("atheris is not installed; run `make fuzz`")
-    # An extension has nothing that could be instrumented.
+    # An extension has no Python code that could be instrumented.
     with atheris.instrument_imports(include=["flexwire"], exclude=["flexwire.kernels"]):
         from flexwire import load_kernels  # noqa: PLC0415 - atheris must see the import
         from fuzz.corpus import write  # noqa: PLC0415 - atheris must see the import
@@ -70,7 +70,7 @@ def _fuzz(target: str, seconds: int) -> None:
     options = [
         f"-max_total_time={seconds}",
         f"-artifact_prefix={crashes}/",
-        # For an input of 4 KiB, each of them is very much.
+        # These limits are very high for an input of 4 KiB.
         *("-max_len=4096", "-timeout=5", "-rss_limit_mb=1024", "-print_final_stats=1"),
     ]
     atheris.Setup([sys.argv[0], *options, str(found)], TARGETS[target])

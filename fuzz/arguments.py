@@ -1,4 +1,4 @@
-"""The command line of what runs in rounds of chance: ``[--rounds N] [--seed N]``."""
+"""The command line of programs that run random rounds: ``[--rounds N] [--seed N]``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import NamedTuple
 
 
 class Asked(NamedTuple):
-    """How many rounds, and the seed that makes them the same again."""
+    """The number of rounds, and the seed that reproduces them."""
 
     rounds: int
     seed: int
 
 
 def asked(program: str, page: str | None, *, rounds: int, of: str) -> Asked:
-    """What the command line asks for: so many ``rounds`` ``of`` something, if it says no number."""
+    """Read the command line; without a number, run ``rounds`` rounds.
+
+    ``of`` names a round in the help.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=page)
     parser.add_argument("--rounds", type=int, default=rounds, help=f"{of}, {rounds} by default")
     parser.add_argument("--seed", type=int, default=None, help="the same rounds again")

@@ -1,7 +1,7 @@
-"""The laws of checking specs: any texts are told of, in every format, and never fail otherwise.
+"""Laws about checking specs: any texts are reported on, in every format, without other errors.
 
-The first byte chooses the mode. What follows is a spec or, for breaking changes, two of them with a
-zero byte between.
+The first byte chooses the mode. A spec follows or, for breaking changes, two specs with a zero byte
+between them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = "Fuzzed.json"
 
 
 def lint_specs(data: bytes) -> None:
-    """Lint tells of any bytes, at places that are there, and of all that the parser refuses."""
+    """Lint accepts any bytes, names existing places, and reports what the parser refuses."""
     mode, content = mode_of(data), data[1:]
     source = SpecFile(_NAME, _NAME, "", content, whole=False)
     told = read_message(source, mode)[1]
@@ -45,7 +45,7 @@ def lint_specs(data: bytes) -> None:
 
 
 def _check_places(report: Report, content: bytes) -> None:
-    """Hold every finding to stand in the text, or just behind the end of one of its lines."""
+    """Check that every finding is in the text, or directly behind the end of a line."""
     lines = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for one in report.findings:
         if not (0 < one.line <= len(lines) and 0 < one.column <= len(lines[one.line - 1]) + 1):
@@ -68,7 +68,7 @@ def _check_formats(report: Report) -> None:
 
 
 def breaking(data: bytes) -> None:
-    """Two specs are compared, or one of them is refused; a spec breaks nothing of itself."""
+    """Two specs are compared, or one is refused; a spec compared with itself breaks nothing."""
     mode = mode_of(data)
     old, _, new = data[1:].partition(b"\0")
     try:

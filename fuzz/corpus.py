@@ -1,4 +1,4 @@
-"""What fuzzing starts from: sound inputs for each target, made from the vectors of the tests."""
+"""Valid inputs from which fuzzing starts, made from the vectors of the tests, for each target."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ LONGEST = 2000
 
 
 def corpus(target: str) -> Iterator[bytes]:
-    """Return the sound inputs of a target."""
+    """Return the valid inputs of a target."""
     made = _CORPORA.get(target, _messages)
     return (data for data in made() if len(data) <= LONGEST)
 
 
 def write(target: str, directory: Path) -> None:
-    """Write the inputs of a target as files; what else is there stays."""
+    """Write the inputs of a target as files; other files in the directory remain."""
     directory.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(corpus(target)):
         (directory / f"sound-{number:05}").write_bytes(data)
 
 
 def _messages() -> Iterator[bytes]:
-    """Every vector as it is, and one of each message in the other encodings that can hold it."""
+    """Yield every vector, and one of each message in the other encodings that can hold it."""
     for name, vectors in load().items():
         for place, vector in enumerate(vectors):
             raw, version = bytes.fromhex(vector["hex"]), vector["version"]
@@ -90,7 +90,7 @@ def _captures() -> Iterator[bytes]:
 
 
 def _pieces() -> Iterator[bytes]:
-    """The same, to be read in pieces of two packets."""
+    """Return the captures with a first byte, so that they are read in pieces of two packets."""
     return (b"\x14" + data for data in _captures())
 
 
@@ -102,7 +102,7 @@ def _specs() -> Iterator[bytes]:
 
 
 def _lint() -> Iterator[bytes]:
-    """Specs, and some with comments that allow what they may have."""
+    """Yield specs, some of them with comments that allow findings."""
     rules = ("ABOUT_MISSING", "TAG_SKIPPED", "KEY_UNKNOWN", "FIELD_REMOVED")
     for place, data in enumerate(_specs()):
         yield data
@@ -112,7 +112,7 @@ def _lint() -> Iterator[bytes]:
 
 
 def _changes() -> Iterator[bytes]:
-    """Each spec with the one before it, and with itself but for some word of it."""
+    """Yield each spec with the one before it, and with itself after one word changed."""
     for name in catalog().names():
         texts = [write_spec(spec) for spec, _ in catalog().entry(name).specs()]
         for old, new in pairwise([*reversed(texts), texts[0].replace('"0+"', '"1+"', 3)]):
@@ -120,7 +120,7 @@ def _changes() -> Iterator[bytes]:
 
 
 def _kip82() -> Iterator[bytes]:
-    """KIP-82's messages in each compression, and the older message sets of the vectors."""
+    """Yield KIP-82's messages in each compression, and the older message sets of the vectors."""
     headers = Headers()
     headers.put_long("user", 7)
     headers.put_string("tag", "new")
@@ -136,12 +136,12 @@ def _kip82() -> Iterator[bytes]:
 
 
 def _conventions() -> Iterator[bytes]:
-    """What Java wrote by a convention, alone and with the classes that Spring names."""
+    """Yield what Java wrote by a convention, alone and with the classes that Spring names."""
     with gzip.open(_VECTORS / "header-conventions.jsonl.gz", "rt", encoding="ascii") as lines:
         for line in lines:
             vector = json.loads(line)
             with suppress(OverflowError):
-                # Longer values than `join` can tell the length of are left out.
+                # Values are left out if their length exceeds the one byte that `join` has for it.
                 yield join([(b"a", bytes.fromhex(vector.get("hex", ""))), (b"ce_id", None)])
     values = {"i": 3, "l": 1 << 40, "f": 1.5, "b": True, "s": "text", "m": {"a": [1, None]}}
     for name in ("spring-json", "connect", "utf-8"):
@@ -151,7 +151,7 @@ def _conventions() -> Iterator[bytes]:
 
 
 def _choices() -> Iterator[bytes]:
-    """Any bytes choose something."""
+    """Return bytes to choose from; any bytes choose something."""
     chosen = random.Random("choices")  # noqa: S311 - chance, not a secret
     return (chosen.randbytes(chosen.randrange(8, LONGEST)) for _ in range(60))
 

@@ -1,7 +1,7 @@
-"""Captures of Kafka's traffic that were damaged where a reader of captures is guided.
+"""Damage captures of Kafka's traffic at the places that guide a reader of captures.
 
-What makes a capture lead from packet to packet is damaged above all: lengths of blocks and packets,
-numbers and descriptions of interfaces, times, byte orders, the ends of files and gzip's own bytes.
+Most damage is in values that lead from packet to packet: lengths of blocks and packets, numbers and
+descriptions of interfaces, times, byte orders, the ends of files, and gzip's own bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FRACTIONS = (999_999, 1_000_000, 2**31, 2**32 - 1)
 
 
 class _Part(NamedTuple):
-    """A block or a packet's record: where it is, what kind of block, and its byte order."""
+    """A block or a packet's record: its place, its kind, and its byte order."""
 
     start: int
     stop: int
@@ -33,7 +33,7 @@ class _Part(NamedTuple):
 
 
 def damage_file(source: random.Random, data: bytes) -> bytes:
-    """A file with one to three damages; one that is gzip'd is damaged inside or as it is."""
+    """Return a file with one to three damages; a gzip'd file is damaged inside or outside."""
     if data[:2] != _GZIP:
         return _damaged(source, data)
     if source.random() < 0.5:  # noqa: PLR2004 - as often the one as the other
@@ -54,7 +54,7 @@ def _damaged(source: random.Random, data: bytes) -> bytes:
 
 
 def _parts(data: bytes) -> list[_Part]:
-    """The blocks or records of a file, as far as they lead from one to the next."""
+    """Return the blocks or records of a file, as far as each leads to the next."""
     found: list[_Part] = []
     order = _PCAP_ORDERS.get(data[:4], ">")
     if data[:4] != _SECTION.to_bytes(4):
@@ -81,7 +81,7 @@ def _any(source: random.Random, data: bytes, kind: int = _PACKET) -> _Part:
 
 
 def _with(data: bytes, at: int, new: bytes) -> bytes:
-    """The same with other bytes at a place, as far as there are so many."""
+    """Replace bytes at a place, as far as the file has so many."""
     new = new[: max(0, len(data) - at)]
     return data[:at] + new + data[at + len(new) :]
 
@@ -115,7 +115,7 @@ def _insert(source: random.Random, data: bytes) -> bytes:
 
 
 def _again(source: random.Random, data: bytes) -> bytes:
-    """Some parts once more, or left out: bytes of the connections that are repeated or missing."""
+    """Repeat or remove some parts, so that bytes of connections are repeated or missing."""
     parts = _parts(data)
     start, stop = sorted(source.choices(range(len(parts)), k=2)) if parts else (0, 0)
     if start == stop:
@@ -128,7 +128,7 @@ def _again(source: random.Random, data: bytes) -> bytes:
 
 
 def _within_packet(source: random.Random, data: bytes) -> bytes:
-    """Bytes of the headers of a packet: link, network, TCP, and the first of its payload."""
+    """Change bytes of a packet's headers, from the link header to the first payload bytes."""
     one = _any(source, data)
     at = one.start + source.randrange(_RECORD_HEAD, 120)
     return _with(
@@ -165,7 +165,7 @@ def _section_head(source: random.Random, data: bytes) -> bytes:
 
 
 def _interface(source: random.Random, data: bytes) -> bytes:
-    """Another link, snaplen, or clock; or one interface more, that all others come after."""
+    """Change the link type, snaplen or clock, or add an interface that all later packets use."""
     one = _any(source, data, _INTERFACE)
     at, new = source.choice(
         [
@@ -181,7 +181,7 @@ def _interface(source: random.Random, data: bytes) -> bytes:
 
 
 def _interface_clock(source: random.Random, data: bytes) -> bytes:
-    """An interface that counts time in another way from there on, in a section of its own."""
+    """Add a section with an interface that counts time in another way."""
     one, head = _any(source, data, _INTERFACE), _any(source, data, _SECTION)
     resolution = source.choice([0, 1, 3, 6, 9, 12, 20, 63, 0x80, 0x94, 0xA8, 0xFF])
     body = data[one.start + 8 : one.start + 16] + struct.pack(f"{one.order}HHB3x", 9, 1, resolution)
@@ -192,14 +192,14 @@ def _interface_clock(source: random.Random, data: bytes) -> bytes:
 
 
 def _packet_head(source: random.Random, data: bytes) -> bytes:
-    """The interface's number, the time, the captured length or the original one of a packet."""
+    """Change a packet's interface number, time, captured length or original length."""
     one = _any(source, data)
     at = one.start + _BLOCK_HEAD + source.choice([0, 4, 8, 12, 16])
     return _with(data, at, _number(source, one.order, 0 if at == one.start + 8 else 100))
 
 
 def _options(source: random.Random, data: bytes) -> bytes:
-    """Options behind a packet, whose lengths lead anywhere."""
+    """Add options behind a packet, with any lengths."""
     one = _any(source, data)
     codes = [0, 1, 2, 5, 65535]
     made = b"".join(
@@ -213,7 +213,7 @@ def _options(source: random.Random, data: bytes) -> bytes:
 
 
 def _times(source: random.Random, data: bytes) -> bytes:
-    """All packets of a stretch are much later, much earlier, or go back."""
+    """Move the times of consecutive packets much later or earlier, or let them go back."""
     parts = [one for one in _parts(data) if one.kind == _PACKET]
     if not parts:
         return data
@@ -257,7 +257,7 @@ def _flip_gzip(source: random.Random, data: bytes) -> bytes:
 
 
 def _end_gzip(source: random.Random, data: bytes) -> bytes:
-    """What comes after the end: zeros, any bytes, or the same once more."""
+    """Add bytes behind the end: zeros, any bytes, or the file again."""
     return data + source.choice([bytes(9), source.randbytes(50), data, _GZIP])
 
 

@@ -1,11 +1,11 @@
-"""``python -m fuzz.damaged [--rounds N] [--seed N]``: damaged captures, read in all ways.
+"""``python -m fuzz.damaged [--rounds N] [--seed N]``: read damaged captures in all ways.
 
-Each round makes a capture of Kafka's traffic of any shape, damages some of its files, and surveys
-and decodes it in order, cut into ranges, and in pieces that are guessed, handed over as tasks do
-and folded. All must give the same rows and the same facts, and the rows of the reference, which
-reads one segment, frame and record after the other. Every error must be one of ours, the same in
-each way. A round fails too where a piece hands over or a range keeps much more than the capture
-has.
+Each round makes a random capture of Kafka's traffic, and damages some of its files. It is surveyed
+and decoded in order, in ranges, and in pieces that begin with guesses, are handed over as tasks do,
+and are folded. All ways must give the same rows and facts, which must equal those of the reference.
+The reference reads one segment, frame and record after another. Every error must be flexwire's own,
+and the same in each way. A round also fails if a piece hands over, or a range keeps, much more data
+than the capture has.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tests.tables.test_ranges import Rows, rows_of, surveyed
 
 Found = tuple[AnalysisRequest, Survey, dict[str, bytes]]
 
-# Of pieces, and of what is read at once, in a file of some kB.
+# The sizes of pieces and of single reads, for files of some kB.
 _LEAST_PIECE, _FEW_BYTES = 100, 500
-# States of connections and of frames are kept at each cut.
+# At each cut, the states of connections and of frames are kept.
 _MOST_KEPT, _KEPT_OF_A_RANGE = 8, 1 << 20
 
 
 def write_damaged(place: Path, source: random.Random, seed: int) -> list[Path]:
-    """Write a capture, of which some files are damaged."""
+    """Write a capture, and damage some of its files."""
     shape = random_shape(source)
     talk = replace(shape.talk, exchanges=min(shape.talk.exchanges, 12))
     files = write_capture(place, seed, replace(shape, talk=talk))
@@ -52,14 +52,14 @@ def write_damaged(place: Path, source: random.Random, seed: int) -> list[Path]:
 
 
 def _renamed(file: Path, source: random.Random) -> Path:
-    """Now and then a name says that a file is gzip'd which is not, or the other way round."""
+    """Sometimes rename a file so that its name is wrong about gzip."""
     if source.random() < 0.9:  # noqa: PLR2004 - now and then
         return file
     return file.rename(file.with_suffix("") if file.suffix == ".gz" else Path(f"{file}.gz"))
 
 
 def check(seed: int, place: Path) -> str:
-    """Hold a damaged capture to the law; what became of it, in a word."""
+    """Check the law on a damaged capture; return what happened, in a word."""
     source = random.Random(seed)  # noqa: S311 - chance, not a secret
     files = write_damaged(place, source, seed)
     total = sum(one.stat().st_size for one in files)
@@ -68,7 +68,7 @@ def check(seed: int, place: Path) -> str:
 
 
 def pieces(data: bytes) -> None:
-    """Any file gives the same in order, by ranges and in pieces, whose size the first byte says."""
+    """Any file has the same result in order, by ranges and in pieces of any size."""
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         file.write(data[1:])
         file.flush()
@@ -76,7 +76,7 @@ def pieces(data: bytes) -> None:
 
 
 def check_files(files: list[Path], size: int, chunk_bytes: int) -> str:
-    """Hold a capture to the law, in ranges and pieces of a size."""
+    """Check the law on a capture, with ranges and pieces of a size."""
     total = sum(one.stat().st_size for one in files)
     try:
         whole = surveyed(files, skip_unreadable=True)
@@ -107,7 +107,7 @@ def _same_error(files: list[Path], size: int, error: FlexwireError) -> None:
 
 
 def _check_same(way: str, whole: Found, rows: Rows, found: Found, total: int) -> None:
-    # As text: an error is unlike another that says the same.
+    # Compared as text, because errors with equal texts are not equal.
     told, expected = (repr(replace(one[1], ranges=1, redone=0)) for one in (found, whole))
     if told != expected:
         raise LawBrokenError(f"{way} find out {told}, and the whole {expected}")
@@ -121,16 +121,16 @@ def _check_same(way: str, whole: Found, rows: Rows, found: Found, total: int) ->
 
 
 def _check_reference(asked: AnalysisRequest, survey: Survey, rows: Rows) -> None:
-    """Hold all rows to those of the reference: an object for every segment, frame and record."""
+    """Check that all rows equal the reference's, which reads every segment as an object."""
     files = list_readable_files(asked, Survey()) or []
     expected = reference_tables([one.name for one in files])
-    # The survey tells of files that it leaves out, too.
+    # The survey also reports files that it leaves out.
     expected.pop("packets")
     found = {**rows, "connections": connection_rows(survey.connections).to_pylist()}
     for table in expected.keys() | found.keys():
         got, told = (sorted(some.get(table, ()), key=repr) for some in (found, expected))
         for one, other in zip(got, told, strict=False):
-            # As text: NaN is not equal to itself.
+            # Compared as text, because NaN is not equal to itself.
             if repr(one) != repr(other):
                 raise LawBrokenError(f"columns give the row {one} of {table}, and objects {other}")
         if len(got) != len(told):
@@ -139,7 +139,7 @@ def _check_reference(asked: AnalysisRequest, survey: Survey, rows: Rows) -> None
 
 
 def main() -> int:
-    """Run what the command line asks for; a law that does not hold is an error."""
+    """Run the requested rounds; raise an error if the law is broken."""
     given = asked_for("fuzz.damaged", __doc__, rounds=300, of="damaged captures to read")
     sys.stdout.write(f"== {given.rounds} damaged captures, --seed {given.seed}\n")
     sys.stdout.flush()

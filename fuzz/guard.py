@@ -1,7 +1,7 @@
-"""``python -m fuzz.guard [--rounds N]``: every kernel between pages that nobody may touch.
+"""``python -m fuzz.guard [--rounds N]``: run every kernel between protected pages.
 
-Each program is first told lies that take it onto such a page, and must end there: a guard that does
-not see its lie proves nothing. Then it runs so many damaged inputs, and must not end so.
+Each program first gets lies that lead it onto such a page, and must crash: a guard that misses a
+lie proves nothing. Then it reads many damaged inputs, and must not crash.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MILLION = 1_000_000
-# A lie shows at the first input that reaches its page; this is many times what that takes.
+# A lie is noticed at the first input that reaches its page; this limit is many times that.
 _CONTROL_ROUNDS = 20_000
-# What the system sends to whoever touches such a page.
+# The signals for access to such a page.
 _CAUGHT = {-signal.SIGSEGV, -signal.SIGBUS}
 PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tests.kernels.guard": (("--lie",),),
@@ -32,7 +32,7 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def main() -> int:
-    """Run all programs and all that they can lie about; 1 where one does what it should not."""
+    """Run all programs, with all their lies; return 1 if one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.guard", description=__doc__)
     parser.add_argument("--rounds", type=int, default=MILLION, help="inputs for each program")
     rounds = parser.parse_args().rounds

@@ -1,10 +1,11 @@
-"""``python -m fuzz.kills [--rounds N] [--seed N]``: analyses that are killed at random moments.
+"""``python -m fuzz.kills [--rounds N] [--seed N]``: kill analyses at random moments.
 
-Each is of a capture and of a log, and answers what is asked of both.
+Each analysis reads a capture and a log, and computes the answers about both.
 
-Each round kills one with SIGKILL, and then the output must be that of one analysis and complete, or
-say that it is unfinished. The last is not killed, and must remove what all before it left. Java,
-which outlives a killed analysis for a moment, is left to itself, as it is when memory runs out.
+Each round kills one analysis with SIGKILL. Afterwards the output must be complete and from one
+analysis, or say that it is unfinished. The last analysis is not killed, and must remove everything
+that earlier ones left. Java survives a killed analysis for a moment and is left alone, as when
+memory runs out.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from tests.spark.traffic import Traffic, made
 
 ROOT = Path(__file__).parents[1]
 _POLL_SECONDS = 0.005
-# About as many as an analysis of such a capture writes: some are over before they are killed.
+# About as many files as an analysis of such a capture writes, so some end before they are killed.
 MOST_FILES = 60
 ANSWERS = ("errors", "storage")
 
 
 def write_input(directory: Path, exchanges: int) -> None:
-    """A capture of so many requests and responses, and a log of as many records.
+    """Write a capture of this many requests and responses, and a log of as many records.
 
-    By these an analysis is known.
+    These numbers identify the analysis.
     """
     segment = MadeSegment(0)
     for offset in range(exchanges):
@@ -57,7 +58,7 @@ def write_input(directory: Path, exchanges: int) -> None:
 
 
 def analysis(given: Path, out: Path) -> subprocess.Popen[bytes]:
-    """One that has begun, in a process of its own."""
+    """An analysis that was started, in a separate process."""
     command = [sys.executable, "-m", "flexwire", "analyze", str(given), "--out", str(out)]
     return subprocess.Popen(  # noqa: S603 - our own
         [*command, "--memory", "512m", "--answers", ",".join(ANSWERS)],
@@ -68,9 +69,10 @@ def analysis(given: Path, out: Path) -> subprocess.Popen[bytes]:
 
 
 def kill_when(running: subprocess.Popen[bytes], out: Path, files: int) -> str:
-    """Kill an analysis once it has written so many files; what became of it.
+    """Kill an analysis when it has written this many files; return what happened, in a word.
 
-    Files, and not seconds, so that a moment is as likely on a slow machine as on a fast one.
+    Files are counted, and not seconds, so each moment is as likely on a slow machine as on a fast
+    one.
     """
     try:
         while running.poll() is None and _written(out) < files:
@@ -84,7 +86,7 @@ def kill_when(running: subprocess.Popen[bytes], out: Path, files: int) -> str:
 
 
 def _written(out: Path) -> int:
-    # A walk goes on where what it looks at is removed meanwhile.
+    # The walk continues if files are removed during it.
     return sum(
         len(names) + len(places)
         for one in out.glob(f"{PREFIX}*")
@@ -93,9 +95,9 @@ def _written(out: Path) -> int:
 
 
 def state(out: Path, known: set[int | None]) -> int | None:
-    """The exchanges of the analysis that ``out`` holds, None where it says that it is unfinished.
+    """Return the number of exchanges in the output ``out``, or None if it is marked unfinished.
 
-    Raises `AssertionError` where it holds parts of two, or of one without saying so.
+    Raises `AssertionError` if the output mixes two analyses, or lacks parts of one without a mark.
     """
     told = {}
     if (out / "facts.json").exists():
@@ -114,8 +116,8 @@ def state(out: Path, known: set[int | None]) -> int | None:
         finished_tables(out / "tables")
     except FlexwireError:
         return None
-    # The captures have messages, and answers are asked, so each part is there but what request logs
-    # alone have.
+    # The captures have messages, and answers are computed. So each part exists, except those that
+    # only request logs have.
     answered = [f"answers/{one}.csv" for one in ANSWERS]
     wanted = [part for part in (*PARTS, *answered) if part != f"tables/{FORWARDED}"]
     if missing := [part for part in wanted if not (out / part).exists()]:
@@ -130,7 +132,10 @@ def state(out: Path, known: set[int | None]) -> int | None:
 
 
 def rounds(place: Path, count: int, seed: int) -> list[str]:
-    """Kill so many analyses, and let one end; what became of each. `AssertionError` as above."""
+    """Kill this many analyses, and let one end; return what happened to each.
+
+    Raises `AssertionError` like `complete`.
+    """
     chosen = random.Random(seed)  # noqa: S311 - chance, not a secret
     out, told, before = place / "out", [], None
     for number in range(1, count + 2):
@@ -152,7 +157,7 @@ def rounds(place: Path, count: int, seed: int) -> list[str]:
 
 
 def main() -> int:
-    """Run what the command line asks for; a law that does not hold is an error."""
+    """Run the requested rounds; raise an error if the law is broken."""
     given = asked("fuzz.kills", __doc__, rounds=30, of="analyses to kill")
     sys.stdout.write(f"== {given.rounds} analyses are killed, --seed {given.seed}\n")
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""What every target raises where a law does not hold."""
+"""The error that every target raises if a law is broken."""
 
 from __future__ import annotations
 
 
 class LawBrokenError(Exception):
-    """Two answers that should be one."""
+    """Two results that should be equal differ."""

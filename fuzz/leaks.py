@@ -1,11 +1,11 @@
-"""``python -m fuzz.leaks [--rounds N] [--seed N]``: secrets wherever there may be one, looked for.
+"""``python -m fuzz.leaks [--rounds N] [--seed N]``: plant secrets, and search the output.
 
-Each round is a capture with other words in its fields and damages, and a log with others in its
-records, an analysis of both that answers every question, and a search of all that was written for
-any of them. One that is found is an error, as is a question that fails: but what is the state of
-internal topics is not guessed from damaged logs, and every other round damages theirs. The first
-capture is analyzed with its credentials too: a kind of secret that is not found then is an error as
-well; but nothing shows what records of logs hold.
+Each round makes a capture with new words in its fields and damages, and a log with new words in its
+records. It analyzes both with every answer, and searches all output for any of the words. A word
+that is found is an error, and so is an answer that fails. There is one exception: every other round
+damages the logs of internal topics, and then their state is not guessed. The first capture is also
+analyzed with its credentials: each kind of secret must then be found, except words in records of
+logs, which nothing shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_STATE = {one.name for one in STATE_ANSWERS}
 
 
 def main() -> int:
-    """Run what the command line asks for; 1 where a secret is shown."""
+    """Run the requested rounds; return 1 if a secret is shown."""
     given = asked("fuzz.leaks", __doc__, rounds=3, of="captures to analyze")
     spark = session("flexwire leaks", memory="1g", conf=SMALL_JAVA)
     wrong = 0

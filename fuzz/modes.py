@@ -1,4 +1,4 @@
-"""The first byte of a target of specs chooses the mode in which they are read."""
+"""The first byte for a target of specs chooses the mode in which specs are read."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 def mode_of(data: bytes) -> Mode:
-    """Return the mode that the first byte chooses; no byte is the first mode."""
+    """Return the mode that the first byte chooses; without a byte, the first mode."""
     return MODES[sum(data[:1]) % len(MODES)]

@@ -1,8 +1,8 @@
-"""The laws of record headers: those of KIP-82's messages, and those by conventions.
+"""Laws about record headers: of KIP-82's messages, and of the conventions.
 
-KIP-82's targets begin with a byte that says whether checksums are checked. Those of conventions
-are record headers one after the other: a length and a key, a length and a value, each length one
-byte; 255 is a null value.
+Inputs for KIP-82's targets begin with a byte that says whether checksums are checked. Inputs for
+conventions are record headers in sequence: a length and a key, a length and a value. Each length is
+one byte, and 255 is a null value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_TIMESTAMP = -1
 
 
 def kip82(data: bytes) -> None:
-    """Any bytes are the document's messages or refused; converting them keeps what they say."""
+    """Any bytes are messages of KIP-82 or are refused; converting them keeps their content."""
     check_crc, raw = data[:1] > b"\x7f", data[1:]
     dialect = _DIALECTS[sum(data[:1]) % len(_DIALECTS)]
     messages = _read(raw, check_crc=check_crc, dialect=dialect)
@@ -35,14 +35,15 @@ def kip82(data: bytes) -> None:
         converted = _converted(convert, raw, check_crc=check_crc)
         if converted is None:
             continue
-        # What needs no conversion comes back unread, and is refused as it was.
+        # A message that needs no conversion is returned without being read, and is refused as
+        # before.
         again = _read(converted, check_crc=check_crc, dialect=dialect)
         if [same(one) for one in again] != [same(one) for one in messages]:
             raise LawBrokenError(f"{convert.__name__} says otherwise: {raw.hex()}")
 
 
 def _read(raw: bytes, *, check_crc: bool, dialect: TypedDialect) -> list[Kip82Message]:
-    """Read on behind every error."""
+    """Continue to read behind every error."""
     found = decode_message_set(
         raw, check_crc=check_crc, max_inflated=_MOST_INFLATED, dialect=dialect
     )
@@ -90,7 +91,7 @@ def _all(message: Kip82Message) -> tuple[Any, ...]:
 
 
 def conventions(data: bytes) -> None:
-    """Every convention reads any headers or refuses them; what it writes of them reads the same."""
+    """Every convention reads any headers or refuses them, and reads back what it writes."""
     headers = list(split(data))
     candidates = detect(headers)
     if {one.convention for one in candidates} != CONVENTIONS.keys():
@@ -108,9 +109,9 @@ def conventions(data: bytes) -> None:
 
 
 def _write(values: list[tuple[Any, Any]], name: str, data: bytes) -> None:
-    """Hold values to be what is read of them when they are written.
+    """Check that values are read back after they are written.
 
-    Connect's numbers are of the type that their text has, and may lose digits, but once only.
+    Connect's numbers get the type that fits their text. So they may lose digits, but only once.
     """
     again = _written_and_read(values, name)
     if again is None:
@@ -131,7 +132,7 @@ def _written_and_read(values: list[tuple[Any, Any]], name: str) -> list[tuple[An
 
 
 def split(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    """Cut bytes into record headers; what is cut off is shorter."""
+    """Cut bytes into record headers; the last one may be cut off."""
     position = 0
 
     def take(size: int) -> bytes:
@@ -146,7 +147,7 @@ def split(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def join(headers: Iterable[tuple[bytes, bytes | None]]) -> bytes:
-    """Return the bytes that `split` cuts so.
+    """Return the bytes that `split` cuts in this way.
 
     Raises `OverflowError` for a key or value of more than 254 bytes.
     """

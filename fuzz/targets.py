@@ -1,7 +1,7 @@
-"""The laws that are fuzzed: each target takes any bytes and raises where a law does not hold.
+"""The fuzzed laws: each target takes any bytes, and raises an error if a law is broken.
 
 The targets of messages read three bytes first: two choose the message and version, one the
-encoding. What follows is the message.
+encoding. The message follows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _MOST_FRAME_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Case:
-    """A message, a version, an encoding, and bytes that may or may not be such a message."""
+    """A message, a version, an encoding, and bytes that may be such a message."""
 
     kind: Any
     version: int
@@ -62,7 +62,7 @@ class Case:
     body: bytes
 
     def check(self, what: str, found: object, expected: object) -> None:
-        """Raise `LawBrokenError`, with all there is to know, unless the two are the same."""
+        """Raise `LawBrokenError`, with all details, unless both values are equal."""
         if found != expected:
             raise LawBrokenError(
                 f"{self.kind.__name__} v{self.version}, {self.encoding.value}: {what}\n"
@@ -72,7 +72,7 @@ class Case:
 
 @cache
 def pairs() -> tuple[tuple[str, int], ...]:
-    """Every (message, version) of the catalog, in order."""
+    """Return every (message, version) of the catalog, in order."""
     return tuple(
         (name, version)
         for name in catalog().names()
@@ -87,7 +87,7 @@ def head(name: str, version: int, encoding: Encoding = Encoding.KAFKA) -> bytes:
 
 
 def case_of(data: bytes) -> Case | None:
-    """Read a case; None where there are too few bytes for one."""
+    """Read a case; return None if there are too few bytes."""
     if len(data) < HEAD_BYTES:
         return None
     name, version = pairs()[int.from_bytes(data[:2]) % len(pairs())]
@@ -95,7 +95,7 @@ def case_of(data: bytes) -> Case | None:
 
 
 def _told(decode: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, str]:
-    """Return the object, if any, and what was read or refused as text: NaN is unlike itself."""
+    """Return the object, if any, and the result or error as text (NaN is not equal to itself)."""
     try:
         found = decode(*arguments, **options)
     except DecodeError as error:
@@ -104,7 +104,7 @@ def _told(decode: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[
 
 
 def reference(data: bytes) -> None:
-    """The reference executor reads any bytes, strictly or not; what it reads it writes."""
+    """The reference executor reads any bytes, strictly or not, and writes what it has read."""
     case = case_of(data)
     if case is None:
         return
@@ -124,14 +124,14 @@ def reference(data: bytes) -> None:
 
 
 def generated(data: bytes) -> None:
-    """Generated code reads and writes what the reference does, and refuses for its reasons."""
+    """Generated code reads and writes like the reference, and refuses with the same reasons."""
     case = case_of(data)
     if case is None:
         return
     definition = case.kind.definition
     where: Any = {"encoding": case.encoding}
     definition._decoder(case.version, case.encoding)  # noqa: SLF001 - its first messages would be the reference's
-    # `ExecutorsDisagreeError`, which is not caught, where generated code alone refuses.
+    # If only generated code refuses, this raises `ExecutorsDisagreeError`, which is not caught.
     found, told = _told(definition.decode, case.body, case.version, 0, lenient=False, **where)
     expected = _told(definition.decode_reference, case.body, case.version, **where)[1]
     case.check("generated code reads", told, expected)
@@ -144,7 +144,7 @@ def generated(data: bytes) -> None:
 
 
 def kernels(data: bytes) -> None:
-    """The kernels read and write what the reference does, and refuse nothing else."""
+    """The kernels read and write like the reference, and refuse the same bytes."""
     case = case_of(data)
     if case is None:
         return
@@ -160,14 +160,14 @@ def kernels(data: bytes) -> None:
 
 
 def json_form(data: bytes) -> None:
-    """Any JSON is a message's form or is refused; a form taken is given back by what it made."""
+    """Any JSON is a message's form or is refused; an accepted form is what its message returns."""
     case = case_of(data)
     if case is None:
         return
     try:
         obj = json.loads(case.body)
     except (ValueError, RecursionError):
-        # Not JSON, or nested beyond Python's own parser.
+        # The text is not JSON, or too deeply nested for Python's own parser.
         return
     try:
         made = case.kind.from_json(obj, case.version)
@@ -181,7 +181,7 @@ def json_form(data: bytes) -> None:
 
 
 def records(data: bytes) -> None:
-    """Any bytes are record batches or refused, and reading on behind every error ends."""
+    """Any bytes are record batches or refused, and reading behind every error comes to an end."""
     batches = decode_batches(data[1:], check_crc=data[:1] > b"\x7f", max_inflated=_MOST_INFLATED)
     position = -1
     while batches.position < len(data) - 1:
@@ -198,7 +198,7 @@ def records(data: bytes) -> None:
 
 
 def captures(data: bytes) -> None:
-    """Any file is a capture or refused; its segments make frames, which are requests or not."""
+    """Any file is a capture or refused; its segments make frames of requests or of other bytes."""
     counts = SegmentCounts()
     assemblers: dict[str, FrameAssembler] = {}
     frames: list[CapturedFrame] = []
@@ -213,7 +213,7 @@ def captures(data: bytes) -> None:
                 assembler = assemblers.setdefault(key, FrameAssembler(limit=_MOST_FRAME_BYTES))
                 frames += assembler.push(item)
         except CaptureError:
-            # The file as a whole is no capture.
+            # The whole file is no capture.
             return
     for assembler in assemblers.values():
         frames += assembler.finish()
@@ -228,7 +228,7 @@ def captures(data: bytes) -> None:
 
 
 def specs(data: bytes) -> None:
-    """Any text is a message spec or refused; a spec written and read again is the same."""
+    """Any text is a message spec or refused; a spec that is written and read again is the same."""
     try:
         text = data[1:].decode()
     except UnicodeDecodeError:
@@ -243,14 +243,14 @@ def specs(data: bytes) -> None:
 
 
 def connections(data: bytes) -> None:
-    """Connections on the same ports, in any order of segments, account for every byte."""
-    # What hypothesis draws from the bytes is what the test is about.
+    """Connections that reuse ports, in any order of segments, account for every byte."""
+    # The test is about what hypothesis draws from the bytes.
     any_connections: Any = test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted
     any_connections.hypothesis.fuzz_one_input(data)
 
 
 def columns(data: bytes) -> None:
-    """Odd Arrow arrays are written as records just as they ask for, or refused."""
+    """Odd Arrow arrays are written as records with exactly their values, or refused."""
     any_columns: Any = test_records_are_those_asked_for_or_refused
     any_columns.hypothesis.fuzz_one_input(data)
 

@@ -1,7 +1,8 @@
-"""``python -m fuzz.watched [--rounds N]``: every kernel with sanitizers, over damaged inputs.
+"""``python -m fuzz.watched [--rounds N]``: run every kernel with sanitizers on damaged inputs.
 
-They are the programs of `fuzz.guard`. Whatever a kernel reads or writes beside its memory ends its
-program with the line. Where sanitizers cannot be had, it says why, and that is no failure.
+It runs the programs of `fuzz.guard`. If a kernel reads or writes outside its memory, its program
+ends and prints the line. If sanitizers are not available, it prints the reason, which is no
+failure.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ROUNDS = 50_000
 
 
 def main() -> int:
-    """Run all programs; 1 where a sanitizer finds something, or one does not end as it should."""
+    """Run all programs; return 1 if a sanitizer reports something or a program fails."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.watched", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="inputs for each program")
     rounds = parser.parse_args().rounds

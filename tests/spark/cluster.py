@@ -107,7 +107,7 @@ class Cluster:
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _SMALL_JAVA,
-            # It has its own port, always the same.
+            # This worker has its own port, which is always the same.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
@@ -158,9 +158,9 @@ def _found(log: Path, line: re.Pattern[str], process: subprocess.Popen[bytes]) -
 
 
 class Driver:
-    """A separate process with a Spark session that calls functions by name.
+    """A separate process with a Spark session, which calls functions by name.
 
-    The tests' session cannot change its master, and cannot be killed.
+    The tests' own session cannot change its master, and must not be killed.
     """
 
     def __init__(self, master: str, home: Path, **conf: str) -> None:
@@ -178,7 +178,7 @@ class Driver:
         )
 
     def ask(self, function: str, *arguments: object) -> Any:
-        """The result of ``module:function(spark, *arguments)``, or the text of its error."""
+        """Return the result of ``module:function(spark, *arguments)``, or the text of its error."""
         self.tell(function, *arguments)
         return self.answer()
 
@@ -189,23 +189,23 @@ class Driver:
         self._process.stdin.flush()
 
     def answer(self) -> Any:
-        """The answer to the call."""
+        """Return the answer to the call."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, Path(self._log.name).read_text(errors="replace")[-3000:]
         return json.loads(line)
 
     def kill(self) -> None:
-        """Kill it at once, without any cleanup."""
+        """Kill the process at once, without any cleanup."""
         self._process.send_signal(signal.SIGKILL)
         self.close()
 
     def is_gone(self) -> bool:
-        """Return whether all its child processes have ended: Java, and Java's workers."""
+        """Return whether all child processes have ended: Java, and Java's workers."""
         return not any(_session(one) == self._process.pid for one in Path("/proc").glob("[0-9]*"))
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -221,7 +221,7 @@ class Driver:
 def _session(process: Path) -> int | None:
     with suppress(OSError):
         status = (process / "stat").read_text().rpartition(")")[2].split()
-        # A process that has ended exists until somebody asks for its status.
+        # A process that has ended exists until its parent asks for its status.
         return None if status[0] == "Z" else int(status[3])
     return None
 
@@ -247,7 +247,9 @@ def run(command: list[str], home: Path, **environment: str) -> subprocess.Comple
 
 
 def defaults(conf: Path, *more: str) -> str:
-    """The directory of Spark's settings: a file with those for loopback, and more as ``--conf``."""
+    """Return a directory of Spark's settings: a file with those for loopback, and more as
+    ``--conf``.
+    """
     conf.mkdir(parents=True, exist_ok=True)
     lines = [one.removeprefix("--conf=").replace("=", " ", 1) for one in (*LOOPBACK, *more)]
     (conf / "spark-defaults.conf").write_text("\n".join(lines))
@@ -255,7 +257,7 @@ def defaults(conf: Path, *more: str) -> str:
 
 
 def python_path() -> str:
-    """The path on which another process finds flexwire and its tests."""
+    """Return the path on which another process finds flexwire and its tests."""
     return f"{ROOT / 'src'}{os.pathsep}{ROOT}"
 
 

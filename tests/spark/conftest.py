@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", autouse=True)
 def _without_pictures() -> Iterator[None]:
-    """Leave pictures out of reports: drawing them is half the time of a small analysis.
+    """Leave out pictures of reports, because drawing takes half the time of a small analysis.
 
     `tests/report` checks the pictures, and the tests of docs/ check those of whole analyses.
     """
@@ -46,7 +46,7 @@ def shaped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def here(spark: SparkSession, shaped: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The analysis of these files by a session in local mode."""
+    """Return the analysis of these files by a session in local mode."""
     from flexwire.spark.analyze import analyze  # noqa: PLC0415 - it imports PySpark
 
     out = tmp_path_factory.mktemp("here") / "out"

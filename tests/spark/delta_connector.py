@@ -1,6 +1,6 @@
-"""``python -m tests.spark.delta_connector OUT JARS``: reads a Delta output with Spark's connector.
+"""``python -m tests.spark.delta_connector OUT JARS``: read a Delta output with Spark's connector.
 
-It says for each table whether its rows equal those that deltalake reads, and does the same for
+It prints for each table whether its rows equal those that deltalake reads, and does the same for
 tables that were registered by name.
 """
 
@@ -23,7 +23,7 @@ PLACE = "spark_catalog.kafka"
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Otherwise a log of two lines has fifty tasks.
+    # Without this, Spark reads a log of two lines with fifty tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
 }

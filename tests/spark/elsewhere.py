@@ -1,4 +1,4 @@
-"""Questions about logs and answers that are the same wherever Spark and the files are."""
+"""Questions about logs, and answers that are the same wherever Spark and the files are."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def everything(spark: SparkSession, files: str, out: str) -> Told:
     for one in done.facts.answers:
         found[one.name] = shown(done.output.table(f"answers/{one.name}").to_pylist(), files)
     found["asked again"] = rows_of(storage(open_tables(spark, out)), files)
-    # For the command, which reads the answers.
+    # The command reads these answers.
     bare = analyze([f"{files}/logs"], f"{out}-bare", spark=spark, answers="none")
     assert bare.facts.answers == ()
     return found | views(spark, f"{files}/logs")
 
 
 def views(spark: SparkSession, logs: str) -> Told:
-    """The views of two internal topics."""
+    """Return the views of two internal topics."""
     log = open_log(spark, logs, "consumer-offsets")
     state = cluster_state(spark, f"{logs}/__cluster_metadata-0")
     made = {
@@ -67,12 +67,12 @@ def rows_of(rows: DataFrame, files: str) -> list[str]:
 
 
 def shown(rows: list[dict[str, Any]], files: str) -> list[str]:
-    """Rows in one order, with files by their path below ``files``."""
+    """Return rows in a fixed order, with files by their path below ``files``."""
     return sorted(repr(row).replace(files, "…") for row in rows)
 
 
 def main(remote: str, files: str, out: str) -> None:
-    """Do it in this process's own session, here or on a server of Spark Connect."""
+    """Run this in the process's own session, on this machine or on a Spark Connect server."""
     conf = {} if remote else with_archive(SMALL_JAVA | SMALL_CONF)
     spark = session("flexwire tests", master=remote or "local[2]", memory="1g", conf=conf)
     told = everything(spark, files, out)

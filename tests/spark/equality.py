@@ -1,4 +1,4 @@
-"""Whether two analyses are equal: their tables row for row and value for value, and their facts.
+"""Check that two analyses are equal: their tables row for row and value for value, and their facts.
 
 The order of rows and files in a table has no meaning, so both are sorted first.
 """
@@ -43,7 +43,7 @@ def tables_of(out: Path) -> dict[str, list[Row]]:
 
 
 def in_one_order(tables: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
-    """The same tables with sorted rows; a table without rows is left out."""
+    """Return the tables with sorted rows, without empty tables."""
     return {name: _sorted(name, rows) for name, rows in tables.items() if rows}
 
 
@@ -65,7 +65,7 @@ def facts_of(out: Path) -> Row:
     facts: Row = json.loads((out / FACTS).read_text(encoding="utf-8"))
     del facts[_WHEN_MADE]
     for one in facts.get("record_headers", []):
-        # Sums of tasks are exact up to this number; test_record_sums.py checks that.
+        # Sums of tasks are exact up to this number of entries; test_record_sums.py checks that.
         del one["distinct_values"]
     return facts
 
@@ -85,7 +85,7 @@ def assert_equal_tables(
     *,
     without: Collection[str] = (),
 ) -> None:
-    """Fail with the first difference: its table, the key of its row, its column, both values.
+    """Fail with the first difference: the table, the key of the row, the column, both values.
 
     ``without`` names columns that may differ.
     """
@@ -110,7 +110,7 @@ def _difference(
             return f"{name}: the {which} has {count} more of {_told(name, key)}; {total}"
     first, second = ([_without(row, without) for row in rows] for rows in (one, other))
     if without:
-        # The order had decided what is left out.
+        # The order of rows decided which entries were left out.
         first, second = _sorted(name, first), _sorted(name, second)
     for row, twin in zip(first, second, strict=True):
         for place, value, instead in _differences(row, twin):

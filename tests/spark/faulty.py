@@ -1,4 +1,4 @@
-"""Work for tasks that fails the first time in a chosen way, and the checks of a test on it."""
+"""Work for tasks that fails the first time in a chosen way, and checks of a test on it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def names(count: int) -> set[str]:
 
 
 def attempts(flags: Path, number: int) -> int:
-    """How often a task was started."""
+    """Return how often a task was started."""
     return len(list(flags.glob(f"{number}-*")))
 
 
@@ -91,7 +91,7 @@ def killed_mid_file(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def killed_after_put(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Write everything plus a file that no later attempt writes, and kill the worker."""
+    """Write all files, and one that no later attempt writes, and kill the worker."""
     if begin(flags, number) and number == 1:
         write(number, task_output)
         put(number, task_output, TABLES[0], 7)
@@ -136,7 +136,7 @@ def wait_for(condition: object) -> None:
 
 
 def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Allocate until memory is full, in pieces so small that nothing is left in the end."""
+    """Allocate until memory is full; the pieces are so small that nothing is left."""
     begin(flags, number)
     kept: list[object] = [task_output]
     while True:
@@ -144,33 +144,33 @@ def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 class Full(OutputDirectory):
-    """A place on a disk that is full after one file of each task."""
+    """A directory on a disk that is full after one file of each task."""
 
     def put(self, file: Path, name: str) -> None:
-        """Put a task's first file there, but no other."""
+        """Put a task's first file there, but no other file."""
         if "-0000.parquet" not in name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         OutputDirectory.put(self, file, name)
 
 
 class Store(OutputDirectory):
-    """The behavior of an object store: names without directories, and no renames."""
+    """A place that behaves like an object store: names without directories, and no renames."""
 
     def __init__(self, url: str | Path) -> None:
         super().__init__(str(url))
 
     @property
     def root(self) -> Path:
-        """The directory with its objects."""
+        """Return the directory with the objects."""
         return Path(self.url)
 
     @property
     def path(self) -> None:
-        """None: no program opens it by a path."""
+        """Return None, because no program opens it by a path."""
         return
 
     def put(self, file: Path, name: str) -> None:
-        """Copy a file there."""
+        """Copy a file into the store."""
         self.write(name, file.read_bytes())
 
     def write(self, name: str, data: bytes) -> None:
@@ -182,15 +182,15 @@ class Store(OutputDirectory):
         shutil.move(new, target)
 
     def read(self, name: str) -> bytes:
-        """The bytes of an object."""
+        """Return the bytes of an object."""
         return (self.root / name).read_bytes()
 
     def exists(self, name: str) -> bool:
-        """Return whether there is such an object."""
+        """Return whether the object exists."""
         return (self.root / name).is_file()
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """All objects whose names begin with the prefix."""
+        """Return all objects whose names begin with the prefix."""
         return OutputDirectory(self.url).entries(prefix)
 
     def remove(self, names: Iterable[str]) -> None:
@@ -198,5 +198,5 @@ class Store(OutputDirectory):
         OutputDirectory(self.url).remove(names)
 
     def sweep(self, before: datetime) -> int:  # noqa: ARG002 # the signature of a place
-        """Nothing is left unfinished."""
+        """Do nothing, because no upload is unfinished."""
         return 0

@@ -1,4 +1,4 @@
-"""Small analyses that add to tables, without Spark: the files that their tasks would hand over."""
+"""Add small analyses to tables without Spark: the files are those that tasks would hand over."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MESSAGE = "messages/ApiVersionsRequest"
 
 
 class Killed(BaseException):
-    """Ends a process at once, without any cleanup."""
+    """End a process at once, without any cleanup."""
 
 
 def delta_staging(

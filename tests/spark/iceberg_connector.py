@@ -1,4 +1,4 @@
-"""``python -m tests.spark.iceberg_connector OUT JARS``: reads an output with Iceberg's Java.
+"""``python -m tests.spark.iceberg_connector OUT JARS``: read an output with Iceberg's Java.
 
 Spark reads the tables with Iceberg's runtime, by the SQLite catalog in OUT. It says for each table
 whether its rows equal those that flexwire reads. Then it joins the files of `frames` as an engine's

@@ -1,6 +1,7 @@
-"""A REST catalog of Iceberg on loopback, with the minimum that pyiceberg needs; SQLite stores it.
+"""Serve a REST catalog of Iceberg on loopback, with the minimum that pyiceberg needs.
 
-It checks a token, refuses a commit whose requirements are not met, and can lose a response.
+SQLite stores the catalog. The server checks a token, refuses a commit whose requirements are not
+met, and can lose a response.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ TOKEN = "a-token-of-the-test"  # noqa: S105 - it opens nothing
 
 
 class LostError(Exception):
-    """A commit succeeded, and its response is an error."""
+    """The error response to a commit that succeeded."""
 
 
 _STATUS = {
@@ -61,7 +62,7 @@ class RestHandler(BaseHTTPRequestHandler):
         self._answer(json.loads(self.rfile.read(size)))
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _answer(self, body: dict[str, Any]) -> None:
         if self.headers["Authorization"] != f"Bearer {TOKEN}":

@@ -1,6 +1,7 @@
-"""``python -m tests.spark.metastore write|read PLACE OUT CAPTURES…``: a session with a metastore.
+"""``python -m tests.spark.metastore write|read PLACE OUT CAPTURES…``: use a session with a
+metastore.
 
-It is Hive's, as Spark includes it, in its own directory.
+It is Hive's metastore, as Spark includes it, in its own directory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole analysis in a driver process on a cluster, with tasks that are killed on the way."""
+"""Run a whole analysis in a driver process on a cluster, with tasks that are killed meanwhile."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def changed(fault: str, flags: str) -> Iterator[None]:
 
 
 def _hidden(paths: Iterable[str | Path]) -> Inputs:
-    """List files, the last of which no executor sees, as on the driver's own disk."""
+    """List files; the last one is only on the driver's own disk."""
     inputs = listed(paths)
     Path(inputs.captures[-1].url).unlink()
     return inputs
@@ -68,19 +68,19 @@ def _hidden(paths: Iterable[str | Path]) -> Inputs:
 
 @dataclass(frozen=True, slots=True)
 class _Faulty(_TaskJob):
-    """The object that is sent to tasks; task 1 of each action ends as specified, once."""
+    """The object that is sent to tasks; task 1 of each action ends in the given way, once."""
 
     fault: str = ""
     flags: str = ""
 
     def run(self, number: int) -> bytes:
-        """Run a task, and end it if that is the fault."""
+        """Run a task, and end it if that is its fault."""
         flags = Path(self.flags, self.tag)
         if not self.fault or number != 1:
             return _TaskJob.run(self, number)
         flags.mkdir(exist_ok=True)
         is_first = begin(flags, number)
-        # It has written all its files, but nobody was told.
+        # The task has written all its files, but nobody was told.
         done = _TaskJob.run(self, number)
         if is_first and self.fault == "task_killed":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -91,7 +91,7 @@ class _Faulty(_TaskJob):
 
 
 def address_space(spark: SparkSession) -> int:
-    """The bytes of address space that a Python worker may have."""
+    """Return the bytes of address space that a Python worker may have."""
     return int(spark.range(1).mapInArrow(_limits, "bytes bigint").collect()[0].bytes)
 
 

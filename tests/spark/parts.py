@@ -1,4 +1,4 @@
-"""Small files of tables as ranges leave them, and their joining without Spark."""
+"""Write small files of tables as ranges do, and join them without Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
         "value": pa.binary(),
     }
 )
-# The number of rows of each range: few, a third of the minimum, and enough.
+# The number of rows of each range: a few, a third of the minimum, and enough.
 ROWS = {"messages/Heartbeat": 3, "frames": 40, "day/2026": 35, "records": 150}
 VALUE = 400
 
@@ -101,11 +101,13 @@ def joined(
 
 
 def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[str]:
-    """The same in a separate driver; the first task that joins is killed, and so is another."""
+    """Do the same in a separate driver; the first task that joins is killed, and
+    another one too.
+    """
     patch = pytest.MonkeyPatch()
     patch.setattr(compaction, "TASK_BYTES", 20_000)
     patch.setattr(compaction, "LEAST_PARTS", 2)
-    # Workers receive it pickled with the task.
+    # Workers receive the task's work pickled.
     patch.setattr(compaction, "_work", partial(work_killed, Path(flags)))
     return joined(OutputDirectory(out), count, spark=spark)
 

@@ -1,7 +1,7 @@
 """Secrets planted wherever traffic may carry one, with every kind of damage that hides them.
 
-Each case is a separate connection. Its secret is one word repeated, so that a few bytes of it are
-enough to find it.
+Each case is a separate connection. Its secret is one repeated word, so a few bytes of it are enough
+to find the secret.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Planted:
         self.words: dict[bytes, str] = {}
 
     def word(self, kind: str) -> bytes:
-        """A new secret."""
+        """Return a new secret."""
         while True:
             rest = bytes(self._source.choices(b"abcdefghijkmnpqrstuvwxyz", k=5))
             if MARK + rest not in self.words:
@@ -56,7 +56,7 @@ class Planted:
                 return MARK + rest
 
     def connection(self, *steps: Step, begins: bool = True) -> None:
-        """A connection; one that begins before the capture lacks its SYN."""
+        """Add a connection; one that begins before the capture has no SYN."""
         number = len(self.words)
         client = (f"10.1.{number // 200}.{number % 200 + 1}", number % _PORTS + 1024)
         ends = dict(zip(("request", "response"), endpoints(client, _BROKER), strict=True))
@@ -94,7 +94,7 @@ class Planted:
         )
 
     def raw(self, data: bytes) -> None:
-        """A packet in its final form."""
+        """Return a packet in its final form."""
         self._packets.append(data)
 
     def write(self, path: Path) -> None:
@@ -125,10 +125,10 @@ PRELUDES: tuple[tuple[Step, ...], ...] = ((), HELLO, HELLO + HANDSHAKE_1, PING, 
 
 
 def plant_logs(planted: Planted, directory: Path, *, sound: bool) -> dict[bytes, str]:
-    """Write logs below a directory, with their own words wherever a record has bytes.
+    """Write logs below a directory, with a word in each field of records that holds bytes.
 
-    Batches are damaged, so that other fields are read at the words' places; those of internal
-    topics only if not ``sound``.
+    Batches are damaged, so that other fields are read from the words. Batches of internal topics
+    are damaged only if not ``sound``.
     """
     before = dict(planted.words)
     for topic in ("orders", _METADATA, "__consumer_offsets"):
@@ -154,7 +154,7 @@ def plain(word: bytes) -> bytes:
 
 
 def plant(planted: Planted, fields: Iterable[CredentialField] = CREDENTIALS) -> None:
-    """Every case, with a secret in each of the fields."""
+    """Add every case, with a secret in each of the fields."""
     for case in (_bare_tokens, _authenticate, _replies, _metadata, _packets):
         case(planted)
     _fields(planted, fields)
@@ -172,7 +172,7 @@ def _bare_tokens(planted: Planted) -> None:
             planted.connection(*HANDSHAKE_0, ("request", token), *PING, begins=begins)
         for prelude in PRELUDES:
             for user in (b"alice", b"A", b"\x12\0\x03", b"Aa\0\0\0\0"):
-                # Its handshake was not captured, or it comes from the broker.
+                # The handshake was not captured, or this is the broker's side.
                 for direction in ("request", "response"):
                     word = planted.word("token without handshake")
                     token = framed(b"\0" + user + b"\0" + word * 3)
@@ -181,7 +181,7 @@ def _bare_tokens(planted: Planted) -> None:
 
 
 def _damaged(data: bytes, step: int = 1) -> Iterator[bytes]:
-    """A frame's bytes: cut off, without their beginning, and with bytes before or after."""
+    """Return a frame's bytes: cut off, without their beginning, and with bytes before or after."""
     for at in range(1, len(data) + 1, step):
         yield data[:at]
         yield framed(data[4:at])
@@ -272,7 +272,9 @@ def _variants(one: CredentialField, version: int, word: bytes) -> list[Step]:
 
 
 def holding(one: CredentialField, secret: bytes, *, tag: bool) -> Any:
-    """A message with a secret in a field, and in its own unknown tagged field."""
+    """Return a message with a secret in a field or, if ``tag``, in an unknown tagged field beside
+    it.
+    """
     kind: Any = message(one.message_name)
     specs = kind.entry.specs()
     names = [""]
@@ -347,7 +349,7 @@ def _metadata(planted: Planted) -> None:
                 word = planted.word(f"metadata fetched with v{version}")
                 question, (way, data) = _fetched(version, record_batch((None, word * 3, [])))
                 planted.connection(*PING, question, (way, cut(data)), *BYE, begins=begins)
-                # A response without its request.
+                # A response whose request is missing.
                 word = planted.word(f"metadata fetched with v{version}")
                 _, (way, data) = _fetched(version, record_batch((None, word * 3, [])))
                 planted.connection(*PING, (way, cut(data)), *BYE, begins=begins)

@@ -41,12 +41,12 @@ def run(
 def run_faulty(
     spark: SparkSession, out: str, flags: str, count: int, fault: str, *memory: str | None
 ) -> list[int]:
-    """The same with a fault of `faulty`, in a separate process."""
+    """Do the same with a fault of `faulty`, in a separate process."""
     return run(spark, Path(out), count, partial(getattr(faulty, fault), Path(flags)), *memory)
 
 
 def found(out: Path) -> set[str]:
-    """The table files that a reader finds; none if they are not complete."""
+    """Return the table files that a reader finds; none if they are incomplete."""
     try:
         tables = finished_tables(out / "tables")
     except FlexwireError:

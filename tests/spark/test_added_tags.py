@@ -1,4 +1,4 @@
-"""Tags that taps added are named with all header tags, and do not make a capture partial."""
+"""Tags that taps added are listed with all header tags, and do not make a capture partial."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 def tapped(directory: Path, prefix: str, *comments: bytes, tag: int) -> Path:
-    """A capture of one request whose header has a tag."""
+    """Return a capture of one request whose header has a tag."""
     with PcapngWriter(directory, prefix=prefix, comment=comments) as writer:
         connection = writer.open_connection(("10.0.0.8", 50000 + len(prefix)), ("10.0.0.1", 9092))
         payload = request(made("HeartbeatRequest"), 4, 1, client_id=prefix)
-        # The end of the header is an empty tag section with the same bytes as the body's start.
+        # The header ends with an empty tag section, which has the same bytes as the body's start.
         head = len(payload) - len(made("HeartbeatRequest").encode(4))
         assert payload[head - 1] == 0
         payload = payload[: head - 1] + bytes([1]) + varint(tag) + b"\x01x" + payload[head:]
@@ -65,7 +65,7 @@ def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: 
     assert sentences[0] == f"Captured from a tap that added header tag 10042: {one}, {two}."
     assert " ".join(sentences) in told.notes
     page = unescape(told.report.read_text().replace("<wbr>", ""))
-    # Beside the answer, and in the counts of tagged fields.
+    # The tag is in the answer, and in the counts of tagged fields.
     for sentence in sentences:
         assert page.count(sentence) == 2
     answer = page[page.index('id="answer-header_tags"') :]

@@ -1,4 +1,4 @@
-"""The figures about clients, connections and requests on one page add up, or it says why not."""
+"""The page's counts of clients, connections and requests add up, or the page says why not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ASKED = ("3.6", "4.0.0", "4.0", "4.4")
 
 
 def measured(captured: Captured) -> Facts:
-    """The facts of a capture from an analysis."""
+    """Return the facts of a capture from an analysis."""
     sums = AnalysisSums(1)
     for table, rows in captured.batches:
         sums.add(table, rows)
@@ -42,7 +42,7 @@ def clients_of_all_kinds(directory: Path) -> Captured:
     write_clients(traffic)
     for port in range(4):
         sasl(traffic, 2000 + port, "", "billing")
-    # One client with findings of several verdicts.
+    # One client has findings of several verdicts.
     twice = Client(traffic, "twice", 3000).ask(offers())
     twice.send("Fetch", 3, answered=False).send("Produce", 2, answered=False)
     twice.send("ListOffsets", 0).closed()
@@ -140,7 +140,7 @@ def test_the_page_has_the_first_releases_where_a_client_breaks_on_kafka_4(tmp_pa
 
 
 def test_the_lines_that_readme_shows_add_up() -> None:
-    """The remark counts in addition."""
+    """The clients in the remark are also counted elsewhere, so the sum leaves the remark out."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     lines = re.findall(r"^  (\d+) of (\d+) clients?(.*)$", readme, re.MULTILINE)
     counts = [int(count) for count, _, said in lines if "a remark" not in said]

@@ -80,7 +80,7 @@ BATCH = record_batch(
 
 
 def _write_well_behaved(traffic: Traffic) -> None:
-    """All requests are answered, over two files: requests in one, their responses in the next."""
+    """All requests are answered; the requests are in one file, their responses in the next."""
     one = traffic.connect()
     asked = made("ApiVersionsRequest", client_software_name="py", client_software_version="1.2")
     traffic.exchange(one, asked, made("ApiVersionsResponse"), 3, 1)
@@ -89,7 +89,7 @@ def _write_well_behaved(traffic: Traffic) -> None:
     traffic.send(one, "response", response(_metadata_response(), 12, 2, tags={43: b"answer"}))
     traffic.send(one, "request", request(_produce(BATCH, acks=0), 9, 3))
     traffic.exchange(one, _produce(BATCH), made("ProduceResponse"), 9, 3)
-    # The correlation id again, twice; the second pair spans both files.
+    # The correlation id is used twice more; the second pair spans both files.
     traffic.exchange(one, made("HeartbeatRequest"), made("HeartbeatResponse", error_code=1), 4, 7)
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 7))
     traffic.send(one, "request", request(made("FetchRequest"), 13, 8))
@@ -102,7 +102,7 @@ def _write_well_behaved(traffic: Traffic) -> None:
 
 
 def _write_ports_again(traffic: Traffic) -> None:
-    """Another connection on the ports of the first, with its correlation ids."""
+    """A new connection on the ports of the first one, with its correlation ids."""
     again = traffic.connect()
     fallback = made("ApiVersionsResponse", error_code=35)
     traffic.send(again, "request", request(made("ApiVersionsRequest"), 3, 1))
@@ -130,14 +130,14 @@ def _write_secrets(traffic: Traffic) -> None:
 def _write_broken(traffic: Traffic) -> None:
     one = traffic.connect(SILENT_CLIENT)
     traffic.send(one, "response", response(made("HeartbeatResponse"), 4, 99))
-    # It decodes, so nothing after it belongs to authentication.
+    # This body decodes, so nothing after it belongs to authentication.
     traffic.exchange(one, made("HeartbeatRequest"), made("HeartbeatResponse"), 4, 4)
     good = request(made("MetadataRequest"), 12, 5)
     traffic.send(one, "request", good[:-3] + GARBAGE[1:])
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 6))
     traffic.exchange(one, _produce(GARBAGE * 4), made("ProduceResponse"), 9, 7)
     traffic.send_raw(one, "request", b"\0\0\1\0" + good[:17])
-    # Neither length nor api key: nobody can tell what this was.
+    # There is neither a length nor an api key: nobody can tell what this was.
     two = traffic.connect(LOST_CLIENT)
     traffic.send(two, "request", request(made("HeartbeatRequest"), 4, 8))
     traffic.send_raw(two, "request", b"\0\0\1\0" + GARBAGE)
@@ -195,7 +195,7 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
 
 @pytest.fixture(scope="module")
 def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """The same captures again, with Spark's way for large captures, and with credentials."""
+    """Analyze the same captures in Spark's way for large captures, and with credentials."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("flexwire.spark.analyze.SMALL_CAPTURE_BYTES", 0)
         return analyze(
@@ -302,7 +302,7 @@ def test_a_request_without_response_is_counted(analyzed: Analyzed) -> None:
 def test_a_response_without_request_is_a_row_with_the_reason(analyzed: Analyzed) -> None:
     (row,) = analyzed.frames_of(outcome="unpaired")
     assert row.error == ("the capture holds no request with correlation id 99 on this connection")
-    # Nobody knows what it answers, so it may hold credentials.
+    # Nobody knows which request this answers, so it may contain credentials.
     assert (row.bytes, row.withheld_credentials) == (None, 1)
     assert row.message is None
 
@@ -318,7 +318,7 @@ def test_a_body_that_does_not_decode_is_a_row_with_its_bytes_and_the_reason(
         connection=row.connection, direction="request", frame_index=row.frame_index
     )
     assert (frame.error, frame.bytes) == (row.error, row.bytes)
-    # The message's other parts still decode.
+    # The other parts of the message still decode.
     assert analyzed.message("MetadataRequest").where("body is not null").count() == 2
 
 
@@ -328,7 +328,7 @@ def test_bytes_that_are_no_whole_frame_are_a_row_too(analyzed: Analyzed) -> None
     )[-2:]
     assert "ended after 21 of 260 bytes" in cut_off.error
     assert bytes(cut_off.bytes) == request(made("MetadataRequest"), 12, 5)[:17]
-    # Its header is whole, so its sender and API are known.
+    # The header is whole, so its sender and API are known.
     assert (cut_off.message, cut_off.client_id) == ("MetadataRequest", "tests")
     assert cut_off.answered is None
     assert (lost.message, lost.client_id, lost.size) == (None, None, 4 + len(GARBAGE))
@@ -396,7 +396,7 @@ def test_records_have_their_headers_and_the_facts_of_their_batch(analyzed: Analy
 def test_the_table_of_records_has_the_types_of_columns(analyzed: Analyzed) -> None:
     table = analyzed.session.read.parquet(str(analyzed.analysis.tables.records)).schema
     shared = [name for name in table.names if name in RECORD_COLUMNS | BATCH_COLUMNS]
-    # Without nullability, which no file of Spark's records.
+    # The schema without nullability, which none of Spark's files keeps.
     found = [table[name].dataType.simpleString() for name in shared]
     assert found == [one.dataType.simpleString() for one in from_arrow_schema(schema_of(shared))]
     assert len(shared) > len(RECORD_COLUMNS)
@@ -428,7 +428,7 @@ def test_bytes_that_are_no_records_are_rows_with_the_reason(analyzed: Analyzed) 
     assert broken.error.startswith("record batch at byte 0: ")
     assert partial.error == f"partial batch: 40 of {len(BATCH)} bytes"
     assert bytes(partial.bytes) == BATCH[:40]
-    # It is not a failure that a full Fetch ends within a batch.
+    # A full Fetch that ends within a batch is not a failure.
     assert [one.message for one in analyzed.facts.failures].count("ProduceRequest") == 1
     assert "FetchResponse" not in [one.message for one in analyzed.facts.failures]
 
@@ -468,7 +468,7 @@ def test_what_is_withheld_is_counted(analyzed: Analyzed) -> None:
     assert [row.bytes for row in broken] == [None]
     failures = analyzed.facts.failures
     assert [one.sample_hex for one in failures].count("withheld") == 3
-    # On the tokens' connection the broker's token is empty; two frames are not authentication.
+    # On the connection with tokens, the broker's token is empty; two frames are not authentication.
     assert analyzed.facts.withheld_credentials == 7
     # After the tokens, requests are requests again.
     (metadata,) = analyzed.frames_of(message="MetadataResponse", api_version=0)
@@ -506,7 +506,7 @@ def _sorted(value: Any) -> Any:
 
 
 def test_versions_that_a_release_refuses_are_told(analyzed: Analyzed) -> None:
-    # Its client asks what the broker offers, and the broker names nothing.
+    # The client asks for the broker's versions, and the broker's list is empty.
     uses = {(one.api_name, one.version): one for one in analyzed.facts.version_uses}
     fetch = uses["Fetch", 3]
     assert (fetch.verdict, fetch.client.client_id) == ("cannot say", "tests")

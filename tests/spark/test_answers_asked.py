@@ -1,4 +1,4 @@
-"""An answer is a table, a CSV and a part of the report; a failing one leaves the tables alone."""
+"""An answer is a table, a CSV and a part of the report; if one fails, the tables remain."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def by_name(*answers: Answer) -> dict[str, Answer]:
 
 
 def capture(directory: Path) -> tuple[Path, dict[str, int]]:
-    """A capture of two clients, with the size of the requests of each."""
+    """Write a capture of two clients, with the given sizes of their requests."""
     directory.mkdir()
     traffic, sent = Traffic(directory), {"tests": 0, EVIL: 0}
     connection = traffic.connect()
@@ -86,7 +86,7 @@ def test_an_answer_is_a_table_a_csv_and_a_part_of_the_facts(
     text = done.output.read("answers/talkers.csv").decode()
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     assert head == [one.name for one in TALKERS.columns]
-    # A value that a spreadsheet would run begins with an apostrophe.
+    # A value that a spreadsheet would run gets an apostrophe in front.
     assert lines == [["tests", "2", str(sent["tests"])], [f"'{EVIL}", "1", str(sent[EVIL])]]
     assert text.endswith("\r\n")
     talkers, busy = done.facts.answers
@@ -129,7 +129,7 @@ def test_one_that_is_named_and_has_no_log_is_not_passed_over(
     ):
         assert f"Not answered: {lacks}" in result.output
     assert sorted(one.name for one in (out / "answers").glob("*.csv")) == ["latency.csv"]
-    # Of all answers, those that the input allows are computed.
+    # From all answers, those that the input allows are computed.
     for asked in ("all", None):
         answers = ANSWERS if asked else LOG_ANSWERS
         assert {*find_unanswerable(answers, [], are_named=are_named(asked)).values()} == {None}
@@ -226,7 +226,7 @@ def test_what_tasks_read_from_files_is_what_rows_say(
     rows = replace(opened, opened=None)
     for answer in choose_answers(["headers", "sizes"], ANSWERS_BY_NAME):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
-    # The files lack frames that were left out later.
+    # Frames that were left out later are missing from the files.
     none = replace(opened, message=lambda _: None)
     assert ask(choose_answers(["sizes"], ANSWERS_BY_NAME)[0], none).rows[
         "measured"
@@ -243,7 +243,7 @@ def test_files_say_of_a_column_that_it_has_no_other_value(
     assert not tables.hold_only(message, code, 1)
     assert not tables.hold_only(message, [*code, ("frame_index",)], 0)
     assert not replace(tables, opened=None).hold_only(message, code, 0)
-    assert tables.hold_only("FetchResponse", code, 0)  # which has no table
+    assert tables.hold_only("FetchResponse", code, 0)  # which has no table of its own
 
 
 @pytest.mark.spark

@@ -1,4 +1,4 @@
-"""Answers about headers, tagged fields and sizes, from tables counted by hand."""
+"""Answers about headers, tagged fields and sizes equal counts that were made by hand."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RECORDS_SEEN: list[dict[str, Any]] = [
     RECORD | {"offset": 0, "base_offset": 0, "value": b"12345", "headers": TYPED},
     RECORD | {"offset": 1, "base_offset": 1, "headers": KEY_TWICE},
     RECORD | {"offset": 2, "base_offset": 1, "key": None, "value": b"1234"},
-    # Neither counts.
+    # Neither of these counts.
     RECORD | {"offset": 3, "base_offset": 3, "is_control": True, "headers": TYPED},
     RECORD | {"offset": None, "is_control": None, "headers": None, "error": "cut off"},
     # A key that is not UTF-8, and an offset within a batch, which is not judged.
@@ -54,7 +54,7 @@ RECORDS_SEEN: list[dict[str, Any]] = [
 ]
 OLD, NEW = ("kafka-java", "3.9.0"), ("librdkafka", "2.1")
 ONE, TWO = "10.0.0.1:1>10.0.0.9:9092", "10.0.0.2:1>10.0.0.9:9092"
-# In FetchRequest: a known and an unknown tagged field in the body, and one in the header.
+# FetchRequest has a known and an unknown tagged field in the body, and one in the header.
 KNOWN = {"path": "", "tag": 0, "name": "clusterId", "times": 1, "bytes": None}
 UNKNOWN = {"path": "topics[]", "tag": 99, "name": None, "times": 2, "bytes": 7}
 FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
@@ -64,7 +64,7 @@ FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
     (TWO, [], [{"tag": 5, "data": b"abc"}]),
 ]
 
-# Responses to these clients; the frames play no other role in these answers.
+# Responses to these clients, whose frames do not matter otherwise here.
 BROKER_TAGS = [("a", b"withheld"), ("b", b"\xff")]
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -116,7 +116,7 @@ def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
     assert (unknown.messages, unknown.times, unknown.bytes) == (1, 2, 7)
     assert unknown.byte_share == pytest.approx(7 / 100)
     assert (unknown.client_software_name, unknown.client_software_version) == OLD
-    # The body of one of the two did not decode.
+    # The body of one of the two frames did not decode.
     assert (header.client_software_name, header.bytes, header.message_share) == (NEW[0], 7, 1)
     assert (header.messages, header.times, header.message_bytes) == (2, 2, 200)
     assert {(row.message, row.sender, tuple(row.versions)) for row in found.values()} == {
@@ -133,7 +133,7 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
         NEW[0],
         ["Fetch"],
     )
-    # That software has two requests; the other has three without a tag.
+    # One software has two requests; another has three without a tag.
     assert (one["messages"], one["message_share"]) == (2, 1)
     assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (2, b"abc", 7)
     assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
@@ -172,15 +172,15 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     beats, requests = found["HeartbeatResponse", 4], found["FetchRequest", 16]
     # Length 4, correlation id 4, tag count 1; throttle time 4, error code 2, tag count 1.
     assert (beats.messages, beats.measured, beats.sent_bytes, beats.clients) == (4, 4, 64, 2)
-    # 14 bytes without both tag counts; the draft has its own buffer in both places.
+    # 14 bytes without both tag counts; the draft has an optional field buffer in both places.
     assert (beats.fixed_bytes, beats.flexible_bytes) == (4 * 14, 64)
     assert (beats.interleaved_bytes, beats.optional_buffers_bytes) == (64, 64)
-    # A code of 0 is left out, which saves 2 bytes; a code of 25 costs a tag and a size.
+    # A code of 0 is left out, which saves 2 bytes; a code of 25 needs a tag and a size.
     assert (beats.error_tags_bytes, beats.error_share) == (3 * 14 + 18, 0.25)
     assert (beats.margin_bytes, beats.fixed_gain_share) == (0, 1)
     # "b" sent one message with an error, and so loses.
     assert beats.error_tags_gain_share == 0.5
-    # Nothing was decoded.
+    # No body was decoded.
     assert (requests.messages, requests.measured, requests.sent_bytes) == (4, 0, 400)
     assert (requests.fixed_bytes, requests.margin_bytes, requests.error_share) == (None,) * 3
 
@@ -192,7 +192,7 @@ def test_a_client_gains_by_kip_636_what_kip_482_alone_does_not_save(spark: Spark
     one = heartbeats()[0] | told | {"api_version": 3, "body_version": 3, "body": body}
     sent = tables_of(spark, frames=[one], records=[], messages={name: [one]})
     (row,) = OURS["sizes"].ask(sent).collect()
-    # Smaller because it becomes flexible for its response's errors; it has none itself.
+    # The request becomes flexible because its response has errors, and is smaller for that reason.
     assert (row.error_tags_bytes, row.flexible_gain_share) == (row.flexible_bytes, 1)
     assert row.error_tags_gain_share == 0
 
@@ -234,7 +234,7 @@ def empty(spark: SparkSession) -> AnalysisTables:
 
 
 def fetches() -> list[dict[str, Any]]:
-    """What the frames and the message tables have of them; each takes the columns that it has."""
+    """Return the columns of the frames and the message tables that an answer takes."""
     return [
         {
             "message": "FetchRequest",
@@ -261,7 +261,7 @@ def fetches() -> list[dict[str, Any]]:
 
 
 def unread_fetches() -> list[dict[str, Any]]:
-    """Frames whose header was read but not the body; the second is not on a Kafka connection."""
+    """Return frames whose header was read but not the body; the second has no Kafka connection."""
     tags = [{"tag": 5, "data": b"abcd"}]
     like = fetches()[-1] | {"body_version": None, "header_unknown_tagged_fields": tags}
     return [

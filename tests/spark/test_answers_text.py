@@ -1,4 +1,4 @@
-"""Answers on a terminal: lines that fit, with the report's units."""
+"""On a terminal, answers have lines that fit, and the report's units."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_no_line_is_longer_than_a_terminal(answer: Answer) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         output = printed(monkeypatch, [given(answer)])
     assert [line for line in output.splitlines() if len(line) > WIDTH] == []
-    # The row's subject is there, and columns without room are named.
+    # The subject of each row is shown, and columns without room are named.
     told = output.replace("\n", " ")
     for one in answer.shown_columns():
         assert one.heading in told

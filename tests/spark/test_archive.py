@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 OPTIONS = "spark.driver.defaultJavaOptions"
 
 
-# The archive of `flexwire warmup`, if it ran: making one takes twenty seconds of CPU time.
+# The archive of `flexwire warmup`, if that ran: making one takes twenty seconds of CPU time.
 MADE = find_archive()
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache directory that keeps nothing."""
+    """Use a cache directory that keeps nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     directory = tmp_path / "flexwire"
     directory.mkdir(mode=0o700)
@@ -95,7 +95,7 @@ def test_what_another_java_or_another_user_made_is_not_taken(
 
 
 def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The jars of a Spark that can be changed."""
+    """Copy the jars of a Spark, so that they can be changed."""
     home = tmp_path / "spark"
     (home / "jars").mkdir(parents=True)
     for name in ("one.jar", "two.jar"):
@@ -107,7 +107,7 @@ def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_made_for_jars_that_were_installed_anew_is_not_taken(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Java would map nothing of it without a message, and start slowly each time.
+    # Java would silently map nothing of this archive, and start slowly each time.
     jar = spark_home(tmp_path, monkeypatch) / "jars" / "one.jar"
     kept = keep(cache)
     assert find_archive() == kept
@@ -165,7 +165,7 @@ def test_what_one_java_leaves_another_one_maps(
     java = find_java() / "bin" / "java"
     base = java.resolve().parents[1] / "lib" / "server" / "classes.jsa"
     if not base.exists():
-        # As in images from jlink: an archive always extends Java's own.
+        # Images from jlink have no such archive, but every archive extends Java's own.
         assert kept is None
         return
     assert kept is not None
@@ -180,5 +180,5 @@ def test_what_one_java_leaves_another_one_maps(
     said = log.read_text().splitlines()
     loaded = [line for line in said if line.startswith("[class,load]")]
     mapped = [line for line in loaded if "shared objects file (top)" in line]
-    # If it is not mapped, Java has said why.
+    # If Java does not map the archive, it has said why.
     assert len(mapped) > len(loaded) / 2 > 1000, said[:50]

@@ -1,4 +1,4 @@
-"""The audit of captures in which each client has its own evidence, and is found by exactly that."""
+"""In captures where each client has its own evidence, the audit finds each by exactly that."""
 
 from __future__ import annotations
 
@@ -37,17 +37,14 @@ ASKED = ("4.0.0", "4.0")
 
 
 def offers() -> dict[int, Versions]:
-    """The answer of a 4.3.1 broker:
-
-    Produce from 0, though it reads only from 3 on (KAFKA-18659).
-    """
+    """Return a 4.3.1 broker's answer: Produce from 0, though it reads only from 3 (KAFKA-18659)."""
     offered = {key: stable_versions(key, BROKER) for key in catalog().api_keys()}
     found = {key: versions for key, versions in offered.items() if versions}
     return found | {0: Versions(0, found[0].highest)}
 
 
 class Client:
-    """One connection of a client: its requests are answered unless it says otherwise."""
+    """One connection of a client: its requests are answered unless the test says otherwise."""
 
     def __init__(self, traffic: Traffic, client_id: str, port: int, host: str = "10.0.0.7") -> None:
         self._traffic = traffic
@@ -68,7 +65,7 @@ class Client:
         return self
 
     def ask(self, offered: dict[int, Versions], version: int = 2, **software: str) -> Client:
-        """ApiVersions, and the broker's answer to it."""
+        """Add an ApiVersions request, and the broker's answer to it."""
         self._correlation_id += 1
         body = made("ApiVersionsRequest", **software)
         asked = request(body, version, self._correlation_id, client_id=self._client_id)
@@ -84,7 +81,7 @@ class Client:
         return self
 
     def closed(self) -> None:
-        """The broker closes the connection."""
+        """Let the broker close the connection."""
         self._connection.close(timestamp_us=self._traffic._tick(), by_broker=True)
 
 
@@ -95,26 +92,26 @@ def _topic(message: str, struct: str, **values: Any) -> Any:
 def _write(traffic: Traffic) -> None:
     now = offers()
     fetched = _topic("FetchRequest", "FetchTopic", topic="orders")
-    # Unpinned: it negotiates, and sends versions that the broker has.
+    # This client is not pinned: it negotiates, and sends versions that the broker has.
     modern = Client(traffic, "modern", 1000)
     modern.ask(now, 3, client_software_name="kafka-python", client_software_version="2.3.0")
     modern.send("Fetch", 13).send("Metadata", 9)
-    # Pinned: it never asks. The same software, which never names itself.
+    # This client is pinned and never asks. It has the same software, but never names itself.
     pinned = Client(traffic, "pinned", 1001)
     pinned.send("Metadata", 1).send("Fetch", 3, answered=False, topics=[fetched])
     pinned.send("OffsetFetch", 1, group_id="billing")
-    # A limit of its own.
+    # This client has a limit of its own.
     Client(traffic, "limited", 1002).ask(now).send("ListOffsets", 0, answered=False)
-    # Advertised from 0, read from 3: no answer, and the broker closes.
+    # The API is advertised from 0 but read from 3: the broker sends no answer, and closes.
     broken = Client(traffic, "broken", 1003).ask(now)
     broken.send("Produce", 2, answered=False)
     broken.closed()
-    # It was answered, so it was read; the reason for the close is unknown.
+    # The request was answered, so the broker read it; why the broker closed is unknown.
     served = Client(traffic, "served", 1009).ask(now)
     served.send("Produce", 2, acks=1)
     served.closed()
-    # A version of ApiVersions that nobody has: the broker answers in version 0 with an error, and
-    # the client asks again (KIP-511).
+    # No broker has this version of ApiVersions: it answers in version 0 with an error, and the
+    # client asks again (KIP-511).
     future = Client(traffic, "future", 1004)
     future._correlation_id += 1
     future_request = request(made("ApiVersionsRequest"), 4, 1, client_id="future")
@@ -125,14 +122,14 @@ def _write(traffic: Traffic) -> None:
     refusal = made("ApiVersionsResponse", error_code=35, api_keys=[own])
     traffic.send(future._connection, "response", response(refusal, 0, 1))
     future.ask(now, 4).send("Fetch", 17)
-    # Known facts about other software.
+    # Software about which facts are known.
     kerberos = Client(traffic, "rdkafka", 1005)
     kerberos.ask(now, 3, client_software_name="librdkafka", client_software_version="2.3.0")
     kerberos.send("SaslHandshake", 1, mechanism="GSSAPI")
     older = Client(traffic, "rdkafka", 1006, "10.0.0.8")
     older.ask(now, 3, client_software_name="librdkafka", client_software_version="1.6.0")
     older.send("JoinGroup", 1, group_id="old-readers")
-    # The brokers' own requests, in ZooKeeper mode and today.
+    # Requests that brokers send, with ZooKeeper and today.
     Client(traffic, "1", 1007, "10.0.0.1").ask(now).send("LeaderAndIsr", 4, answered=False)
     replica = Client(traffic, "broker-2-fetcher-0", 1008, "10.0.0.2").ask(now)
     replica.send("Fetch", 3, replica_id=2, answered=False)
@@ -345,7 +342,9 @@ def test_the_report_says_who_breaks(audited: Audited) -> None:
 
 
 def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[str, str]]:
-    """By client: the first verdict and its evidence, if the connections are otherwise."""
+    """Return by client the first verdict and its evidence, if the connections are otherwise the
+    same.
+    """
     tables = tables_to_audit(audited.session, audited.analysis.tables)
     other = dataclasses.replace(tables, connections=tables.connections.withColumns(changes))
     found = audit_tables(other, audited.analysis.tables.message_names(), ["4.0"]).findings

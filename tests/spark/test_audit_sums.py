@@ -1,4 +1,4 @@
-"""The sums of an audit: also computed from finished tables, however their rows are divided."""
+"""The sums of an audit equal those from finished tables, however the rows are divided."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Captured:
         return sorted(one.removeprefix(f"{MESSAGES}/") for one in found)
 
 
-# Their answers on Spark take longest.
+# These answers take the longest on Spark.
 LARGE = ("MANY", "STRANGE")
 
 
@@ -153,7 +153,7 @@ def test_connections_of_several_analyses_are_told_apart(captured: Captured) -> N
 
 
 def test_every_request_and_every_connection_counts_once(captured: Captured) -> None:
-    """Compared with a loop over plain rows that does not use groups."""
+    """The audit equals that of a loop over plain rows, which uses no groups."""
     kafka, sent = sent_on_kafka(captured)
     requests: defaultdict[tuple[Any, ...], int] = defaultdict(int)
     owned: Counter[tuple[Any, ...]] = Counter()
@@ -174,7 +174,7 @@ def test_every_request_and_every_connection_counts_once(captured: Captured) -> N
             found[party.client_id, party.address, use.api_key, use.version] += use.requests
     assert found == requests
     assert +counted == owned
-    # The law: every connection counts once.
+    # Every connection counts once.
     assert counted.total() == len({one["connection"] for one in sent})
 
 
@@ -200,7 +200,7 @@ def test_every_name_is_told_of_its_clients(captured: Captured) -> None:
 
 
 def sent_on_kafka(captured: Captured) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The Kafka connections by name, and the requests on them that name their software."""
+    """Return Kafka connections by name, with the requests that name their software."""
     frames, connections = captured.table(FRAMES), captured.table(CONNECTIONS)
     assert frames is not None
     assert connections is not None
@@ -218,7 +218,7 @@ def host(connection: dict[str, Any]) -> str:
 def clients_of(
     kafka: dict[str, Any], sent: list[dict[str, Any]]
 ) -> defaultdict[tuple[Any, ...], set[str]]:
-    """The connections on which each client id and address sends."""
+    """Return the connections on which each client id and address sends."""
     clients: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
     for connection, own in by_connection_of(sent).items():
         for one in own:
@@ -241,7 +241,7 @@ def only_opens(client_id: str | None, sent: list[dict[str, Any]]) -> bool:
 
 
 def owner_of(sent: list[dict[str, Any]]) -> str | None:
-    """The client id that a connection counts for."""
+    """Return the client id for which a connection counts."""
 
     def weight(client_id: str | None) -> Any:
         own = [one for one in sent if one["client_id"] == client_id]
@@ -254,7 +254,7 @@ def owner_of(sent: list[dict[str, Any]]) -> str | None:
 
 
 def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """The texts at a path, through any arrays."""
+    """Yield the texts at a path, through any arrays."""
     if isinstance(value, list):
         for one in value:
             yield from at(one, path)
@@ -301,7 +301,7 @@ def test_each_client_is_found_by_its_own_evidence(tmp_path: Path) -> None:
     assert audit.brokers == ("4.3.1",)
     named = {one.client.client_id: (one.groups, one.topics) for one in audit.findings}
     assert named["pinned"] == (("billing",), ("orders",))
-    # It refuses a mechanism, which the client's handshake shows.
+    # The broker refuses a mechanism, which the client's handshake names.
     of_mechanism = [one for one in gather_audit(sums, ["4.0.0"]).findings if one.verdict == _KNOWN]
     assert [one.client.address for one in of_mechanism] == ["10.0.0.7"]
 

@@ -51,15 +51,15 @@ def test_records_by_what_they_are_and_of_whom(spark: SparkSession, tmp_path: Pat
         tmp_path / "records.parquet",
         [
             *fetched,
-            # Another follower fetched them too.
+            # Another follower fetched the same records.
             *fetched[1:],
-            # A producer's offsets are its own: these are two records.
+            # A producer numbers its own records from 0, so these are two records.
             *(row(0, written[0], source="produce"),) * 2,
             row(9, (b"\0\1\0\5gr", b"\0\1")),
             row(17, transaction, topic=COORDINATORS),
-            # Metadata has an id that never changes.
+            # The metadata topic has an id that never changes.
             row(3, (b"", topic), topic=None, topic_id=METADATA_ID),
-            # A record that does not belong to it.
+            # This record does not belong to the topic.
             row(4, (COMMIT, b"123456"), is_control=True),
             row(5, written[0], topic="orders"),
             row(None, None),

@@ -1,4 +1,4 @@
-"""Bytes of a release with another layout of a version are read as it wrote them."""
+"""If a release has another layout of a version, its captured bytes are read in its layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RELEASES = ("3.6.2", "4.0.2")
 
 
 def laid_out_anew(release: str) -> list[tuple[str, int]]:
-    """The requests and responses of a release that have another layout today."""
+    """Return the requests and responses of a release that have another layout today."""
     found = []
     for name in catalog().names():
         entry = catalog().entry(name)

@@ -25,7 +25,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spark-captures.md").read_text(enco
 @pytest.mark.slow
 @pytest.mark.cluster  # half a minute
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
-    # A running session is the one that the page gets.
+    # The page gets the running session.
     assert spark.range(1).count() == 1
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(PAGE):

@@ -1,4 +1,4 @@
-"""The client instance id in the tables that Spark makes, and in the answer about client metrics."""
+"""The client instance id is in Spark's tables, and in the answer about client metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _trunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def asked(api_key: int, version: int, number: int, instance: UUID, body: Any) -> bytes:
-    """A request with header 3, or 2 for version 0."""
+    """Return a request with header 3, or with header 2 for version 0."""
     header = make(
         "RequestHeader",
         request_api_key=api_key,
@@ -78,7 +78,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ana
         50002,
         [
             (asked(GET_TELEMETRY, 0, 0, NONE, asks), subscribes, 0, assigned),
-            # A client that sends no id, though it has one.
+            # This client sends no id, although it has one.
             (asked(PUSH_TELEMETRY, 0, 1, NONE, push), pushes, 0, {}),
         ],
     )

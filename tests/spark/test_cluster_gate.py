@@ -1,4 +1,4 @@
-"""The cluster's gate and configurations in requests: from sums, from tables, and from logs."""
+"""The cluster's gate and configurations are found in requests: by sums, in tables, and in logs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def altering(kind: int, **operations: int) -> dict[str, Any]:
 
 
 class Cluster(Client):
-    """A client whose questions about the cluster are answered."""
+    """A client whose requests about the cluster are answered."""
 
     def answer(self, asked: Any, told: Any, version: int) -> Cluster:
         self._correlation_id += 1
@@ -95,7 +95,7 @@ def write(traffic: Traffic) -> None:
     alters = Client(traffic, "alters", 3)
     alters.send("IncrementalAlterConfigs", 1, **altering(TOPIC, message_downconversion_enable=SET))
     alters.send("IncrementalAlterConfigs", 1, **altering(BROKER, log_message_format_version=SET))
-    # Deleting it is right, and a broker's configuration does not belong to a topic.
+    # A deletion is right, and a broker's configuration is not a topic's.
     mends = Client(traffic, "mends", 4)
     mends.send("IncrementalAlterConfigs", 1, **altering(TOPIC, message_format_version=DELETE))
     mends.send("IncrementalAlterConfigs", 1, **altering(TOPIC, log_message_format_version=SET))
@@ -105,13 +105,13 @@ def write(traffic: Traffic) -> None:
     )  # fmt: skip
     Client(traffic, "replaces", 5).send("AlterConfigs", 1, resources=[older])
     asks = Cluster(traffic, "asks", 6)
-    # A broker's facts from before its newest epoch no longer hold.
+    # Facts about a broker from before its newest epoch are no longer valid.
     asks.features(4, metadata_version=5, group_version=1).features(9, metadata_version=21)
     asks.features(7, metadata_version=6)
     asks.described(TOPIC, "a", message_format_version=OWN, retention_ms=OWN)
     asks.described(TOPIC, "b", message_format_version=OWN, message_downconversion_enable=DEFAULT)
     asks.described(BROKER, "1", zookeeper_connect=OF_FILE, log_message_format_version=DEFAULT)
-    # The first version does not name who set it.
+    # The first version does not say where a value was set.
     asks.described(BROKER, "2", 0, zookeeper_connect=OF_FILE)
     Client(traffic, "consumes", 7).send("ConsumerGroupHeartbeat", 0)
 
@@ -163,7 +163,7 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
     parts = [AuditSums() for _ in range(4)]
     for table, rows in captured.batches:
         for some in cut(rows, chance):
-            # A range may be decoded twice: repeated facts count once.
+            # A range may be decoded twice, so repeated facts count once.
             for one in chance.sample(parts, 2 if table.startswith(MESSAGES) else 1):
                 one.add(table, some)
     merged = AuditSums()
@@ -191,7 +191,7 @@ def test_no_rows_and_rows_without_a_body_tell_nothing(message: str, captured: Ca
         place, rows.schema.field("body"), pa.nulls(len(rows), rows["body"].type)
     )
     assert len(cluster_rows(message, without)) == 0
-    # For a slice only its own rows count.
+    # In a slice, only its own rows count.
     each = [cluster_rows(message, rows.slice(at, 1)) for at in range(len(rows))]
     assert {tuple(row.values()) for one in each for row in one.to_pylist()} == {
         tuple(row.values()) for row in cluster_rows(message, rows).to_pylist()
@@ -233,7 +233,7 @@ def test_the_logs_of_a_cluster_say_it_too(spark: SparkSession, tmp_path: Path) -
         value("TopicRecord", name="orders", topicId=ORDERS),
         config(TOPIC, "orders", FORMAT, "2.8"),
         config(TOPIC, "orders", "retention.ms", "1"),
-        # A removed value is not there, and a topic's name is not a broker's.
+        # A removed value does not count, and neither does a topic with the same name as a broker.
         config(TOPIC, "orders", "message.downconversion.enable", "false"),
         config(TOPIC, "orders", "message.downconversion.enable", None),
         config(BROKER, "", OLD_FORMAT, "2.8"),
@@ -265,7 +265,7 @@ def test_the_logs_of_a_cluster_say_it_too(spark: SparkSession, tmp_path: Path) -
     assert ignored["releases"] == ["4.2.1", "4.3.1", "4.4.0"]
     assert f"--delete-config {FORMAT}" in blocked["remedy"]
     [old] = [row for row in rows if row["gate"] == "old batches"]
-    # Without compression each message of magic 1 is a batch of its own.
+    # Without compression, each message of magic 1 is its own batch.
     assert (old["count"], old["releases"][0]) == (2, "4.0.0")
     assert "What blocks an upgrade of this cluster to Kafka 4?" in render(done.facts)
 

@@ -1,4 +1,4 @@
-"""Tasks that write files: each valid file exists once, whatever other attempts did."""
+"""Each valid file that tasks write exists once, whatever other attempts did."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def runs_out_of_memory(number: int, task_output: TaskOutput) -> int:
 def either(
     request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> SparkSession:
-    """A session that runs tasks in one of the two ways; Spark Connect has only the second."""
+    """Return a session that runs tasks in one of the two ways; Spark Connect has only
+    the second.
+    """
     if request.param != "job of an RDD":
         monkeypatch.setattr(commit, "is_connect", lambda _: True)
     return spark
@@ -84,7 +86,7 @@ def test_every_task_is_run_once_and_its_files_and_value_are_told(
         assert file.name.startswith(f"tables/{file.table}/")
         assert pq.read_metadata(tmp_path / file.name).num_rows == file.rows == faulty.ROWS
         assert (tmp_path / file.name).stat().st_mode & 0o777 == 0o600
-    # Nothing else is left: neither unfinished files nor files for the driver.
+    # Nothing else remains: neither unfinished files nor files for the driver.
     assert {name for name, (_, data) in tree(tmp_path).items() if data} == names(5)
 
 
@@ -95,7 +97,7 @@ def test_the_same_work_gives_the_same_bytes(spark: SparkSession, tmp_path: Path)
         place = OutputDirectory(str(tmp_path / name))
         first = run_tasks(spark, 3, write, TaskOutput(place))
         trees.append(tree(tmp_path / name))
-        # And in the same place: a task that runs again overwrites its files.
+        # The files have the same names, so a task that runs again overwrites its files.
         assert run_tasks(spark, 3, write, TaskOutput(place)) == first
         assert tree(tmp_path / name) == trees[-1]
     assert trees[0] == trees[1]
@@ -339,7 +341,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         "tables/audit/spark",
         "report.html",
     }
-    # A half-written file of a process has payloads too.
+    # A process's half-written file has payloads too.
     assert not (tmp_path / "tables/frames/.flexwire-1234-a").exists()
     place.write(kept[1].name, b"22")
     with pytest.raises(AnalysisError, match=r"messages/X/a has 2 bytes, and the task .* counted 1"):
@@ -373,7 +375,7 @@ def test_a_file_appears_whole_from_another_file_system(
     monkeypatch.setattr(Path, "stat", stat)
     with (out / "deep" / "a").open("rb") as reader:
         OutputDirectory(str(out)).put(local, "deep/a")
-        # A reader that has opened the previous file continues to read it.
+        # A reader that has opened the previous file continues to read that file.
         assert reader.read() == b"old"
     assert not local.exists()
     assert tree(out) == {"deep": (0o40700, b""), "deep/a": (0o100600, b"12")}

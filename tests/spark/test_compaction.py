@@ -1,4 +1,4 @@
-"""Small files of a table become large ones: the same rows, and at most a third is written twice."""
+"""Small files of a table are joined: the same rows remain, and at most a third is written twice."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ COUNT = 24
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files count as large sooner, and tasks run here."""
+    """Let smaller files count as large, and run tasks in this process."""
     monkeypatch.setattr("flexwire.spark.publishing.table_files.WHOLE_BYTES", WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.TASK_BYTES", 8 * WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", here)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
-    # A file grows by row groups.
+    # A file grows by whole row groups.
     monkeypatch.setattr("flexwire.tables.parquet.ROW_GROUP_BYTES", WHOLE // 3)
 
 
@@ -73,7 +73,7 @@ def test_every_row_is_there_once_in_the_order_of_ranges(place: OutputDirectory) 
         assert rows == [
             row for number in range(COUNT) for row in rows_of(table, number).to_pylist()
         ]
-    # Neither parts nor plans are left.
+    # Neither parts nor plans remain.
     there = tree(directory(place))
     assert {name.split("/")[0] for name, (_, data) in there.items() if data} == {TABLES}
 
@@ -125,7 +125,7 @@ def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
     assert tables["records"] == {True}
     new = sum(one.size for one in written if one.name.rpartition("/")[2] not in stay)
     assert 0 < new <= sum(sizes.values()) / 3
-    # Both sizes between join some of their runs, or one joins all: exactly that much fits.
+    # At sizes in between, only some of the runs are joined; at one size exactly all fit.
     assert tables["frames"] | tables["day/2026"] == {False, True}
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 SHAPE = EVERYTHING
-# A separate process: one with a classic session can have no other kind.
+# A separate process, because one with a classic session can have no other kind.
 CLIENT = """
 import json, sys
 from pyspark.errors import PySparkAttributeError
@@ -64,12 +64,12 @@ def test_a_session_of_spark_connect_gives_the_same_analysis(
     done = client("-c", CLIENT, remote, str(out), *shaped, home=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout)
-    # Its handler received a report of every range.
+    # The handler received a report of every range.
     assert told["heard"]["Decoding captures"] > 2, told
     assert len(list((out / "tables/frames").glob("*.parquet"))) > 2
     assert told["at_once"] == 2
     assert told["same"]
-    # Files that the server and the workers do not see.
+    # The server and the workers cannot see these files.
     assert "is not there; an output must be on a file system that the driver" in told["unseen"]
     assert "/unseen/" in told["unseen"]
     assert_equal_analyses(out, here)

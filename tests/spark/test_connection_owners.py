@@ -44,7 +44,7 @@ Row = tuple[int, str | None, tuple[str | None, str | None], int, int]
 
 
 def rows(told: list[Row]) -> pa.RecordBatch:
-    """Rows of sent requests, with equal rows joined."""
+    """Return rows of sent requests, with equal rows joined."""
     every = [
         {
             "connection": f"c{connection}", "client_id": client_id,
@@ -58,7 +58,7 @@ def rows(told: list[Row]) -> pa.RecordBatch:
 
 
 def requests_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The same with a row for each request, as the reference counts them."""
+    """Return a row for each request, as the reference counts them."""
     return [one for one in batch.to_pylist() for _ in range(one["requests"])]
 
 
@@ -90,12 +90,12 @@ def test_a_connection_has_one_owner_and_no_request_is_lost(told: list[Row]) -> N
     assert {one["connection"]: one["client_id"] for one in owners} == {
         name: owner_of(own) for name, own in before.items()
     }
-    # A second time changes nothing.
+    # Adding the same rows again changes nothing.
     assert attributed(found, KIND).to_pylist() == found.to_pylist()
 
 
 def sasl(traffic: Traffic, port: int, first: str | None, rest: str | None) -> None:
-    """A client that opens its connection under another client id than it uses afterwards."""
+    """A client may open its connection under another client id than it uses afterwards."""
     connection = traffic.connect(("10.0.0.7", port))
     opening = ((first, "ApiVersions", 0), (first, "SaslHandshake", 1))
     for number, (client_id, name, version) in enumerate((*opening, (rest, "Metadata", 1))):
@@ -122,7 +122,7 @@ def test_a_client_that_opens_with_another_client_id_is_one_client_on_one_connect
 
 
 def random_tables(seed: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Frames and connections in which anybody may send anything."""
+    """Draw frames and connections in which anybody may send anything."""
     chance = random.Random(seed)
     start = datetime(2026, 11, 23, tzinfo=UTC)
     ends = [f"10.0.0.{number % 4}:{number}" for number in range(40)]

@@ -1,4 +1,4 @@
-"""Which connections are Kafka, in the tables and the facts, with and without named brokers."""
+"""Kafka connections are recognized in tables and facts, with and without named brokers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     noise = traffic.connect(_host(NOISE_CLIENT))
     traffic.send_raw(noise, "request", NOISE)
     traffic.connect(_host(SILENT_CLIENT)).close(timestamp_us=traffic.now_us)
-    # Another connection on the ports of the first.
+    # A new connection on the ports of the first one.
     again = traffic.connect(_host(KAFKA_CLIENT))
     traffic.send(again, "request", request(made("HeartbeatRequest"), 4, 1))
     traffic.close()
@@ -161,7 +161,7 @@ def test_a_damaged_frame_of_a_kafka_connection_is_a_failure_of_it(
 ) -> None:
     failed = [one for one in _rows(spark, by_evidence.tables.frames) if one.outcome == "failed"]
     assert sorted(one.direction for one in failed) == ["request", "response"]
-    # Their headers are whole, so their senders are known.
+    # The headers are whole, so the senders are known.
     assert {one.client_id for one in failed} == {"tests"}
     assert by_evidence.facts.totals.decode_failures == 2
 
@@ -187,7 +187,7 @@ def test_given_ports_say_what_is_kafka_but_not_that_other_protocols_are(
     noise = connections[f"10.0.0.7:{NOISE_CLIENT}"]
     assert noise.evidence == "10.0.0.1:9092 was given as a broker; nothing on it reads as Kafka"
     assert not noise.reads_as_kafka
-    # Its bytes are a failure with the reason, name no client, and may hold credentials.
+    # The bytes count as a failure with a reason, name no client, and may contain credentials.
     (failed,) = [
         one for one in _rows(spark, given.tables.frames) if one.connection == noise.connection
     ]
@@ -207,7 +207,7 @@ def test_a_broker_elsewhere_makes_everything_here_something_else(
     assert kafka.evidence.startswith("neither end was given as a broker, though it reads as Kafka")
     assert elsewhere.tables.message_names() == []
     assert elsewhere.facts.totals.frames == 0
-    # Credentials were requested, and other protocols have them too.
+    # Credentials were requested, and other protocols may contain some too.
     shown = [bytes(one.bytes) for one in _rows(spark, elsewhere.tables.frames)]
     assert SECRET in {data[: len(SECRET)] for data in shown}
 

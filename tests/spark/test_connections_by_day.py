@@ -1,4 +1,4 @@
-"""Connections whose days are added up are those of all rows, whatever goes on at midnight."""
+"""Sums of connections by day equal the result from all rows, whatever crosses midnight."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ APIS = ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Produce", "Fetch"]
 
 
 def moments(chance: random.Random) -> list[int]:
-    """When a connection has requests: about some midnights, in ms after `START_US`."""
+    """Draw times of requests around some midnights, in ms after `START_US`."""
     found: list[int] = []
     for day in sorted(chance.sample(range(3), chance.randrange(1, 4))):
         at = MIDNIGHT_MS + day * DAY_MS + chance.choice([-9000, -1500, -999, -400, 0, 1, 700])
@@ -42,7 +42,9 @@ def moments(chance: random.Random) -> list[int]:
 
 
 def connect(told: Told, seed: int) -> None:
-    """A connection that may be silent, wait, authenticate again, and be closed by either side."""
+    """Draw a connection that may be silent, wait, authenticate again, and be closed by
+    either side.
+    """
     chance = random.Random(seed)
     client = f"10.0.0.{seed % 2}:{seed}"
     sent = moments(chance) if seed % 10 else []
@@ -71,7 +73,7 @@ def made(search: int) -> Told:
 
 
 def total(told: Told, groups: int, spark: SparkSession, **later: Any) -> list[Any]:
-    """The answer from the sums of days, each day in one of so many groups."""
+    """Return the answer from the sums of days; each day's rows are in this many groups."""
     sums = ANSWER.sums
     assert sums is not None
     found = pa.concat_tables(

@@ -1,4 +1,4 @@
-"""Verdicts about groups, from JoinGroup, SyncGroup and heartbeats of traffic."""
+"""Verdicts about groups are right for JoinGroup, SyncGroup and heartbeats in traffic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNCONVERTED = CODES["GROUP_ID_NOT_FOUND"]
 
 
 class Groups:
-    """Members that join groups, each on its own connection."""
+    """Add members that join groups, each on its own connection."""
 
     def __init__(self) -> None:
         self.told = Told()
@@ -41,7 +41,7 @@ class Groups:
             answer={"error_code": error_code},
         )  # fmt: skip
         name, version = software
-        # A response also has the software of its connection.
+        # The response also has the software of its connection.
         for frame in self.told.frames[-1 - is_answered :]:
             frame |= {"client_software_name": name, "client_software_version": version}
 
@@ -78,14 +78,14 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
     groups.sync("workers", b"\0\1anything")
     groups.join("odd", assignors=("own",))
     groups.sync("odd", b"\0")
-    # A broker converts it if it is of consumers, which nothing shows.
+    # A broker converts the group if its members are consumers, which nothing shows.
     groups.sync("unknown", b"\0")
-    # The assignors are those of the other library.
+    # The group has the assignors of the other library.
     groups.join("two")
     groups.join(
         "two", ("librdkafka", "2.12.0"), client_id="till", assignors=("range", "roundrobin")
     )
-    # Its JoinGroup was not captured.
+    # The capture lacks its JoinGroup.
     groups.sync("adopted", b"\0\1anything", kind="connect")
     groups.join("mixed")
     groups.join("mixed", RDKAFKA, client_id="till")

@@ -1,4 +1,4 @@
-"""Answers from kept sums equal answers from rows, whatever happened to the tables in between."""
+"""Answers from stored sums equal answers from rows, whatever happened to the tables since."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
 DAY = timedelta(days=1)
 DAY_US = 86_400_000_000
 MIDNIGHT_US = int(MIDNIGHT.timestamp() * 1_000_000)
-# The capture begins so long before midnight that its second file spans midnight.
+# The capture begins shortly before midnight, so its second file spans midnight.
 BEGINS_US = MIDNIGHT_US - 9_000
 FETCH, PRODUCE = 15, 13
 EARLY = "10.0.0.7", 50_007
@@ -54,7 +54,7 @@ ALWAYS = TimeSpan()
 
 
 def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
-    """Records in both directions with headers, and the same error of a topic by its id."""
+    """Add records in both directions with headers, and an error of a topic by its id."""
     batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"x" * number), (b"n", None)]))
     data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
     topic = nested("ProduceRequest", "TopicProduceData", topic_id=TOPIC_ID, partition_data=[data])
@@ -74,9 +74,9 @@ def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
 
 
 def captures(directory: Path) -> list[Path]:
-    """Four files of a connection that continues for three days; the topic's name comes last.
+    """Write four files of a connection that lasts three days; the topic's name comes last.
 
-    A fetch waits for its response over each cut, and one waits for ever.
+    A fetch waits for its response over each cut, and one waits forever.
     """
     traffic = Traffic(directory)
     traffic.now_us = BEGINS_US
@@ -104,7 +104,7 @@ def captures(directory: Path) -> list[Path]:
 
 
 def late(directory: Path) -> Path:
-    """A capture of the first day, of another client."""
+    """Write a capture of the first day, of another client."""
     traffic = Traffic(directory)
     traffic.now_us = BEGINS_US - 3_600_000_000
     exchanges(traffic, traffic.connect(EARLY), 7)
@@ -137,7 +137,7 @@ class Growing:
         return found
 
     def kept(self) -> dict[str, set[str]]:
-        """The existing files of sums, by answer."""
+        """Return the existing files of sums, by answer."""
         files = self.out.glob("sums/*/*.parquet")
         kept: dict[str, set[str]] = {}
         for file in files:
@@ -145,7 +145,7 @@ class Growing:
         return kept
 
     def new_days(self, before: dict[str, set[str]], name: str = "chargeback") -> set[str]:
-        """The days whose sums were computed since."""
+        """Return the days whose sums were computed since."""
         return {file[:10] for file in self.kept()[name] - before.get(name, set())}
 
 
@@ -185,11 +185,11 @@ def test_sums_say_what_the_rows_say_after_each_change(
     growing.append(files[3])
     before = growing.kept()
     told_before = growing.check()
-    # Each day has rows, and so has every answer.
+    # Each day has rows, and each answer too.
     assert growing.new_days(before) == {second, third, last}
     assert all(told_before.values())
     assert any("orders" in row for row in told_before["batches"])
-    # Once more: nothing is computed.
+    # The second time, nothing is computed.
     kept = growing.kept()
     assert growing.check() == told_before
     assert growing.kept() == kept
@@ -236,7 +236,7 @@ def test_the_sum_of_a_chargeback_is_that_of_the_frames(
     labels.write_text("client_id,team\ntests,Ops\n", encoding="utf-8")
     [result] = stored_answers(growing.out, ["chargeback"], labels)
     assert {*result.rows["team"].to_pylist()} == {"Ops"}
-    # Without sums none is kept.
+    # An answer without sums by day stores none.
     for file in growing.out.glob("sums/*/*"):
         file.unlink()
     [again] = stored_answers(growing.out, ["chargeback"], labels, sums=False)
@@ -263,7 +263,7 @@ def test_whoever_may_only_read_gets_the_same_answers(
     growing = Growing(spark, tmp_path / "out")
     growing.append(files[0])
     growing.append(files[1])
-    # A file in the place of the directory.
+    # A file has the name of the directory.
     (growing.out / "sums").write_bytes(b"")
     assert all(growing.check().values())
 
@@ -308,7 +308,7 @@ def test_vacuum_removes_sums_that_nobody_needs(
 
 
 def test_sums_of_another_catalog_have_other_names(tmp_path: Path) -> None:
-    """A message that one catalog knows may have sums, and none with another catalog."""
+    """Sums for a message that one catalog knows are not used with another catalog."""
     name = day_sums._digest("told_names", TOLD_NAMES, "2026-11-22", {})
     use_catalog(trunk_catalog(tmp_path))
     try:

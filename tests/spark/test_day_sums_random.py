@@ -1,7 +1,7 @@
-"""Random captures with midnights anywhere: sums say what the rows say, whatever was done to tables.
+"""For random captures with midnights anywhere, sums equal the rows, whatever happened to tables.
 
-Files are appended in order; late ones come between them; analyses are taken out, files of tables
-are joined, and days are given up.
+Files are appended in order, and late files come between them. Analyses are removed, files of tables
+are joined, and days are deleted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# An example takes minutes of a processor: three times all answers, from rows and from sums.
+# An example takes minutes of CPU time: all answers three times, from rows and from sums.
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 STEPS = 60
@@ -44,13 +44,13 @@ METADATA = 12
 
 
 class RandomTraffic:
-    """Requests of some connections, and their responses in order, over several midnights."""
+    """Draw requests of some connections, and their responses in order, over several midnights."""
 
     def __init__(self, directory: Path, seed: str, client: str) -> None:
         self.chance = random.Random(seed)
         self.traffic = Traffic(directory)
         self.client = client
-        # For each connection: its requests that wait for a response.
+        # For each connection, the requests that still wait for a response.
         self.open: list[tuple[Any, deque[tuple[int, int]]]] = []
         self.sent = 0
 
@@ -70,7 +70,7 @@ class RandomTraffic:
         traffic.close()
 
     def _jump(self) -> None:
-        """Go to a moment just before a midnight."""
+        """Advance to a moment just before midnight."""
         days = self.traffic.now_us // DAY_US + self.chance.choice([1, 1, 1, 2])
         self.traffic.now_us = days * DAY_US - self.chance.choice([1_000, 5_000, 30_000])
 
@@ -132,7 +132,7 @@ class RandomTraffic:
 
 
 class Operations:
-    """What happens to tables that grow, in a random order."""
+    """Draw what happens to tables that grow, in a random order."""
 
     def __init__(self, growing: Growing, seed: int, directory: Path) -> None:
         self.growing = growing
@@ -146,7 +146,7 @@ class Operations:
         [self.late] = (directory / "late").glob("*.pcapng")
 
     def run(self) -> None:
-        # There are sums before each change, so that wrong ones would be used.
+        # Sums exist before each change, so wrong ones would be used.
         late = self.chance.randrange(1, len(self.files))
         changes = [self._undo_and_append, self._join]
         self.chance.shuffle(changes)

@@ -53,20 +53,20 @@ if TYPE_CHECKING:
 
 
 def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """The rows for a reader that does not use the ledger."""
+    """Return the rows for a reader that does not use the ledger."""
     layout = out.child(f"tables/{name}")
     table = DeltaTable(table_url(layout), storage_options=storage_options(layout))
     return sorted(table.to_pyarrow_table()["client_id"].to_pylist())
 
 
 def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """The rows for a reader that uses the ledger."""
+    """Return the rows for a reader that uses the ledger."""
     return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """moto takes longer than a real store, for hundreds of messages."""
+    """Make few tables: moto takes longer than a real store for those of hundreds of messages."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -233,7 +233,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
     add("analysis=2/day=2026-11-22/x", {"topics": [{"a": 2, "b": "two"}], "c": True},
         pa.struct([("topics", topic), ("c", pa.bool_())]))  # fmt: skip
-    # And again one with fewer rows.
+    # Another analysis with fewer rows.
     add("analysis=3/day=2026-11-22/x", {"topics": [{"a": 3}]},
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
     table = TableLog(out, MESSAGE).open()
@@ -253,7 +253,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
 
 @contextmanager
 def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -> Iterator[None]:
-    """Kill the process, without further work, after this many calls of a function."""
+    """Kill the process at once after this many calls of a function."""
     real, calls = getattr(module, name), [after]
 
     def counted(*given: Any, **named: Any) -> Any:
@@ -270,7 +270,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -
 
 
 def add_some(monkeypatch: pytest.MonkeyPatch, out: OutputDirectory, text: str, after: int) -> None:
-    """An analysis that is killed after it was added to some of the tables."""
+    """Run an analysis that is killed after it was added to some of the tables."""
     killed = pytest.raises(Killed)
     with ended(monkeypatch, TableLog, "add", after), killed:
         analyze(out, text)
@@ -285,7 +285,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
     if after < 6:
         add_some(monkeypatch, anywhere, "two", after)
     else:
-        # All tables have it, but the ledger does not.
+        # All tables have its rows, but the ledger does not list it.
         with ended(monkeypatch, DeltaLedger, "change", 0), pytest.raises(Killed):
             analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]
@@ -299,7 +299,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
     if anywhere.path is None:
         return
-    # Its files too, once they were in no table for a whole analysis.
+    # Its files are removed too, after they were in no table for a whole analysis.
     assert not analyze(anywhere, "two")
     runs = {one.analysis for one in output(anywhere.url).entries}
     there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}
@@ -309,7 +309,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
 
 @pytest.mark.slow
 def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) -> None:
-    """A store has no locks: the ledger's order decides."""
+    """A store has no locks, so the ledger's order decides."""
     with delta_staging(anywhere, sources("one"), lambda _: "one", append=True) as writing:
         write(writing, "one")
         tables = writing._tables()
@@ -409,7 +409,7 @@ def test_another_analysis_under_way_is_told(out: OutputDirectory) -> None:
 
 
 def cut(tmp_path: Path, moments: list[datetime], table: str = "frames") -> dict[str, list[Any]]:
-    """The days of a part of a table, and the rows of each day, by their places."""
+    """Return the days of a part of a table, and the rows of each day, by their places."""
     column = "first_time" if table == "connections" else "time"
     columns = CONNECTIONS_TABLE if table == "connections" else FRAMES_TABLE
     key = "captured_bytes" if table == "connections" else "frame_index"

@@ -1,4 +1,4 @@
-"""Logs in growing tables: each batch is in them once, however often its segment is read."""
+"""Growing tables have each batch of logs once, however often its segment is read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEYS = ("analysis", "day")
 
 @pytest.fixture(autouse=True)
 def few_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """moto takes longer than a real store, for hundreds of messages."""
+    """Make few tables: moto takes longer than a real store for those of hundreds of messages."""
     if request.node.get_closest_marker("spark") is None:
         monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, *LOG_SCHEMAS])
 
@@ -57,7 +57,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
 def add(
     out: OutputDirectory, offsets: dict[Partition, int], *, append: bool = True
 ) -> dict[Partition, int]:
-    """An analysis that reads logs up to these offsets; return the next analysis's offsets."""
+    """Read logs up to these offsets in an analysis; return the offsets for the next one."""
     with delta_staging(out, [], lambda _: uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()
@@ -66,7 +66,7 @@ def add(
 
 @pytest.mark.slow
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputDirectory) -> None:
-    # An earlier release's output has neither offsets nor names of files.
+    # The output of an earlier release has neither offsets nor names of files.
     older = pa.schema([*ledger.COLUMNS][:-3])
     before = asdict(new_entry("before", IN, "digest", {}))
     place = anywhere.child("ledger")
@@ -81,7 +81,7 @@ def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputD
     entries = DeltaLedger(anywhere).entries()
     assert next_offsets(entries) == {A: 15, B: 3}
     assert [bool(one.logs) for one in entries] == [False, False, False, True]
-    # Without append the existing rows are replaced.
+    # Without append, the existing rows are replaced.
     assert add(anywhere, {B: 7}, append=False) == {}
     assert add(anywhere, {}) == {B: 7}
 
@@ -97,7 +97,7 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
             assert add(out, {A: 11}) == {A: 10, B: 1}
             writing.publish()
         assert next_offsets(DeltaLedger(out).entries()) == {A: 11, B: 1}
-        # Both belong to other logs.
+        # Both segments belong to other logs.
         with delta_staging(out, [], lambda _: "second", append=True) as writing:
             writing.read_until[B] = 2
             add(out, {A: 13})
@@ -106,7 +106,7 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
 
 
 def logs(root: Path, first: int, second: int) -> Path:
-    """Two partitions with this many records so far, five in each batch."""
+    """Write two partitions with this many records so far, five in each batch."""
     for number, count in enumerate((first, second)):
         segments = [MadeSegment(base) for base in range(0, max(count, 1), 20)]
         for offset in range(0, count, 5):
@@ -152,7 +152,7 @@ def test_logs_that_grow_are_read_on(spark: SparkSession, tmp_path: Path) -> None
     assert more.facts.answers[0].rows == 1
     # Between analyses nobody has looked for later records of the same keys.
     assert superseded(spark, out) == (55, None, None)
-    # An index has another time: that is not new data.
+    # An index has a new modification time, but that is not new data.
     (root / "orders-0" / f"{0:020}.index").touch()
     nothing, told = append()
     assert (nothing.is_new, told.records, told.known_partitions) == (True, 0, 2)
@@ -165,7 +165,7 @@ def test_logs_that_grow_are_read_on(spark: SparkSession, tmp_path: Path) -> None
     assert whole.facts.logs is not None
     assert sum(one["records"] for one in grown.table("log_record_sizes").to_pylist()) == 55
     assert next_offsets(grown.entries) == {Partition("orders", 0): 45, Partition("orders", 1): 10}
-    # A new reading of everything replaces what is in.
+    # Reading everything anew replaces the existing rows.
     fresh = analyze([root], out, spark=spark, format="delta", answers="none")
     assert fresh.facts.logs is not None
     assert fresh.facts.logs.records == 55

@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# A task has 62 files: with an object for each there were 30,000 objects.
+# A task has 62 files; an object for each would make 30,000 objects.
 MOST_OF_A_TASK = 6_000
 
 
 def written(number: int) -> Iterator[WrittenFile]:
-    """A range's files of many tables: two are large enough, and all others are small."""
+    """Return a range's files of many tables: two are large enough, and all others are small."""
     for place, table in enumerate(["records", "frames", *map("messages/M{}".format, range(60))]):
         folder, size = (TABLES, 200 << 20) if place < 2 else (PARTS, 1000 * (place + number))
         name = f"{folder}/{table}/{part_name(DIGEST, number, 0)}"
@@ -56,10 +56,10 @@ def written(number: int) -> Iterator[WrittenFile]:
 
 
 class Listed(Store):
-    """A store that only lists: the driver's final requests."""
+    """A store that only answers lists: the driver's final requests."""
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """The names of the files in the tables."""
+        """Return the names of the files in the tables."""
         for one in vars(self).get("found", []):
             assert one.name.startswith(prefix)
             yield FileEntry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks
@@ -72,7 +72,7 @@ def peak(work: Callable[[], object]) -> int:
 
 
 def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that a driver does with the results of tasks."""
+    """Do everything that a driver does with the results of tasks."""
     found = (
         (number, pickle.dumps(CommittedTask(number, WrittenFiles(written(number)), None)))
         for number in range(count)

@@ -1,4 +1,4 @@
-"""An analysis that fails or is killed leaves the earlier output, and its files are private."""
+"""If an analysis fails or is killed, the earlier output remains, and its files are private."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture and its analysis, in a directory that others can read."""
+    """Make a capture and its analysis, in a directory that others can read."""
     root = tmp_path_factory.mktemp("ended")
     root.chmod(0o755)
     traffic = Traffic(root / "capture")

@@ -46,7 +46,7 @@ BODIES: list[dict[str, Any]] = [
 
 
 def written(out: Path, frames: list[dict[str, Any]], bodies: list[dict[str, Any]]) -> Path:
-    """An output with these tables, each in two files."""
+    """Write an output with these tables, each in two files."""
     for name, rows in (("frames", frames), ("messages/MetadataRequest", bodies)):
         folder = out / "tables" / name
         folder.mkdir(parents=True)
@@ -160,7 +160,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ranges_of(out: Path) -> int:
-    """The number of ranges in the table of frames, by the names of its files."""
+    """Return the number of ranges in the table of frames, by the names of its files."""
     names = [one.name for one in (out / "tables" / "frames").glob("*.parquet")]
     return max(int(name.split("-")[-2]) for name in names) + 1
 

@@ -1,4 +1,4 @@
-"""The same directory, analyzed every hour: only new files are added, and the command says so."""
+"""If the same directory is analyzed every hour, only new files are added, as the command says."""
 
 from __future__ import annotations
 

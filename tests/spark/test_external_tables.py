@@ -31,7 +31,7 @@ FILES = replace(CLEAN, files=2)
 
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session, whose catalog has no such database before and after."""
+    """Yield the session, whose catalog has no such database before and after."""
     spark.sql(f"DROP DATABASE IF EXISTS {PLACE} CASCADE")
     yield spark
     spark.sql(f"DROP DATABASE IF EXISTS {PLACE} CASCADE")
@@ -66,8 +66,7 @@ def test_an_analysis_registers_the_tables_that_it_wrote(
         theirs = database.table(f"{PLACE}.{name}").toArrow()
         assert theirs.column_names == ours.column_names
         assert sorted(map(repr, theirs.to_pylist())) == sorted(map(repr, ours.to_pylist()))
-    # The next analysis is found under the same names, also by a session that has read the previous
-    # one.
+    # The next analysis has the same names, also for a session that has read the previous one.
     other = write_capture(tmp_path / "others", 6, replace(FILES, files=1))
     analyze(other, out, spark=database, register=PLACE)
     frames = output_of(out).table("frames").num_rows
@@ -120,7 +119,7 @@ def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
 
 @pytest.mark.long
 def test_another_session_finds_them_in_a_metastore(tmp_path: Path) -> None:
-    """A metastore's content outlives the session: one process writes, and another one reads."""
+    """A metastore keeps tables after a session: one process writes, and another one reads."""
     captures = write_capture(tmp_path / "captures", 5, replace(FILES, files=1))
     out = tmp_path / "out"
     said = []

@@ -1,4 +1,4 @@
-"""If tasks, workers or the driver die on the way, the published output is complete."""
+"""If tasks, workers or the driver die during an analysis, the published output is complete."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """A driver whose workers have little memory; its last test kills it."""
-    # Spark divides the given memory by the given number of cores.
+    # Spark divides this memory by this number of cores.
     conf = {"spark.executor.cores": "2"}
     made = Driver("local[2]", tmp_path_factory.mktemp("bounded"), worker_memory="1g", **conf)
     yield made
@@ -82,7 +82,7 @@ def assert_counted_once(driver: Driver, tmp_path: Path, flags: Path, fault: str)
     assert attempts(flags, failing) > 1
     assert (flags / "beside").exists() is (fault == "slow")
     assert found(out) == names(COUNT)
-    # The same bytes as without failures, and nothing else.
+    # The bytes are the same as without failures, and there are no other files.
     same = tmp_path / "same"
     driver.ask(FAULTY, str(same), str(flags), COUNT, fault)
     whole = {name: data for name, data in tree(out).items() if name in names(COUNT)}
@@ -148,7 +148,7 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     (flags / "go").touch()
     # A reader finds the earlier output, and nothing of the dead analysis.
     assert found(out) == names(1)
-    # Java outlives it for a moment, and its tasks continue to write.
+    # Java lives a moment longer than the driver, and its tasks continue to write.
     wait_for(killed.is_gone)
     assert found(out) == names(1)
     assert {name: one for name, one in tree(out).items() if not name.startswith("_")} == before
@@ -157,7 +157,7 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     assert tree(out) == before
 
 
-# test_staging.py checks it without Spark.
+# test_staging.py checks this without Spark.
 @pytest.mark.cluster
 def test_without_an_output_before_there_is_none(tmp_path: Path, flags: Path) -> None:
     out = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""Options and filters of formats: accepted values, and that a filter never loses a row."""
+"""Options and filters of formats: which values are accepted, and that no filter loses a row."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
     assert KafkaLogOptions.parse({**PATH, **given}).inflation == expected
     assert CaptureOptions.parse({**PATH, **given}).request.inflation == expected
     assert read_options(given, *OF_INFLATION).inflation == expected
-    # Without its own ratio no batch is bounded by one.
+    # Without a ratio of its own, no batch is bounded by a ratio.
     assert KafkaLogOptions.parse(PATH).inflation == Inflation()
     assert read_options({}, *OF_INFLATION).inflation.ratio is None
 
@@ -177,7 +177,7 @@ def test_a_topic_that_is_not_there_is_told_and_one_without_such_records_is_not(
 
 
 def made_filters(chance: random.Random) -> list[tuple[Any, Callable[[dict[str, Any]], bool]]]:
-    """Some filters, each with its Python test."""
+    """Return some filters, each with its Python test."""
     from pyspark.sql import datasource  # noqa: PLC0415 - 4.0 has no filters
 
     when = datetime(2023, 11, 14, tzinfo=UTC)

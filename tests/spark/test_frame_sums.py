@@ -85,7 +85,7 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
-    """Rows of the table of frames; columns that are not given are those of a plain request."""
+    """Return rows of the table of frames; missing columns have the values of a plain request."""
     count = len(next(iter(columns.values())))
     plain: dict[str, list[Any]] = {
         "time": [START_US] * count,
@@ -112,19 +112,19 @@ def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
 
 
 def summed(sums: S, rows: Any) -> S:
-    """The sums of all rows at once."""
+    """Return the sums of all rows at once."""
     sums.add(rows)
     return sums
 
 
 def moved(sums: S) -> S:
-    """The same as another process receives it."""
+    """Return the sums as another process receives them."""
     there: S = pickle.loads(pickle.dumps(sums))  # noqa: S301 - it was made in this line
     return there
 
 
 def cut(source: random.Random, rows: pa.RecordBatch, empty: S) -> S:
-    """The sums of the rows in random batches, in random parts, merged in random order."""
+    """Return the sums of the rows in random batches and parts, merged in random order."""
     batches = []
     start = 0
     while start < len(rows):
@@ -162,7 +162,7 @@ def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
 
 
 def by_reference(rows: pa.RecordBatch, packets: list[dict[str, Any]]) -> dict[str, Any]:
-    """The same in plain Python over all rows."""
+    """Compute the same in plain Python over all rows."""
     tables = {"frames": rows.to_pylist(), "packets": packets, "connections": [], "records": []}
     found: dict[str, Any] = reference_facts.facts(tables)
     return found
@@ -342,7 +342,7 @@ def test_the_earliest_failures_are_kept_where_all_are_at_once_too() -> None:
     rows = failed(count, time=times, bytes=[bytes([one % 256]) * 100 for one in range(count)])
     whole = summed(FrameSums(WIDTH_US), rows).failures.earliest()
     assert [one.time_us for one in whole] == sorted(times)[:SHOWN_FAILURES]
-    # Of those at the same time, the first by connection, direction and place.
+    # At equal times, the first by connection, direction and place counts.
     places = [place for place, time in enumerate(times) if time == START_US][:SHOWN_FAILURES]
     assert [one.sample_hex for one in whole] == [f"{one % 256:02x}" * 64 for one in places]
     for seed in range(10):

@@ -1,4 +1,4 @@
-"""Rebalances of groups, each with the cause that the test gave it, and lag at commit."""
+"""Rebalances have the causes that the test gave them, and lag is right at each commit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPIC_ID = "b" * 21 + "A"
 
 
 class Group:
-    """A classic group whose members are letters; each has its own host."""
+    """A classic group whose members are letters; each member has its own host."""
 
     def __init__(self, told: Told, name: str) -> None:
         self._told = told
@@ -42,7 +42,7 @@ class Group:
         self, member: str, generation: int, listed: str, topics: bytes = b"1", *,
         asked_id: str | None = None, reason: str | None = None, code: int = 0,
     ) -> None:  # fmt: skip
-        """A member joins; the first listed member is the leader."""
+        """Let a member join; the first listed member is the leader."""
         asked = {
             "member_id": member if asked_id is None else asked_id,
             "session_timeout_ms": 10_000,
@@ -85,7 +85,7 @@ def _classic(told: Told) -> None:
     # 4: the other member has another subscription.
     group.join("b", 4, "ab", b"2")
     group.join("a", 4, "ab")
-    # 5: it leaves, with its own reason.
+    # 5: a member leaves, with its own reason.
     group.leave("b", "poll timeout")
     group.beat("a", 4, REBALANCE_IN_PROGRESS)
     group.join("a", 5, "a")
@@ -101,7 +101,7 @@ def _classic(told: Told) -> None:
     # 8: the broker tells "a" to join again, and nothing shows why.
     group.beat("a", 7, REBALANCE_IN_PROGRESS)
     group.join("a", 8, "a")
-    # Another group, whose "z" leaves in the old way, though it was gone too soon to have expired.
+    # Another group: "z" leaves without a request, too soon to have expired.
     other = Group(told, "billing")
     other.join("z", 41, "yz")
     other.join("y", 41, "yz")
@@ -151,7 +151,7 @@ def _commits(told: Told) -> None:
     fetch("10.2.0.1:2", 20_000, 150, topic_id=TOPIC_ID)
     commit("10.2.0.1:1", 30_000, 110)
     fetch("10.2.0.1:2", 40_000, 200, topic="orders")
-    # A fetch that failed, and a fetch of another host.
+    # A fetch that failed, and a fetch from another host.
     fetch("10.2.0.1:2", 42_000, -1, topic="orders")
     fetch("10.2.0.2:2", 44_000, 999, topic="orders")
     commit("10.2.0.1:1", 50_000, 195)

@@ -1,4 +1,4 @@
-"""Columns as numbers are equivalent to the columns, and so are counts by them."""
+"""Columns converted to numbers are equivalent to the columns, and so are counts by them."""
 
 from __future__ import annotations
 

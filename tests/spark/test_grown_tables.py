@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-# From one capture to the next: less than the time spans of the answers.
+# The time between captures, which is shorter than the time spans of the answers.
 STEP_US = 1_000_000
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks]
 """All answers that are functions of tables: those of internal topics come from logs alone."""
@@ -85,7 +85,7 @@ class Asked:
 
 
 def capture(directory: Path, part: int) -> Path:
-    """A capture of whole connections: the same ends, frame numbers and correlation ids each time.
+    """Write whole connections: the same ends, frame numbers and correlation ids each time.
 
     So a frame of one analysis can be confused with a frame of another.
     """
@@ -125,7 +125,7 @@ def capture(directory: Path, part: int) -> Path:
 
 @dataclass(frozen=True)
 class _WithoutMetadata:
-    """Traffic in which nobody asks for the names of topics."""
+    """Write traffic in which nobody asks for the names of topics."""
 
     traffic: Any
 
@@ -135,7 +135,7 @@ class _WithoutMetadata:
 
 
 def produced(traffic: Traffic, connection: Any) -> None:
-    """Two batches; the first is throttled, so the second waits."""
+    """Add two batches; the first is throttled, so the second waits."""
     for number in (1, 2):
         batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"abcd")]))
         data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
@@ -151,7 +151,7 @@ def produced(traffic: Traffic, connection: Any) -> None:
 
 
 def joined(traffic: Traffic, connection: Any, part: int) -> None:
-    """A member that joins a group for the first time, each time as a new one."""
+    """Add a member that joins a group for the first time, each time as a new member."""
     member = f"m-{traffic.now_us}"
     asked = made("JoinGroupRequest", group_id="g", protocol_type="consumer", session_timeout_ms=9)
     own = nested("JoinGroupResponse", "JoinGroupResponseMember", member_id=member)
@@ -163,7 +163,7 @@ def joined(traffic: Traffic, connection: Any, part: int) -> None:
 
 
 def consumed(traffic: Traffic, connection: Any) -> None:
-    """Fetches with a tagged field, one of an internal topic, and a commit after them."""
+    """Add fetches with a tagged field, one of an internal topic, and a commit after them."""
     asked = made("FetchRequest", max_wait_ms=5, min_bytes=1, cluster_id="cluster")
     traffic.exchange(connection, asked, fetched([(b"k", b"v")], topic_id=TOPIC_ID), 15, 4)
     empty = made("FetchResponse")
@@ -195,7 +195,7 @@ def logs(directory: Path, topic: str) -> Path:
 
 
 def going_on(root: Path) -> list[Path]:
-    """The three files of a capture whose connection continues in each next file."""
+    """Write the three files of a capture whose connection continues in each next file."""
     traffic = Traffic(root / "capture")
     connection = traffic.connect(("10.0.0.11", 50000))
     silent = traffic.connect(("10.0.0.8", 1))
@@ -216,7 +216,7 @@ def going_on(root: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """A connection whose files were analyzed one after the other, without any saved state."""
+    """Add a connection whose files were analyzed one after the other, without saved state."""
     root = tmp_path_factory.mktemp("cut")
     for file in going_on(root):
         for state in root.glob(f"out/runs/*/{STATE}"):
@@ -228,7 +228,7 @@ def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
-    """Connections that continue in the next analysis, and then two analyses with the same ends."""
+    """Add connections that continue in the next analysis, then two analyses with the same ends."""
     root = tmp_path_factory.mktemp("grown")
     shape = replace(SHAPES["EVERYTHING"], files=3, compressed=0.0, torn=0.0)
     files = [*write_capture(root / "capture", 1, shape), *going_on(root / "other")]
@@ -237,7 +237,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
         for part in range(2)
     ]
     parts = [*([file] for file in files), *whole]
-    # No half frame is withheld, and those that have not ended are left for a later analysis.
+    # No half frame is held back; a frame that has not ended belongs to a later analysis.
     how: dict[str, Any] = {"format": "delta", "append": True, "show_credentials": True}
     alone, out = root / "alone", root / "out"
     analyze([one for part in parts for one in part], alone, spark=spark, answers=[], **how)
@@ -245,7 +245,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
     for part in parts:
         notes = analyze(part, out, spark=spark, answers=[], **how).notes
         went_on += any("on from the analysis before" in note for note in notes)
-    # Both captures of three files went on twice.
+    # Both captures of three files continued twice.
     assert went_on >= 4
     return Grown(Asked(open_tables(spark, alone)), Asked(open_tables(spark, out)), out, alone)
 
@@ -379,15 +379,15 @@ def test_a_view_in_sql_is_the_view_of_spark(tables: Grown) -> None:
 
 
 def told(answer: Answer, tables: Asked) -> list[str]:
-    """Rows as text."""
+    """Return rows as text."""
     rows = [row.asDict(recursive=True) for row in tables.rows(answer)]
     return sorted(without_numbers(repr(sorted(row.items()))) for row in rows)
 
 
 def without_numbers(row: str) -> str:
-    """A row's text without the numbers of connections.
+    """Return a row's text without the numbers of connections.
 
-    A connection between the same ends has one number where one analysis has several.
+    A connection between the same ends has one number in one analysis, and several in several.
     """
     return re.sub(r"#\d+'", "'", row)
 

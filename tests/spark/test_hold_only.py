@@ -1,4 +1,4 @@
-"""Whether files say that columns have only one value, also inside lists."""
+"""Files show whether columns have only one value, also inside lists."""
 
 from __future__ import annotations
 

@@ -64,13 +64,13 @@ if TYPE_CHECKING:
 
 
 GROWN = ("frames", "connections", MESSAGE)
-# The part of a row about other analyses.
+# The part of a row that names other analyses.
 OF_GROWN = {ANALYSIS, BEGAN_IN}
 
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of messages have no table here."""
+    """Make few tables: the possible tables are hundreds, one for each message."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -104,13 +104,13 @@ def opened(out: OutputDirectory, name: str = "frames") -> Table:
 
 
 def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """The rows for a reader that does not use the ledger: Iceberg's own."""
+    """Return the rows for a reader that does not use the ledger, such as Iceberg's own."""
     table = opened(out, name)
     return sorted(table.scan().to_arrow()["client_id"].to_pylist())
 
 
 def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """The rows for a reader that uses the ledger."""
+    """Return the rows for a reader that uses the ledger."""
     return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
 
@@ -219,7 +219,9 @@ def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> Non
 def ended(
     monkeypatch: pytest.MonkeyPatch, after: int, raised: BaseException, *, is_done: bool
 ) -> Any:
-    """Raise in a commit to the catalog, after this many others, before or after it is done."""
+    """Raise in a commit to the catalog, after this many others, before or after the
+    commit is done.
+    """
     real: Callable[..., Any] = SqlCatalog.commit_table
     left = [after]
 
@@ -272,7 +274,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     assert analyze(out, "two") is not is_in
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == ["one", "two"]
-    # Its files too, once they were in no table for a whole analysis.
+    # Its files are removed too, after they were in no table for a whole analysis.
     assert not analyze(out, "two")
     runs = {one.analysis for one in output(out.url).entries}
     there = {one.name.split("/")[2] for one in out.entries("tables/frames/analysis=")}
@@ -415,7 +417,7 @@ def test_the_schema_is_widened_with_the_files_that_need_it(out: OutputDirectory)
     add("1", {"topics": [{"a": 1}]}, pa.struct([("topics", pa.list_(pa.struct(inner)))]))
     add("2", {"topics": [{"a": 2, "b": "two"}], "c": True},
         pa.struct([("topics", topics), ("c", pa.bool_())]))  # fmt: skip
-    # And again one with fewer rows.
+    # Another analysis with fewer rows.
     add("3", {"topics": [{"a": 3}]}, pa.struct([("topics", pa.list_(pa.struct(inner)))]))
     table = tables.table(MESSAGE).open()
     assert table is not None
@@ -487,7 +489,7 @@ def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirect
     analyze(out, "new", append=False)
     assert [*unnamed_files(out, hours=1)] == []
     found = {group.table: {file["path"] for file in group.files} for group in unnamed_files(out, 0)}
-    # Data of the replaced rows, and the manifests that named it.
+    # The data of replaced rows, and the manifests that named that data.
     assert {"frames", "connections", MESSAGE, "ledger"} <= found.keys()
     assert sum(path.endswith(".parquet") for path in found["frames"]) == 2
     remove_unnamed_files(out, ["frames"], 0)
@@ -543,7 +545,7 @@ def test_the_commands_of_upkeep_work_on_iceberg_tables(out: OutputDirectory) -> 
     assert exact(out) == ["new", "old"]
     assert ask(*retain)["groups"] == told["groups"]
     assert exact(out) == plain(out) == ["new"]
-    # Nothing is a day old yet.
+    # No file is a day old yet.
     assert ask("vacuum", out.url, "--hours", "24") == {"isDone": True, "groups": []}
     result = CliRunner().invoke(app, ["tables", "compact", out.url])
     assert "Iceberg tables are compacted by an engine" in str(result.exception)

@@ -1,4 +1,4 @@
-"""Spark with Iceberg's own Java reads what analyses wrote, and flexwire what Spark has joined."""
+"""Iceberg's own Java on Spark reads what analyses wrote, and flexwire reads what Spark joined."""
 
 from __future__ import annotations
 

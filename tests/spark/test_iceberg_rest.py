@@ -1,4 +1,4 @@
-"""Iceberg tables in a REST catalog, which options and the environment name."""
+"""Iceberg tables can be in a REST catalog, which options and the environment name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def read_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyiceberg reads it once, when it is imported; a command's process starts with it."""
+    """Let pyiceberg read the environment again, which it otherwise reads once, on import."""
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
 
 
@@ -51,7 +51,7 @@ def test_tables_grow_in_a_rest_catalog(
     assert RestHandler.lost == []
     assert not analyze(out, "one", where=lake)
     for name in ("frames", MESSAGE):
-        # By the path alone: the output names the catalog, and the environment has the token.
+        # Only the path is given: the output names the catalog, and the environment has the token.
         assert plain(out, name) == exact(out, name) == ["one", "two"]
     kept = json.loads(out.read("catalog/catalog.json"))
     assert kept["properties"] == {"type": "rest", "uri": address}

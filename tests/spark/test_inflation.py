@@ -41,7 +41,7 @@ def _produced(data: bytes) -> Any:
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A capture of bombs, each beside a normal batch, on three connections."""
+    """Write a capture of bombs, each beside a normal batch, on three connections."""
     directory: Path = tmp_path_factory.mktemp("bombs")
     traffic = Traffic(directory)
     connections = [traffic.connect(("10.0.0.9", 50_000 + one)) for one in range(3)]
@@ -72,12 +72,12 @@ def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     assert [row["value"] for row in read] == [b"beside"] * BOMBS
     assert [row["batch_records"] for row in left_out] == [RECORDS] * BOMBS
     assert all(BEYOND in row["error"] for row in left_out)
-    # The bytes are there for inspection.
+    # The bytes are kept for inspection.
     [[one], *_] = [list(decode_batches(row["bytes"])) for row in left_out]
     assert len(one.records) == RECORDS
     totals = done.facts.totals
     assert totals.batches_beyond_bounds == totals.decode_failures == BOMBS
-    # One reason, whatever the number of batches.
+    # There is one reason, whatever the number of batches.
     assert [one.count for one in done.facts.failure_counts] == [BOMBS]
 
 
@@ -114,7 +114,7 @@ def test_every_range_has_an_allowance_of_its_own(
 def test_a_log_of_bombs_is_damage_that_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     segment = MadeSegment(0)
     segment.add(plain(0, 3))
-    # Between two bombs there is a batch: otherwise they would be one place.
+    # A batch separates the two bombs, or they would count as one place.
     for at in range(BOMBS):
         segment.data += bomb(RECORDS)
         segment.add(plain(3 + 3 * at, 3))

@@ -1,4 +1,4 @@
-"""The content of messages: records of internal topics, with their names and types."""
+"""The content of messages is decoded: records of internal topics, with their names and types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-# Two readable ones, in two compression types; then one that is not metrics, and one of an unknown
+# Two pushes are readable, in two compression types; one is not metrics, and one has an unknown
 # type.
 PUSHED = [(pushed(), 0), (gzip.compress(pushed()), 1), (b"\xff\xff", 0), (b"", 9)]
 METADATA = real_records(InternalTopic.METADATA)[:40]
@@ -50,7 +50,7 @@ def fetched(rows: Sequence[tuple[bytes | None, bytes | None]], **topic: Any) -> 
 
 
 def share(traffic: Traffic, connection: Any) -> None:
-    """Two members: one releases what the other gets; and ranges that are not ranges."""
+    """Return two members: one releases what the other gets; and ranges that are not ranges."""
     topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     metadata = made("MetadataResponse", topics=[topic])
     traffic.exchange(connection, made("MetadataRequest"), metadata, 12, 10)
@@ -97,7 +97,7 @@ def share(traffic: Traffic, connection: Any) -> None:
 
 
 def said(message: str, topic: str, partition: str, batches: Sequence[Any]) -> Any:
-    """The topic of a request that acknowledges these ranges of offsets."""
+    """Return the topic of a request that acknowledges these ranges of offsets."""
     made_batches = [
         nested(
             message,

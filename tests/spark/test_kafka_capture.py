@@ -1,4 +1,4 @@
-"""``spark.read.format("kafka-capture")``: its options, its tasks, and Spark's results."""
+"""``spark.read.format("kafka-capture")`` has its options, its tasks, and the right results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def options(path: Path | str, **given: str) -> CaptureOptions:
 
 
 def rows_of(path: Path | str, **given: str) -> list[dict[str, Any]]:
-    """The results of tasks, as Spark runs them, without Spark."""
+    """Return the results of tasks as Spark runs them, without Spark."""
     return rows_asked(options(path, **given))
 
 
@@ -89,7 +89,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def analyzed(path: Path, **how: Any) -> Rows:
-    """The tables of an analysis."""
+    """Return the tables of an analysis."""
     asked, kept = AnalysisRequest(tuple(list_captures([path])), **how), dict[str, bytes]()
     survey = Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
@@ -229,7 +229,9 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
 
 
 def carried(tasks: Sequence[Any]) -> list[int]:
-    """The number of bytes sent with each task; none with one that reads the whole capture."""
+    """Return the number of bytes sent with each task; none with one that reads the
+    whole capture.
+    """
     return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 
@@ -272,7 +274,7 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
 
 @pytest.mark.parametrize("name", ["EVERYTHING", "HOSTS"])
 def test_what_goes_with_tasks_is_the_same_each_time(name: str, tmp_path: Path) -> None:
-    """It would differ if an address of the survey's memory were in it."""
+    """The bytes of a task do not depend on addresses in the survey's memory."""
     write_capture(tmp_path, 1, replace(SHAPES[name], connections=4, compressed=0.0))
     asked = options(tmp_path)
     asked = replace(asked, request=replace(asked.request, range_bytes=5000, chunk_bytes=2500))

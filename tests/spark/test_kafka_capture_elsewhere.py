@@ -1,4 +1,4 @@
-"""``kafka-capture`` on captures in a bucket, in batches and streams, and by Spark Connect."""
+"""``kafka-capture`` reads captures in a bucket, in batches and streams, and on Spark Connect."""
 
 from __future__ import annotations
 

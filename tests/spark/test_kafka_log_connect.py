@@ -1,4 +1,4 @@
-"""``kafka-log`` on Spark Connect, on a cluster of two workers."""
+"""``kafka-log`` works on Spark Connect, on a cluster of two workers."""
 
 from __future__ import annotations
 

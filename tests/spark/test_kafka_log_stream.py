@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# Half a minute; `capture/test_logs_following.py` tests without Spark what a stream reads.
+# This takes half a minute; `capture/test_logs_following.py` tests without Spark what a stream
+# reads.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 HAS_LIMITS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 
@@ -44,7 +45,7 @@ def test_a_stream_goes_on_after_a_restart_with_the_next_offset(
     assert list(chain(*batches)) == list(range(100))
     assert [len(one) for one in batches] == ([30, 30, 30, 10] if HAS_LIMITS else [100])
     segment.add(plain(100, 5))
-    # The broker is writing the next.
+    # The broker is writing the next batch.
     segment.data += segment.data[:40]
     segment.write(logs / "a-0")
     later = MadeSegment(0)

@@ -75,7 +75,7 @@ def test_the_tables_are_those_of_plain_connections(spark: SparkSession, tmp_path
     assert NO_SECRET in report
     assert secret not in report + json.dumps(done.facts.to_json()) + "".join(done.notes)
     assert any(NO_SECRET in note for note in done.notes)
-    # Nothing unencrypted is left but the output.
+    # Nothing unencrypted remains except the output.
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["plain", "tls"]
 
 
@@ -129,19 +129,19 @@ def test_tasks_open_their_shares_and_no_file_has_the_secrets(
         key = tls_job_key(packed)
         assert key not in b"".join(seen)
         assert repr(key) not in told
-        # Larger work would be in a file.
+        # More work would be in a file.
         assert len(packed) < LARGEST_WORK // 100
 
 
 def contents(output: TaskOutput) -> Iterator[bytes]:
-    """The content of the files that a job has left."""
+    """Return the content of the files that a job has left."""
     for one in Path(output.directory.url).rglob("*"):
         if one.is_file():
             yield one.read_bytes()
 
 
 def tls_job_key(packed: bytes) -> bytes:
-    """The key that is sent with the tasks."""
+    """Return the key that is sent with the tasks."""
     sealed = pickle.loads(packed).args[0]  # noqa: S301 - our own bytes
     assert isinstance(sealed, tls_job.SealedKeys)
     return sealed.key

@@ -1,7 +1,7 @@
-"""Captures of several hosts with TLS and key logs: the tables are those of whole plain connections.
+"""Captures of several hosts with TLS and key logs give the tables of whole plain connections.
 
-Every connection is in the captures of two hosts. Each host misses packets that the other one has.
-Tasks divide the connections twice: to open them, and to survey what was opened.
+Every connection is in the captures of two hosts, and each host misses packets that the other one
+has. Tasks divide the connections twice: to decrypt them, and to survey the result.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ pytestmark = pytest.mark.spark
 HOSTS = 3
 VERSION = 12  # of Metadata
 FARE = (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK))
-# Which connections are TLS, and on which ports they are. The last ones are on the ports of others.
+# Which connections have TLS, and their ports. The last connections reuse ports of others.
 KINDS = ["plain", "tls", "tls", "unknown", "plain", "tls", "unknown", "tls", "plain", "tls"]
 PORTS = [*range(50_000, 50_008), 50_001, 50_004]
 
 
 def exchanges(number: int) -> list[Flight]:
-    """Metadata of topics with long names, so that each response takes several packets."""
+    """Return Metadata of topics with long names, so that each response takes several packets."""
     chosen = random.Random(number)
     sent: list[Flight] = []
     for at in range(25):
@@ -56,7 +56,7 @@ def exchanges(number: int) -> list[Flight]:
 
 
 class Hosts:
-    """Packets of all connections with their times, and the captures that hosts have of them."""
+    """All connections' packets with their times, and what each host captures."""
 
     def __init__(self, root: Path) -> None:
         authority = Authority(root / "authority")
@@ -83,24 +83,28 @@ class Hosts:
 
     @staticmethod
     def _in_turn(talks: list[list[bytes]]) -> Iterator[tuple[int, int, bytes]]:
-        """The packets a millisecond apart; connections on reused ports come after the others."""
+        """Return the packets a millisecond apart; connections on reused ports come after the
+        others.
+        """
         source, time = random.Random(8), 1_700_000_000_000_000
         early = [*enumerate(talks)][: len({*PORTS})]
         for some in (early, [*enumerate(talks)][len(early) :]):
-            # A plain connection has the first packet.
+            # The first packet belongs to a plain connection.
             while left := [(number, talk) for number, talk in some if talk]:
                 number, talk = left[0] if time % 1_000_000 == 0 else source.choice(left)
                 time += 1_000
                 yield time, number, talk.pop(0)
 
     def whole(self) -> Path:
-        """One capture that has every packet of the plain connections."""
+        """Write one capture that has every packet of the plain connections."""
         path = self.root / "whole.pcapng"
         self._write(path, [(time, packet) for time, _, packet in self.sent["plain"]])
         return path
 
     def captures(self, kind: str) -> Path:
-        """A capture of each host: each packet is in one of two hosts' captures, or in both."""
+        """Write a capture of each host: each packet is in one of two hosts' captures,
+        or in both.
+        """
         source = random.Random(9)
         seen: list[list[tuple[int, bytes]]] = [[] for _ in range(HOSTS)]
         for time, number, packet in self.sent[kind]:
@@ -122,7 +126,7 @@ class Hosts:
 
 
 def rows_of(out: Path) -> dict[str, list[str]]:
-    """The rows of frames and connections, without the files that they are from."""
+    """Return the rows of frames and connections, without the names of their files."""
     tables, found = tables_of(out), {}
     for name in ("frames", "connections"):
         rows = [{key: row[key] for key in row if key != "source"} for row in tables[name]]
@@ -139,7 +143,7 @@ def frames_of(out: Path) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
-    """Return a function that sets how many shares there are, and returns those of the surveys."""
+    """Return a function that sets the number of shares, and returns the shares of the surveys."""
     ran: list[int] = []
     survey_shares = share_job.survey_shares
 

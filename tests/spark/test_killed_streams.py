@@ -1,8 +1,9 @@
 """A stream that is killed between two files of its checkpoint still returns each row once.
 
-A killed driver leaves the disk as it is at that moment. So the moments are copied while a query
-runs: a batch is planned (`offsets`), it is also in the table (`output`), and it is committed as
-well (`committed`). Another query continues from each copy after the input has grown.
+A killed driver leaves the disk as it was at that moment. So the test copies the disk at three
+moments of a query: when a batch is planned (`offsets`), when it is also in the table (`output`),
+and when it is committed (`committed`). Another query continues from each copy after the input has
+grown.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-# Two minutes. capture/test_logs_following.py and tables/test_following.py test it without Spark.
+# This takes two minutes; capture/test_logs_following.py and tables/test_following.py test it
+# without Spark.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 HAS_LIMITS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 NAME = "a query"
 
 
 def grow_log(directory: Path, *, is_whole: bool) -> None:
-    """A log whose last batch is still being written, and the same log with more segments."""
+    """Write a log whose last batch is incomplete, and then the same log with more segments."""
     for base in (0, 30, 60) if is_whole else (0, 30):
         segment = MadeSegment(base)
         segment.add(plain(base, 10))
@@ -47,7 +49,7 @@ def grow_log(directory: Path, *, is_whole: bool) -> None:
 
 
 def grow_captures(directory: Path, *, is_whole: bool) -> None:
-    """A capture that its tap is still writing, and the same capture with later files."""
+    """Write a capture that its tap has not finished, and then the same capture with later files."""
     shutil.rmtree(directory, ignore_errors=True)
     files = sorted(write_capture(directory, 5, replace(CLEAN, files=3)))
     if not is_whole:
@@ -59,13 +61,15 @@ def grow_captures(directory: Path, *, is_whole: bool) -> None:
 STREAMS: dict[str, tuple[Callable[..., None], dict[str, str]]] = {
     "kafka-log": (grow_log, {"maxOffsetsPerTrigger": "25"}),
     "kafka-capture": (grow_captures, {"maxBytesPerTrigger": "9000"}),
-    # Its state is in its checkpoint.
+    # The state of the stream is in its checkpoint.
     "kafka-capture with its state": (grow_captures, {"maxBytesPerTrigger": "9000"}),
 }
 
 
 class Query:
-    """A query like that of docs/spark-delta.md, with its table and checkpoint below ``home``."""
+    """Start a query like that of docs/spark-delta.md, with its table and checkpoint
+    below ``home``.
+    """
 
     def __init__(self, spark: SparkSession, name: str, logs: Path, home: Path) -> None:
         options = STREAMS[name][1] if HAS_LIMITS else {}
@@ -81,7 +85,7 @@ class Query:
         return str(self.home / "table")
 
     def run(self, *, copies: bool = False) -> None:
-        """Read what is there, and end."""
+        """Read what exists, and end."""
 
         def copy(number: int, step: str) -> None:
             if copies:
@@ -111,7 +115,7 @@ class Query:
 
 
 def told(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows without their times, which have another zone if they come from a Delta table."""
+    """Return rows without their times, which have another zone if they come from a Delta table."""
     plain_rows = [{k: v for k, v in row.items() if k != "timestamp"} for row in rows]
     return sorted(json.dumps(row, default=str, sort_keys=True) for row in plain_rows)
 

@@ -1,4 +1,4 @@
-"""Frames of many megabytes among small ones: memory is limited, and failures are reported."""
+"""With frames of many megabytes among small ones, memory is limited and failures are reported."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
     assert spark.range(3).count() == 3
 
 
-# Python's own output; Java and its workers, which may end later, have the other stream.
+# This is Python's own output; Java and its workers, which may end later, use the other stream.
 _SAID = "import sys; sys.stderr = sys.stdout"
 
 # A task in which Java must make a value that no heap of this size holds.
@@ -117,7 +117,7 @@ def test_java_without_memory_is_told_with_the_remedy(tmp_path: Path) -> None:
     assert "--memory 1024m" in line
 
 
-# Java ends between a request to it and its answer.
+# Java ends after a request to it and before its answer.
 _KILLED = f"""
 {_SAID}
 import logging, signal

@@ -1,4 +1,4 @@
-"""Latencies that are added up day by day are those of all rows, whatever goes on at midnight."""
+"""Sums of latencies by day equal the result from all rows, whatever crosses midnight."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAITS = {"max_wait_ms": 5, "min_bytes": 1}
 
 
 def moments(chance: random.Random) -> list[int]:
-    """When a connection has responses: about some midnights, in ms after `START_US`."""
+    """Draw times of responses around some midnights, in ms after `START_US`."""
     found: list[int] = []
     for day in sorted(chance.sample(range(3), chance.randrange(1, 4))):
         at = MIDNIGHT_MS + day * DAY_MS + chance.choice([-40, -20, -5, 0, 10])
@@ -38,7 +38,7 @@ def moments(chance: random.Random) -> list[int]:
 
 
 def connect(told: Told, seed: int) -> None:
-    """A connection whose requests are answered in order, up to four of them waiting at once."""
+    """Draw a connection whose requests are answered in order, at most four of them pending."""
     chance = random.Random(seed)
     answered = moments(chance)
     earliest = answered[0] - chance.choice([1, 30])
@@ -50,7 +50,7 @@ def connect(told: Told, seed: int) -> None:
     who = f"client {seed % 3}", f"10.0.0.{seed % 2}:{seed}"
     quota = chance.choice([0, 8, 60])
     for place, (sent, at) in enumerate(zip(asked, answered, strict=True)):
-        # No two requests of a connection are sent at once.
+        # No two requests of a connection have the same time.
         sent_us = min(sent * MS + place, at * MS + place)
         api = chance.choice(["Produce", "Fetch", "Metadata"])
         body: dict[str, Any] = {"throttle_time_ms": chance.choice([quota, quota // 4])}
@@ -64,7 +64,7 @@ def connect(told: Told, seed: int) -> None:
 
 
 def in_groups(told: Told, groups: int) -> list[Told]:
-    """The rows of the days, each day in one of so many groups."""
+    """Return the rows of the days; each day's rows are in this many groups."""
     found = [Told() for _ in range(groups)]
     for row in told.frames:
         found[row["time"] // DAY_US % groups].frames.append(row)
@@ -76,14 +76,14 @@ def in_groups(told: Told, groups: int) -> list[Told]:
 
 @pytest.mark.parametrize("groups", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
-    """Neighbouring days are read apart from each other."""
+    """Neighbouring days are read separately."""
     for search in range(times(1)):
         told = Told()
         for number in range(CONNECTIONS):
             connect(told, search * CONNECTIONS + number)
         with set_for_answers(spark, is_small=True):
             summed = check(told, groups, spark)
-        # Most is resolved on its day, and each kind of what is kept occurs.
+        # Most requests are resolved on their day, and each kind of kept entry occurs.
         kept = [row["kept"] for row in summed if row["kept"] is not None]
         assert any(row["frame_index"] is None for row in kept)
         assert any(row["throttle_us"] is not None for row in kept)

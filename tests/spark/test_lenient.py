@@ -1,4 +1,4 @@
-"""Bodies that break their spec where Kafka's Java accepts them, and topics without a name."""
+"""Bodies that break their spec but are accepted by Kafka's Java are read, with a remark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 SECRET = b"\0alice\0correct horse"
 NAMELESS = uuid.UUID(int=0x123456)
-# As librdkafka 2.16 writes them.
+# librdkafka 2.16 writes these bytes.
 METADATA_V13 = bytes.fromhex("00000000010000")
 TRAILING_ZERO = b"\0"
 
@@ -55,7 +55,7 @@ def _metadata() -> Any:
 
 def _write(traffic: Traffic) -> None:
     one = traffic.connect()
-    # It decodes, so nothing after it belongs to authentication.
+    # This body decodes, so nothing after it belongs to authentication.
     traffic.exchange(one, made("HeartbeatRequest"), made("HeartbeatResponse"), 4, 0)
     empty = request(made("MetadataRequest"), 13, 1)
     head = empty[: len(empty) - len(made("MetadataRequest").encode(13))]
@@ -101,7 +101,7 @@ def test_what_only_the_strict_reader_refuses_is_typed_with_its_bytes_and_the_rea
     assert frame.error.endswith("the message ends here but 3 bytes follow")
     assert bytes(row.bytes) == bytes(frame.bytes)
     assert bytes(frame.bytes).endswith(METADATA_V13)
-    # It is paired like any other.
+    # The frame is paired like any other.
     assert frame.answered is True
 
 

@@ -74,11 +74,11 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
     both[1][0].data += b"not a batch" * 3
     for partition, made in both.items():
         write_log(root / "data" / f"orders-{partition}", made)
-    # An older copy of the first, and a file that a broker is deleting.
+    # An older copy of the first log, and a file that a broker is deleting.
     write_log(root / "data" / "old" / "orders-0", both[0][:1])
     write_log(root / "data" / f"orders-9.{'0' * 32}-delete", both[0])
     (root / "data" / "meta.properties").write_text("version=1")
-    # So several tasks read a partition, and other tasks merge its keys.
+    # The size is small, so that several tasks read a partition and other tasks merge its keys.
     with patch.object(log_job, "_LEAST_TASK", 50_000), patch.object(log_job, "_OPENING", 0):
         return analyze([root / "data"], root / "out", spark=spark)
 
@@ -122,11 +122,11 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["damaged"], row["damaged_bytes"]) == (1, 33)
     assert row["uncompressed_bytes"] == 2 * (sizes[1])
     assert row["compression_ratio"] == row["uncompressed_bytes"] / row["batch_bytes"]
-    # With so few batches it would be the largest.
+    # With so few batches, it would be the largest.
     assert row["batches"] < 100
     assert row["p99_batch_bytes"] is None
     assert row["mean_record_bytes"] == pytest.approx(2 * (sizes[1] - 16 * 61) / records)
-    # Of 614 and 615 bytes, within classes that are 8 apart there.
+    # The values are 614 and 615 bytes, in size classes that are 8 apart.
     assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)
     assert row["oldest_time"].timestamp() * 1000 == TIME
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
@@ -149,7 +149,8 @@ def test_aborted_and_open_transactions_are_counted_apart(
     made = random_transactions(3), random_transactions(4)
     for number, one in enumerate(made):
         write_log(tmp_path / "data" / f"orders-{number}", one.segments)
-    # So tasks search for the transactions, and several tasks read each partition.
+    # The size is small, so that tasks search for transactions and several tasks read each
+    # partition.
     with patch.object(log_job, "_LEAST_TASK", 1_000), patch.object(log_job, "_OPENING", 0):
         done = analyze([tmp_path / "data"], tmp_path / "out", spark=spark)
     [row] = asked(spark, done, STORAGE)
@@ -223,7 +224,7 @@ def test_savings_advise_on_every_topic_but_the_internal_ones(spark: SparkSession
         {"topic": name, "size": 1000 * number, "is_control": False}
         for name, number in topics.items()
     ]
-    # One topic saves nothing, and every other topic saves the most with the second way.
+    # One topic saves nothing, and every other topic saves most with the second way.
     written = {"gzip": 900, "zstd": 600, "none": 1000}
     ways = [
         {"topic": name, "compression": codec, "batch_size": 16384, "sampled_bytes": 1000,

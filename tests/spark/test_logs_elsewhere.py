@@ -1,4 +1,4 @@
-"""Logs, answers, internal topics and cluster metadata on Spark Connect and in a bucket."""
+"""Logs, answers, internal topics and metadata are read on Spark Connect and in a bucket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Captures, and a broker's directory of logs."""
+    """Make captures, and a broker's directory of logs."""
     root = tmp_path_factory.mktemp("files")
     write_capture(root / "captures", 5, CLEAN)
     logs = commits_log(root / "logs", removed=(0,))
@@ -50,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(
     spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[str]]:
-    """The result of a session here."""
+    """Return the result of a session on this machine."""
     from tests.spark.elsewhere import everything  # noqa: PLC0415 - it imports PySpark
 
     return everything(spark, str(files), str(tmp_path_factory.mktemp("here") / "out"))
@@ -75,7 +75,7 @@ def assert_same(found: Told, expected: Told) -> None:
 
 
 def asked(home: Path, out: str, *more: str, **environment: str) -> list[dict[str, Any]]:
-    """The command's text about storage in tables without earlier answers."""
+    """Return the command's text about storage, from tables without earlier answers."""
     command = [sys.executable, "-m", "flexwire", "answers", out, "storage", "--format", "json"]
     done = run([*command, *more], home, PYTHONPATH=python_path(), **environment)
     assert (done.returncode, done.stderr) == (0, "")

@@ -33,7 +33,7 @@ FETCH = 1
 
 
 class Sent(NamedTuple):
-    """Requests of a client over one connection."""
+    """Add requests of a client on one connection."""
 
     number: int
     requests: int
@@ -117,7 +117,7 @@ def test_one_client_that_is_many_leaves_room_for_the_others(
 ) -> None:
     limited(monkeypatch, 10, 40)
     monkeypatch.setattr(audit_rows, "MOST_USES_OF_ONE", 25)
-    # Another version on each connection, and more requests than all the others.
+    # Each connection has another version, and more requests than all the others.
     greedy = [Sent(999, 10_000, version) for version in range(26)]
     found = summed([*EVERY, *greedy]).evidence()
     assert "User:999" not in {one.principal for one in found.conducts}
@@ -211,7 +211,7 @@ def test_of_very_many_findings_the_gravest_are_kept(monkeypatch: pytest.MonkeyPa
     assert len({*verdicts}) > 1
     monkeypatch.setattr(judging, "MOST_FINDINGS", 20)
     cut = gather_audit(summed(EVERY), ["4.0"])
-    # They are sorted, so the gravest come first.
+    # Findings are sorted, so the worst come first.
     assert [one.verdict for one in cut.findings] == verdicts[:20]
     assert {*cut.findings} <= {*whole.findings}
     left = {one: verdicts[20:].count(one) for one in {*verdicts[20:]}}

@@ -36,8 +36,7 @@ def groups(root: Path) -> None:
     log = MadeTopic("__consumer_offsets")
     # 0: a group that only commits, without members.
     log.add(*commit(0, 4, "slow"))
-    # 1-4: a group with a member that has a partition by the topic's id, and wants another by its
-    # name.
+    # 1-4: a group with a member that owns a partition, by topic id, and waits for another, by name.
     log.add(*keyed(3, "ConsumerGroupMetadata", {"group_id": "live"}, {"epoch": 1}))
     key = {"group_id": "live", "member_id": "m"}
     wants = {"subscribed_topic_names": ["wanted"], "client_id": "c", "client_host": "/h"}
@@ -46,9 +45,9 @@ def groups(root: Path) -> None:
     has = [of.TopicPartitions(topic_id=PAID_ID, partitions=[0, 1])]
     assigned = {"member_epoch": 3, "assigned_partitions": has}
     log.add(*keyed(8, "ConsumerGroupCurrentMemberAssignment", key, assigned))
-    # 4: and a share group without members.
+    # 4: a share group without members.
     log.add(*keyed(11, "ShareGroupMetadata", {"group_id": "shared"}, {"epoch": 2}))
-    # 5: a commit in a transaction that has not ended: its group may be in use.
+    # 5: a commit in a transaction that has not ended, so its group may be in use.
     log.add(*commit(0, 6, "within"), producer=7)
     log.write(root)
     shares = MadeTopic("__share_group_state")
@@ -61,7 +60,7 @@ def groups(root: Path) -> None:
     said |= {"write_timestamp": TIME - 1000}
     at = {"group_id": "shared", "topic_id": PAID_ID, "partition": 0}
     shares.add(*keyed(0, "ShareSnapshot", at, said))
-    # For a group without records of its own.
+    # This is for a group without records of its own.
     new = {"start_offset": -1, "write_timestamp": -1}
     shares.add(*keyed(0, "ShareSnapshot", at | {"group_id": "elsewhere"}, new))
     shares.write(root / "shares")
@@ -155,13 +154,12 @@ def test_share_groups(done: Analysis) -> None:
 
 
 def test_what_nobody_uses(done: Analysis) -> None:
-    # The last record was written 8 ms after the first, so all groups are in use except one without
-    # a dated record.
+    # The last record is 8 ms after the first, so all groups are in use except one without dates.
     assert told(done, "unused_groups", "group", "type", "topics", "partitions", "idle_us") == [
         ("elsewhere", None, ["paid"], 1, None),
     ]
     columns = ("topic", "partitions", "groups", "is_known")
-    # "orders" has a pending commit, and a member has "paid".
+    # "orders" has a pending commit, and a member owns a partition of "paid".
     assert told(done, "unused_topics", *columns) == [("idle", 1, 0, True)]
 
 
@@ -173,7 +171,7 @@ def test_partitions_and_what_happened_to_them(of_cluster: Analysis) -> None:
     assert [one[0] for one in others] == ["__consumer_offsets", "idle", "paid"]
     assert all(one[1:4] == (1, [1, 2], False) for one in others)
     columns = ("topic", "leader", "previous_leader", "is_election", "left_isr", "left", "joined")
-    # The beginning of each is not a change.
+    # The beginning of each value is not a change.
     assert told(of_cluster, "cluster_history", *columns) == [
         ("orders", None, 1, False, [], 0, 0),
         ("orders", 1, 1, False, [2], 1, 0),

@@ -1,4 +1,4 @@
-"""Captures with little or no content, and paths without captures."""
+"""Captures with little or no content, and paths without captures, end with a clear message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The changes that `make cluster` makes to an analysis take effect: no other test would notice."""
+"""The changes that `make cluster` makes to an analysis take effect, which no other test checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("fault", ["", "task_killed", HIDDEN])
 def test_what_an_analysis_is_changed_by_is_there(fault: str, tmp_path: Path) -> None:
-    # As a module: some of its names are imported for its own use.
+    # The module is patched, because it imports some of the names for its own use.
     analyze: Any = import_module("flexwire.spark.analyze")
     captures = [tmp_path / name for name in ("a.pcap", "b.pcap")]
     for one in captures:

@@ -57,7 +57,7 @@ def test_percentiles_are_those_of_the_sorted_values_on_any_split(
             .collect()
         )
         assert list(found)[1:] == expected
-        # Counts of two days, which have the same values.
+        # The counts of two days have the same values.
         in_buckets = (
             counted.union(counted)
             .groupBy("group", bucket("rounded").alias("bucket"))

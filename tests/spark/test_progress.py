@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 class Connect:
-    """A session as `registerProgressHandler` knows it; it has nothing else, no ``sparkContext``."""
+    """A session as `registerProgressHandler` uses it; it has nothing else, no ``sparkContext``."""
 
     __module__ = "pyspark.sql.connect.session"
 
@@ -95,5 +95,5 @@ def test_a_classic_session_is_asked(spark: SparkSession, tmp_path: Path) -> None
     with watch_tasks(spark, hear, "Writing"):
         run_tasks(spark, 2, work, TaskOutput(OutputDirectory(str(tmp_path))))
     assert heard[0] == ("Writing", 0, 0)
-    # The tasks wait until their report arrived.
+    # The tasks wait until their report has arrived.
     assert ("Writing", 0, 2) in heard

@@ -1,4 +1,4 @@
-"""``range_bytes``: each task gets as many bytes as requested, and the tables are the same."""
+"""With ``range_bytes`` each task gets as many bytes as requested, and the tables are the same."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_each_task_gets_what_was_asked_for(
 
     write_tables = capture_job.write_tables
     monkeypatch.setattr(capture_job, "survey_capture", seen)
-    # By name, because the package has the function under this name.
+    # Imported by name, because the package has a function with the module's name.
     monkeypatch.setattr("flexwire.spark.analyze.write_tables", in_small_chunks)
     monkeypatch.setattr("flexwire.spark.options.LEAST_GIVEN_RANGE", MIB)
     analyze([tmp_path / "in"], tmp_path / "one", spark=spark)

@@ -1,4 +1,4 @@
-"""A table from tasks is read by Spark, or by tasks without Hadoop's connectors."""
+"""Spark reads a table that tasks wrote, or tasks read it without Hadoop's connectors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_table_is_what_spark_reads_by_itself(spark: SparkSession, out: Path) -
 def test_a_table_that_grows_is_the_same_by_spark_and_by_tasks(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
-    """Files of analyses, and files that were joined from them.
+    """The files are those of several analyses, and files that were joined from them.
 
     Hadoop could read OUT's name as a pattern.
     """

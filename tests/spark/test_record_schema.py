@@ -1,4 +1,4 @@
-"""There is one schema of records: that of columns, which Spark accepts unchanged."""
+"""The records of columns have one schema, which Spark accepts unchanged."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 
 @cache
 def rows_of(name: str) -> Rows:
-    """The rows of some captures of a shape; each capture has its own connections."""
+    """Return the rows of some captures of a shape; each capture has its own connections."""
     made = Rows([], [], [])
     for seed in SEEDS[name]:
         with TemporaryDirectory() as directory:
@@ -82,7 +82,7 @@ def _decode(paths: list[Path], prefix: str, made: Rows) -> None:
 
 @cache
 def hostile_rows() -> list[pa.RecordBatch]:
-    """Rows of damaged bytes between valid ones, with odd topics and record headers."""
+    """Return rows of damaged bytes between valid ones, with odd topics and record headers."""
     source = random.Random(8)
     carried = []
     for at, odd in enumerate([*ODD, *ODD, *ODD]):
@@ -110,7 +110,7 @@ def _value(source: random.Random) -> bytes | None:
 
 
 def cut(batches: Iterable[pa.RecordBatch], source: random.Random) -> list[pa.RecordBatch]:
-    """The same rows in the same order, in other batches."""
+    """Return the same rows in the same order, in other batches."""
     parts = []
     for batch in batches:
         places = sorted(source.choices(range(len(batch) + 1), k=source.randrange(6)))
@@ -120,7 +120,7 @@ def cut(batches: Iterable[pa.RecordBatch], source: random.Random) -> list[pa.Rec
 
 
 def summed(make: Any, batches: Iterable[pa.RecordBatch]) -> Any:
-    """One sum of all batches."""
+    """Return one sum of all batches."""
     sums = make()
     for batch in batches:
         sums.add(batch)
@@ -128,7 +128,7 @@ def summed(make: Any, batches: Iterable[pa.RecordBatch]) -> Any:
 
 
 def merged(make: Any, batches: list[pa.RecordBatch], source: random.Random) -> Any:
-    """The sum of sums of neighbours, as tasks make and pickle them, merged in any order."""
+    """Return the sum of neighbouring sums, as tasks pickle them, merged in any order."""
     parts = cut(batches, source)
     tasks = []
     while parts:
@@ -193,7 +193,7 @@ def test_sums_are_those_of_the_reference(name: str) -> None:
 
 
 def in_order(facts: Iterable[Any]) -> list[str]:
-    """Facts as sorted JSON."""
+    """Return facts as sorted JSON."""
     return sorted(json.dumps(one, sort_keys=True) for one in msgspec.to_builtins(list(facts)))
 
 
@@ -287,7 +287,7 @@ def test_different_values_are_counted_exactly_and_then_nearly() -> None:
         assert parts[0].hashes.tolist() == whole.hashes.tolist()
         assert whole.is_cut == (number > 4096)
         assert whole.count == pytest.approx(number, rel=0.05 if number > 4096 else 0)
-        # Parts that kept less say less about the whole, whichever comes first.
+        # Parts that keep fewer entries limit the whole, whichever part comes first.
         few, many, expected = DistinctCounter(), DistinctCounter(), DistinctCounter()
         expected.add(hashes, 256)
         few.add(hashes[::2], 256)
@@ -353,7 +353,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     assert len(expected._keys) <= 100
     facts: tuple[RecordHeaderFacts, ...] = expected.facts()
     assert [one.key for one in facts] == [*(f"key-{one:03}" for one in range(50)), OTHER_KEYS]
-    # Each record has two keys; one of them is there twice.
+    # Each record has two keys, and one of the keys twice.
     assert sum(one.records for one in facts) == 2 * 601
     assert len(facts[-1].topics) == 4
     for _ in range(10):

@@ -1,4 +1,6 @@
-"""Captures of rehearsing taps: the refused clients and requests, and the clients that came back."""
+"""Captures of rehearsing taps show the refused clients and requests, and which clients
+came back.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""An analysis of the disks of a failed cluster: the replica that it read, and the end of that
-replica."""
+"""An analysis of a failed cluster's disks says which replica it read, and where the
+replica ends.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
-    # A dead leader with records that no other replica had, and its successor.
+    # A dead leader has records that no other replica had; its successor is here too.
     write_replica(logs, 1, [0] * 8)
-    # It had started another segment.
+    # The dead leader had started another segment.
     MadeSegment(9).write(logs / "broker-1" / "orders-0")
     write_replica(logs, 2, [0, 0, 0, 1, 1, 1])
     commits(logs, 2, 2)
@@ -80,10 +81,10 @@ CASES = {
     # After a clean stop, and then as a running broker wrote it up to 5 seconds before.
     "exact": (4, True, 5, 2, 2, True),
     "old": (4, False, 5, 2, 2, False),
-    # A group has committed more than that, so it could be read.
+    # A group has committed a later offset, so consumers could read that far.
     "outrun": (4, False, 5, 5, 0, False),
     "exact and outrun": (4, True, 5, 5, -1, True),
-    # It was truncated after that was written.
+    # The log was truncated after this checkpoint was written.
     "beyond": (9, True, 6, 2, 4, True),
 }
 

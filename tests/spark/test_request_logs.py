@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 
 
 def brokers(root: Path) -> Path:
-    """Two brokers' logs: one rotated and gzip'd, with refusals; the other in a container."""
+    """Write two brokers' logs: one rotated and gzip'd, with refusals; the other in a container."""
     old, new = real_lines("3.9.2"), real_lines("4.4.0")
     one, other = root / "one", root / "other"
     one.mkdir(parents=True)
@@ -54,7 +54,7 @@ def brokers(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     root = brokers(tmp_path_factory.mktemp("request-logs"))
-    # So several tasks read a file.
+    # The size is small, so that several tasks read a file.
     with patch.object(request_log_job, "LEAST_TASK", 10_000):
         return analyze(
             [root],
@@ -154,7 +154,7 @@ def test_no_secret_is_in_the_tables(spark: SparkSession, done: Analysis) -> None
 
 
 def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
-    """A log of a long connection, whose lines give these client ids."""
+    """Write a log of a long connection, whose lines have these client ids."""
     header = {"requestApiKey": 3, "requestApiVersion": 12, "clientInstanceId": None}
     lines = [
         line(requestHeader=header | {"correlationId": number, "clientId": client})
@@ -168,13 +168,15 @@ def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
 def test_a_client_id_that_was_given_once_is_that_of_the_connection(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Whichever task reads the line with the id, the rows equal those of a repeating client."""
+    """Rows equal those of a client that repeats its id, whichever task reads the line
+    with the id.
+    """
     rows = {}
     given: dict[str, list[str | None]] = {
         "always": ["c"] * 60,
         "first": ["c", *[None] * 59],
         "last": [*[None] * 59, "c"],
-        # So a broker logs null.
+        # This is how a broker logs null.
         "empty": ["c", *[""] * 59],
     }
     for name, clients in given.items():

@@ -36,7 +36,7 @@ PART = [{"share": 0.125, "files": 1, "only": "topics orders"}]
 
 
 def sampled(directory: Path) -> Path:
-    """A whole capture, and beside it one with a share of the connections."""
+    """Write a whole capture, and one with a share of the connections."""
     capture(directory)
     comment = sampling_comment(0.125), filter_comment(ONLY)
     with PcapngWriter(directory, prefix="part", comment=comment) as writer:

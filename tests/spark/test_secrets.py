@@ -1,8 +1,8 @@
 """Nothing that an analysis writes has a secret, however the traffic with it is damaged.
 
-One analysis of about a thousand connections without credentials, and one with them: what the first
-must hide, the second must show. The second has only every fourth of the message fields, because
-each costs a table; ``make guard`` has all.
+One analysis of about a thousand connections runs without credentials, and one with them: the second
+must show what the first must hide. The second has only a fourth of the message fields, because each
+of them costs a table; ``make guard`` has all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def planted() -> Planted:
 
 
 def analyzed(planted: Planted, directory: Path, spark: SparkSession, **asked: Any) -> Analysis:
-    """An analysis of planted traffic and of existing logs."""
+    """Analyze planted traffic and existing logs."""
     planted.write(directory / "secrets.pcap")
     given = [directory / "secrets.pcap", *directory.glob("logs")]
     return analyze(given, directory / "out", spark=spark, **asked)
@@ -70,7 +70,7 @@ _HEX = re.compile(re.escape(MARK.hex().encode()) + rb"(?:[67][0-9a-f]){0,5}")
 
 
 def found(analysis: Analysis) -> set[tuple[str, bytes]]:
-    """The words that are shown anywhere, plainly or as hex, and the places."""
+    """Return the words that are shown anywhere, plainly or as hex, and the places."""
     words = set()
     for where, data in outputs(analysis):
         words |= {(where, word) for word in _WORD.findall(data)}
@@ -80,7 +80,7 @@ def found(analysis: Analysis) -> set[tuple[str, bytes]]:
 
 
 def not_found(planted: Planted, analysis: Analysis) -> set[str]:
-    """The kinds of secrets that are shown nowhere."""
+    """Return the kinds of secrets that are shown nowhere."""
     words = {word for _, word in found(analysis)} & planted.words.keys()
     return set(planted.words.values()) - {planted.words[word] for word in words}
 

@@ -93,7 +93,7 @@ def test_two_at_once_do_not_see_each_other_s_settings(spark: SparkSession, tmp_p
 def test_a_session_beside_another_begins_with_its_settings(spark: SparkSession) -> None:
     with temporary_settings(spark, OWN), session_for_job(spark, is_ours=False) as beside:
         assert beside.conf.get("spark.sql.shuffle.partitions") == "3"
-        # Our jobs rely on these settings.
+        # flexwire's own jobs depend on these settings.
         assert beside.conf.get("spark.sql.session.timeZone") == "UTC"
         beside.conf.set("spark.sql.shuffle.partitions", "5")
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
@@ -101,7 +101,7 @@ def test_a_session_beside_another_begins_with_its_settings(spark: SparkSession) 
 
 
 def test_sessions_register_sources_of_one_name(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark asks the active session whether a name is taken, whichever session registers it."""
+    """A name counts as taken if the active session has it, whichever session registers it."""
     write_capture(tmp_path / "captures", 1, CLEAN)
     frames = analyze([tmp_path / "captures"], tmp_path / "out", spark=spark).facts.totals.frames
     sessions = [spark, spark.newSession(), spark.newSession()]

@@ -1,4 +1,6 @@
-"""Tasks of Spark that divide the connections of several hosts write what one task writes."""
+"""If Spark's tasks divide the connections of several hosts, they write what one task
+would write.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ SHARED = replace(HOSTS, noise=0.03, unended=0.6)
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
-    """Return a function that sets how many shares there are, and returns those that tasks did."""
+    """Return a function that sets the number of shares, and returns the shares of the tasks."""
     ran: list[int] = []
     survey_shares = share_job.survey_shares
 
@@ -83,7 +85,7 @@ def test_appended_analyses_in_shares_write_what_those_of_one_task_write(
 
 
 def rows_of(out: Path) -> dict[str, list[str]]:
-    """The rows of all tables by their names, in one order. The names of analyses differ."""
+    """Return the rows of all tables by name, in a fixed order. Analyses have different names."""
     found = {}
     for name in ("frames", "connections", "records", "packets"):
         rows = output(out).table(name).to_pylist()

@@ -1,4 +1,4 @@
-"""Lag for read_committed consumers, and commits in transactions, compared with plain Python."""
+"""Lag for read_committed consumers, and commits in transactions, equal a computation in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of an analysis is there as a whole or not at all, wherever it is killed."""
+"""The output of an analysis is complete or absent, wherever the analysis is killed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OLD, NEW, THEIRS = "old", "new", "their own"
-# Both have parts that the other lacks.
+# Each output has parts that the other one lacks.
 LACKING = {OLD: "audit.json", NEW: "tables/messages"}
 STEPS = 2 * (len(PARTS) - 1) + 2
 
 
 class Killed(BaseException):
-    """Ends a process at once, without any cleanup."""
+    """End a process at once, without any cleanup."""
 
 
 def write(place: Path, text: str) -> None:
-    """The output of an analysis, with ``text`` in every file."""
+    """Write the output of an analysis, with ``text`` in every file."""
     for part in PARTS:
         if part == LACKING[text]:
             continue
@@ -50,7 +50,7 @@ def file_of(place: Path, part: str) -> Path:
 
 
 def found(out: Path) -> dict[str, str]:
-    """The content of each existing part; intermediate files are left out."""
+    """Return the content of each existing part, without intermediate files."""
     parts = {}
     for part in PARTS:
         file = file_of(out, part)
@@ -64,7 +64,7 @@ def whole(text: str) -> dict[str, str]:
 
 
 def state(out: Path) -> str:
-    """A reader's output: old, new or unfinished. Fails if it is a mixture."""
+    """Return what a reader finds: old, new or unfinished; fail if it is a mixture."""
     parts = found(out)
     assert len(set(parts.values())) <= 1, parts
     try:
@@ -79,7 +79,7 @@ def state(out: Path) -> str:
 
 @pytest.fixture(params=[True, False], ids=["again", "first"])
 def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A directory with an earlier output and other files of its owner, or without them."""
+    """Make a directory with an earlier output and other files of its owner, or without them."""
     place = tmp_path / "out"
     place.mkdir(mode=0o755)
     if request.param:
@@ -96,7 +96,7 @@ def before(out: Path) -> str:
 
 @contextmanager
 def ending(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> Iterator[list[int]]:
-    """Let the rename number ``step`` raise, and after a kill every later one too."""
+    """Let rename number ``step`` raise, and after a kill every later rename too."""
     real, calls = module.move, [0]
 
     def move(source: Path, target: Path) -> None:
@@ -111,7 +111,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> 
 
 
 def staged(out: Path) -> LocalStaging:
-    """The leftovers of a killed analysis: nothing of it is removed."""
+    """Write the files of a killed analysis whose output is still in its own directory."""
     place = out / f"{PREFIX}dead"
     place.mkdir()
     write(place / "new", NEW)
@@ -134,7 +134,7 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
             assert calls[0] < step
             expected = {NEW}
     assert state(out) in expected
-    # In every case the next analysis ends with its own output, and nothing of the dead one.
+    # In every case the next analysis ends with its own output, and nothing of the dead one remains.
     with local_staging(out) as again:
         assert not dead.directory.exists()
         write(again.new, NEW)
@@ -208,7 +208,7 @@ def test_where_a_step_fails_the_old_output_is_back(
 def test_every_step_was_tried(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ending(monkeypatch, STEPS + 1, Killed()) as calls:
         staged(out).publish()
-    # The first time there is no old output to move, but the mark of the directory to write.
+    # The first time there is no old output to move, but the directory's mark must be written.
     assert calls[0] == (STEPS if before_was_old(out) else len(PARTS) + 1)
 
 

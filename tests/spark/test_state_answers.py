@@ -1,4 +1,4 @@
-"""Analyses of logs: the state from internal topics."""
+"""Analyses of logs compute the state of a cluster from internal topics."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def registered(broker: int, *, fenced: bool) -> bytes:
 
 
 def cluster(root: Path) -> None:
-    """Two brokers, one of them fenced, and the partitions that they lead."""
+    """Write two brokers, one of them fenced, and the partitions that they lead."""
     config = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1"}
     level = {"name": "metadata.version", "featureLevel": 20}
     topics = [("orders", ORDERS), ("__transaction_state", COORDINATORS)]
@@ -78,7 +78,7 @@ def cluster(root: Path) -> None:
 
 
 def ordinary(root: Path) -> None:
-    """Two transactions that began and did not end; its coordinator knows one of them."""
+    """Write two transactions that have not ended; the coordinator knows one of them."""
     segment = MadeSegment(0)
     segment.add(plain(0, 10))
     for producer, offset in ((PRODUCER, 10), (STRAY, 12)):
@@ -91,12 +91,12 @@ def made(root: Path) -> Path:
     groups.add(*commit(0, 4, "slow"))
     groups.add(*commit(1, 9, "slow"))
     groups.add(*commit(0, 14, "done"))
-    # Bytes that no release writes.
+    # No release writes such bytes.
     groups.add(int16(1) + b"\0\5gr", b"\0\1")
     groups.write(root)
     coordinators = MadeTopic("__transaction_state")
     coordinators.add(*written_transaction("t", 1, PRODUCER, {"orders": [0]}))
-    # An hour later, by the clock of the broker that wrote it.
+    # The time is an hour later, by the clock of the broker that wrote the record.
     coordinators.segment.add([Record(1, TIME + HOUR, *written_transaction("u", 4, 99, {}), [])])
     coordinators.write(root)
     cluster(root)
@@ -112,7 +112,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
 
 @pytest.fixture(scope="module")
 def more(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """The same with the answers that together take some seconds more."""
+    """Run the same analysis with answers that together take some seconds more."""
     root = tmp_path_factory.mktemp("more")
     others = [one for one in STATE if one not in SOME]
     return analyze([made(root / "data")], root / "out", spark=spark, answers=others)
@@ -131,7 +131,7 @@ def test_groups_and_their_lag(done: Analysis) -> None:
         *("slow", None, "orders", 2, 10, 10, 1),
         HOUR * 1000,
     )
-    # A transaction is open from offset 10 on.
+    # A transaction is open from offset 10.
     assert (slow["stable_lag"], ended["stable_lag"]) == (6, 0)
     assert tuple(ended[one] for one in told)[:-1] == ("done", None, "orders", 1, 0, 0, 0)
 
@@ -144,7 +144,7 @@ def test_transactions_that_hang(more: Analysis) -> None:
         STRAY: None,
     }
     assert {one: row["first_offset"] for one, row in found.items()} == {PRODUCER: 10, STRAY: 12}
-    # The cluster's metadata says that no other coordinator can have it.
+    # The cluster's metadata shows that no other coordinator can have it.
     assert all(row["is_known"] and row["topic"] == "orders" for row in found.values())
     assert found[PRODUCER]["open_us"] == HOUR * 1000
     assert found[STRAY]["open_since"] == datetime.fromtimestamp((TIME + 1) / 1000, UTC)
@@ -164,7 +164,7 @@ def test_the_rest_of_the_cluster_and_what_could_not_be_read(more: Analysis) -> N
         (2, True, 0, 2, 1, ["PLAINTEXT://b2:9092"]),
         (1, False, 2, 3, 1, ["PLAINTEXT://b1:9092"]),
     ]
-    # A fenced broker stays in an ISR whose last member it is.
+    # A fenced broker remains in an ISR if it is the last member.
     assert [row["last_in_isr"] for row in rows(more, "cluster_brokers")] == [1, 2]
     [level] = rows(more, "cluster_features")
     told = ("feature", "level", "supported_level", "can_rise")
@@ -178,7 +178,7 @@ def test_the_rest_of_the_cluster_and_what_could_not_be_read(more: Analysis) -> N
 
 
 def test_the_report_and_the_files_have_it(done: Analysis) -> None:
-    # The answer is requested by its topic's place.
+    # The answer is requested by the path of its topic.
     assert [one.name for one in done.facts.answers] == SOME[:2]
     [unanswered] = done.facts.unanswered
     lacks = "tiered_storage: no log of __remote_log_metadata is among the paths"
@@ -202,7 +202,7 @@ def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -
     [given] = stored_answers(str(done.output.place), [later])
     assert given.rows["later"].to_pylist() == [None, None]
     assert given.rows.drop_columns(["later"]) == done.output.table("answers/group_state")
-    # A table with other columns is not the stored answer.
+    # A table with other columns is not used as a stored answer.
     other = replace(answer, columns=(Column("other", pa.string(), "new"), *answer.columns))
     with pytest.raises(ArgumentError, match="an analysis that has answered group_state"):
         stored_answers(str(done.output.place), [other])

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 pytestmark = pytest.mark.spark
-# All early records are from before it, the last one at exactly that time; then come the others. Two
-# days after the moment, so that a group is no longer in use.
+# All early records are from before the moment, the last one exactly at that time. The other records
+# are two days later, so that a group is no longer in use.
 CUT, LATER = TIME + 1000, TIME + 2 * 86_400_000
 AT = datetime.fromtimestamp(CUT / 1000, UTC)
 OFFSETS = "__consumer_offsets-0"
@@ -47,7 +47,7 @@ SOME = ("group_offsets", "unused_topics", "hanging_transactions", "cluster_parti
 
 
 class Timed(MadeTopic):
-    """A log of an internal topic whose records have the given time."""
+    """Write a log of an internal topic whose records have the given time."""
 
     def put(self, time: int, key: bytes, data: bytes | None, producer: int = -1) -> int:
         return self.add(key, data, producer, time)
@@ -83,7 +83,7 @@ def others(root: Path, *, is_whole: bool) -> None:
     if is_whole:
         coordinators.put(LATER, *written_transaction("t", 4, PRODUCER, {}))
         shares.put(LATER, *keyed(0, "ShareSnapshot", key | {"topic_id": uuid()}, None))
-    # Their checkpoints are beside them in another directory.
+    # The checkpoints are beside the logs in another directory.
     coordinators.write(root / "t")
     shares.write(root / "s")
 
@@ -122,7 +122,7 @@ def ordinary(root: Path, *, is_whole: bool) -> None:
         segment = MadeSegment(0)
         segment.add(plain(0, 10))
         segment.add(plain(10, 2), producer_id=PRODUCER, producer_epoch=3, is_transactional=True)
-        # Some of this batch is from before.
+        # Some records of this batch are from before the moment.
         around = [Record(12, CUT, b"k", b"v", []), Record(13, LATER, b"k", b"v", [])]
         segment.add(around if is_whole else around[:1])
         if is_whole:
@@ -187,7 +187,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mad
 
 
 def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the bytes of an incomplete batch, which is whole in one of two logs."""
+    """Leave out the bytes, because an incomplete batch is whole in one of two logs."""
     return [{name: one for name, one in row.items() if name != "bytes"} for row in rows]
 
 
@@ -203,7 +203,7 @@ def test_as_of_a_time_it_is_what_the_logs_said_then(whole: Made, before: Made) -
     rows = whole.rows(AsOf(AT), "group_offsets")["group_offsets"]
     found = {(row["group"], row["partition"]): row for row in rows}
     assert [*found] == [("slow", 0), ("done", 0), ("within", 0), ("slow", 1)]
-    # The record at offset 12 is the last that was not later.
+    # The record at offset 12 is the last one that is not later than the moment.
     assert (found["slow", 0]["end_offset"], found["slow", 0]["lag"]) == (13, 9)
     within = found["within", 0]
     assert (within["offset"], within["pending"], within["pending_offset"]) == (None, 1, 6)
@@ -217,7 +217,7 @@ def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, befor
     still |= {"diverging_replicas"}
     names = [one.name for one in STATE_ANSWERS if one.name not in {*SOME, *still}]
     same(whole, before, *names)
-    # Otherwise the moment would not be valid.
+    # Without this, the moment would not be valid.
     now, then = (whole.rows(at, *SOME, *names) for at in (END, AsOf(AT)))
     assert {name for name in now if now[name] == then[name]} <= {"cluster_history"}
     then = whole.rows(AsOf(AT), *still)
@@ -246,13 +246,13 @@ def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
 
 
 def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    # Two records that later ones replaced, and the tombstone of one.
+    # Two records that later ones replaced, and the tombstone of one of them.
     groups(tmp_path / "data", is_whole=True, removed=(0, 2, 7))
     logs = Made.of(spark, tmp_path)
     found = logs.rows(AsOf(AT), "group_state", "unread_state")
     known = {row["group"]: row["is_known"] for row in found["group_state"]}
-    # The last one has only a later commit, and another may have been before it. The deleted one has
-    # no record any more. An assignment of the member may be gone in the same way.
+    # The last group has only a later commit, but may have had an earlier one. The deleted group has
+    # no record any more. An assignment of the member may have disappeared in the same way.
     assert known == {"slow": False, "within": False, "live": False, "new": False}
     [gap] = found["unread_state"]
     assert (gap["topic"], gap["first_offset"], gap["records"]) == ("__consumer_offsets", 6, None)

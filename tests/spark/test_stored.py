@@ -1,4 +1,6 @@
-"""In an object store a reader finds one output, wherever an analysis into it is killed."""
+"""In an object store a reader finds one output, wherever an analysis that writes there
+is killed.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,14 @@ DAY = 24 * 60 * 60
 
 
 class Killed(BaseException):
-    """Ends a process at once, without any cleanup."""
+    """End a process at once, without any cleanup."""
 
 
 @dataclass(frozen=True)
 class Ending(Store):
-    """A store for so many calls that change it; ``does`` says whether the one that fails did."""
+    """A store that fails after this many changes; ``does`` says whether the failing one takes
+    effect.
+    """
 
     calls: list[int] = field(default_factory=lambda: [1 << 30])
     error: type[BaseException] = Killed
@@ -81,7 +85,7 @@ def analyze(out: Store, text: str) -> None:
 
 
 def state(out: Path) -> str:
-    """A reader's output; fails if it is a mixture or lacks a part."""
+    """Return what a reader finds; fail if it is a mixture or lacks a part."""
     if not (out / CURRENT).exists():
         with pytest.raises(FlexwireError, match="there is no complete analysis"):
             published(Store(out))
@@ -93,7 +97,7 @@ def state(out: Path) -> str:
 
 
 def age(out: Path, run: str, seconds: float) -> None:
-    """Make everything that a run has written this old."""
+    """Let everything that a run has written be this old."""
     for path in out.rglob("*"):
         if run in str(path) and path.is_file():
             when = path.stat().st_mtime - seconds
@@ -124,8 +128,8 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
     else:
         assert steps == STEPS
         assert state(out) == "new"
-    # In every case the next output is complete, and a day later only files that a reader may still
-    # use are left of the earlier one.
+    # In every case the next output is complete. A day later, only files that a reader may still use
+    # remain of the earlier one.
     for text in ("1", "2", "3"):
         analyze(Store(out), text)
         assert state(out) == text
@@ -158,7 +162,7 @@ def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path)
         assert state(out) == "other"
         one.publish()
         assert state(out) == "one"
-    # A reader that began earlier continues.
+    # A reader that began earlier can continue.
     assert runs(out) == {one.run, other.run}
 
 
@@ -170,7 +174,7 @@ def test_what_is_written_to_within_a_day_is_not_swept(out: Path) -> None:
     with store_staging(Store(out)):
         assert (out / "_staging" / run).exists()
     age(out, run, 120)
-    # One of its tasks still writes.
+    # A task of that analysis still writes.
     (out / "runs" / run / "late").touch()
     with store_staging(Store(out)):
         assert (out / "_staging" / run).exists()
@@ -228,7 +232,7 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
                 write_output(staging.files)
                 staging.files.write("report.html", text.encode())
                 staging.publish()
-                # From here on nobody learns what was published.
+                # After this point nobody is told what was published.
                 store.way = lambda asked: "gone" if asked.is_read else ""
 
         for text in ("old", "new"):

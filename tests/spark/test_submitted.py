@@ -40,7 +40,7 @@ def submit(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def apps(made: Cluster) -> int:
-    """How many applications the cluster has run."""
+    """Return how many applications the cluster has run."""
     return (made.root / "master" / "log").read_text().count("Registered app ")
 
 
@@ -60,7 +60,7 @@ def test_it_runs_where_spark_submit_says(
     if what == "command":
         assert f"Report: {out / 'report.html'}" in done.stdout
     else:
-        # A session of the script is used, and stays open.
+        # The script's own session is used, and stays open.
         assert f"goes on 3 {standalone.url}" in done.stdout
     assert apps(standalone) == before + 1
     assert_equal_analyses(out, here)
@@ -69,7 +69,7 @@ def test_it_runs_where_spark_submit_says(
 def test_the_command_itself_takes_a_master(
     standalone: Cluster, shaped: list[str], here: Path, tmp_path: Path
 ) -> None:
-    """Other settings are Spark's own, from its usual places."""
+    """Other settings come from Spark's usual places."""
     before = apps(standalone)
     out, conf = tmp_path / "out", defaults(tmp_path / "conf", EXECUTORS)
     command = [sys.executable, "-m", "flexwire", "analyze", *shaped, "--out", str(out)]

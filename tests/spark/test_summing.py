@@ -48,7 +48,7 @@ def test_the_driver_merges_all_sums_in_order_and_removes_them(
 
 
 def test_sums_of_an_earlier_job_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A late attempt may still write them."""
+    """A late attempt may still write the sums."""
     monkeypatch.setattr(capture_job, "AnalysisSums", Seen)
     place = OutputDirectory(str(tmp_path))
     for number in range(5):

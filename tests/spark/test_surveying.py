@@ -41,7 +41,7 @@ RANGE_BYTES = 15_000
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A capture of any size is divided."""
+    """Let a capture of any size be divided."""
     monkeypatch.setattr(capture_job, "LEAST_BYTES", 0)
 
 
@@ -133,7 +133,7 @@ def test_pieces_that_overlap_are_merged_by_one_task(
     tasks: list[int] = []
     monkeypatch.setattr(capture_job, "run_tasks", partial(run_here, tasks))
     if not is_seen:
-        # Then the fold notices it.
+        # The fold then notices the difference.
         monkeypatch.setattr(capture_job, "is_overlap_likely", lambda *_: False)
     shape = replace(UNORDERED, connections=4, compressed=1.0)
     files = write_capture(tmp_path / "capture", 1, shape)

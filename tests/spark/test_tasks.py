@@ -1,4 +1,4 @@
-"""What our tasks do with the Python worker that they run in."""
+"""flexwire's tasks leave the Python worker that they run in as it was."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flexwire.tasks import begin_task, spare_modules
 
 
 class Attempts:
-    """A worker whose tasks a test defines; each has the number of its attempt."""
+    """A worker whose tasks a test defines; each knows the number of its attempt."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now: int | None = None

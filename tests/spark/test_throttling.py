@@ -1,4 +1,4 @@
-"""Throttled responses: the affected clients, and the waiting time of later requests."""
+"""For throttled responses, the answer has the affected clients, and the delay of later requests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def expected(exchanges: Exchanges) -> list[tuple[int, int, bool]]:
 
 
 def random_exchanges(seed: int) -> Exchanges:
-    """Responses in order, up to five requests before one of them, some throttled."""
+    """Draw responses in order, up to five requests before one of them, some throttled."""
     chance = random.Random(seed)
     answers = [0]
     for _ in range(40):
@@ -97,7 +97,7 @@ def test_the_wait_is_the_time_in_which_the_broker_read_nothing(spark: SparkSessi
     assert sorted(found) == sorted(wanted)
     assert len(found) > 50
     assert {early for *_, early in found} == {True, False}
-    # Only the wait is left out of the latency.
+    # Only this delay is left out of the latency.
     raw = sum(one["latency_us"] for one in told.frames if "latency_us" in one)
     rows = slowest(tables, 1000).collect()
     assert sum(one.latency_us for one in rows) == raw - sum(one[2] for one in wanted)
@@ -159,6 +159,6 @@ def test_every_response_that_says_for_how_long_is_looked_at(message: str) -> Non
         for one in fields
         if "throttle" in one.name.lower()
     }
-    # If it is there, it is at the top and has one name.
+    # If the table has such a row, it is at the top and has one name.
     assert {name for name, _ in names} <= {"ThrottleTimeMs"}
     assert (("ThrottleTimeMs", 0) in names) == (message in throttled_messages()) == bool(names)

@@ -1,4 +1,4 @@
-"""Throttles that are added up day by day are those of all rows, whatever goes on at midnight."""
+"""Sums of throttles by day equal the result from all rows, whatever crosses midnight."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def made(search: int) -> Told:
 
 
 def sums_of(told: Told, groups: int, spark: SparkSession) -> pa.Table:
-    """The sums of days, each day in one of so many groups."""
+    """Return the sums of days; each day's rows are in this many groups."""
     sums = ANSWER.sums
     assert sums is not None
     parts = [sums.part(days.tables(spark)) for days in in_groups(told, groups)]
@@ -49,7 +49,7 @@ def total(told: Told, found: pa.Table, spark: SparkSession) -> list[Any]:
 @pytest.mark.long
 @pytest.mark.parametrize("groups", [2, 5])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
-    """Neighbouring days are read apart from each other."""
+    """Neighbouring days are read separately."""
     for search in range(times(1)):
         told = made(search)
         with set_for_answers(spark, is_small=True):
@@ -58,7 +58,7 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int
             assert in_order(total(told, found, spark)) == in_order(expected)
         for name in ("early_requests", "pipelined_requests", "waited_us"):
             assert sum(row[name] or 0 for row in expected) > 20, name
-        # Each kind of what is kept occurs, and it is little.
+        # Each kind of kept entry occurs, and there are few entries.
         kept = [row for row in found["kept"].to_pylist() if row is not None]
         assert any(row["throttle_us"] is not None for row in kept)
         assert any(row["throttled_us"] is not None for row in kept)

@@ -1,4 +1,4 @@
-"""Answers about a span of time, on Spark: only rows of that time, and no file of another day."""
+"""Answers about a span of time read only rows of that time, and no file of another day."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BEGINS_US = int(MIDNIGHT.timestamp() * 1_000_000) - 5_000_000
 
 
 def captures(directory: Path) -> list[Path]:
-    """A capture for each of three days, of connections that continue.
+    """Write a capture for each of three days, of connections that continue.
 
     Only the first names a topic.
     """

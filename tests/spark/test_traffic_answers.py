@@ -1,4 +1,4 @@
-"""Answers about traffic that the test itself makes, with known results."""
+"""Answers about traffic have known results, because the test makes the traffic."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ def tables(spark: SparkSession) -> AnalysisTables:
         "topics": [{"name": "orders", "topic_id": ORDERS_ID, "error_code": 0, "partitions": []}]
     }
     told.exchange(("app", APP), "Metadata", 10_000, 4_000, {}, names, sizes=(40, 60))
-    # Two topics, one of them by its id, and a partition without records.
+    # Two topics, one of them named by its id, and a partition without records.
     both = _produce(("orders", NO_ID, [300, None]), (None, ORDERS_ID, [20]), (HOSTILE, None, [50]))
     told.exchange(("app", APP), "Produce", 20_000, 9_000, both, {}, sizes=(500, 30))
-    # Four fetches: records after 2 ms; none after the whole wait; none, early; few, late.
+    # Four fetches: records after 2 ms; none after the whole wait; none, but early; a few, but late.
     got = _fetched((None, ORDERS_ID, [200]), (None, UNKNOWN_ID, [70]))
     told.exchange(("app", APP), "Fetch", 30_000, 2_000, WAITS, got, sizes=(80, 400))
     told.exchange(("app", APP), "Fetch", 40_000, 500_000, WAITS, _fetched(("orders", None, [0])))
     told.exchange(("app", APP), "Fetch", 600_000, 1_000, WAITS, _fetched(("orders", None, [None])))
-    # Later than its max wait, and with as much as it requested.
+    # A fetch that ends after its max wait, with as many bytes as requested.
     told.exchange(("app", APP), "Fetch", 700_000, 600_000, WAITS, _fetched(("orders", None, [10])))
     longest = {"max_wait_ms": 2**31 - 1, "min_bytes": 2**31 - 1}
     told.exchange(("app", "10.0.0.9:50003"), "Fetch", 0, 1_000, longest, {}, sizes=(0, 0))
@@ -132,7 +132,7 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
     assert topics.pop((0, "orders", None)) == (4, 320, 210)
     assert topics.pop((0, HOSTILE, None)) == (1, 50, 0)
     assert topics.pop((0, None, UNKNOWN_ID)) == (1, 0, 70)
-    # The fetch over midnight was sent on one day, and counts on the day of its records.
+    # The fetch over midnight was sent on one day, but counts on the day of its records.
     assert topics.pop((1, "orders", None)) == (1, 0, 40)
     assert topics.pop((1, None, None)) == (0, 0, 50)
     # Metadata, three fetches without records, three heartbeats.
@@ -142,7 +142,7 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
 
 @pytest.mark.spark
 def test_bytes_that_a_request_log_does_not_say_are_not_known(spark: SparkSession) -> None:
-    """Every message with records: a known size counts, and an unknown one makes a sum unknown."""
+    """Every message has records: a known size counts, and an unknown one makes a sum unknown."""
     told, log = Told(), (None, None)
     produced = {"a": 300, "b": None}
     for name, size in produced.items():
@@ -201,7 +201,7 @@ def test_connections_are_told_by_who_opens_and_closes_them(tables: AnalysisTable
     found = {(one.client_id, one.address): one.asDict() for one in connections(tables).collect()}
     app = found.pop(("app", "10.0.0.9"))
     midnight = DAY - START_US % DAY
-    # On the first connection from 1.3 s to midnight, on the second from its last frame to its end.
+    # Silence on the first connection from 1.3 s to midnight, on the second until its end.
     pauses = (midnight - 500 - 1_300_000) + 2 * SECOND
     assert app.pop("idle_us") == pauses
     assert app.pop("longest_pause_us") == midnight - 500 - 1_300_000

@@ -1,7 +1,7 @@
-"""Two attempts of a task run at once, and only one counts: its rows are there once.
+"""If two attempts of a task run at once, only one counts, so each row occurs once.
 
 Spark starts a second attempt of a slow task, and does not wait for the attempt that lost. Here the
-losing attempt begins first, and the other one does all its work during it.
+losing attempt begins first, and the other one does all its work meanwhile.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def work(meanwhile: Callable[[], None], number: int, task_output: TaskOutput) ->
 
 
 def nothing() -> None:
-    """No other attempt runs."""
+    """Do nothing, in place of the other attempt."""
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ LOG = Partition("orders", 0)
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of messages have no table here."""
+    """Make few tables: the possible tables are hundreds, one for each message."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -46,12 +46,12 @@ def again(out: OutputDirectory, form: str) -> GrownTables:
 
 
 def fresh(tables: GrownTables) -> GrownTables:
-    """The same tables in their present state."""
+    """Open the same tables in their present state."""
     return again(tables.out, "delta" if isinstance(tables, DeltaTables) else "iceberg")
 
 
 def analyze(tables: GrownTables, text: str, day: int = 0, offset: int | None = None) -> str:
-    """Analyze the input ``text`` on a day; return its run, or the earlier run of this input."""
+    """Analyze the input ``text`` on a day; return the run, or the earlier run of this input."""
     made = grown_staging(fresh(tables), sources(text), lambda _: text, append=True)
     with made as writing:
         if writing.known_run:
@@ -65,26 +65,26 @@ def analyze(tables: GrownTables, text: str, day: int = 0, offset: int | None = N
 
 
 def rows(tables: GrownTables) -> dict[str, list[str]]:
-    """The rows of each table, by flexwire's reader."""
+    """Return the rows of each table, by flexwire's reader."""
     found = fresh(tables).complete_output()
     return {name: sorted(map(repr, found.table(name).to_pylist())) for name in TABLES}
 
 
 def plain(tables: GrownTables) -> int:
-    """The number of frames for a reader that does not use the ledger."""
+    """Return the number of frames for a reader that does not use the ledger."""
     table: Any = fresh(tables).table("frames").open()  # type: ignore[attr-defined]  # both formats have it
     found = table.to_pyarrow_table() if isinstance(tables, DeltaTables) else table.scan().to_arrow()
     return int(found.num_rows)
 
 
 def state_of(tables: GrownTables) -> tuple[str | None, dict[Partition, int]]:
-    """The state and the offsets with which the next analysis begins."""
+    """Return the state and the offsets with which the next analysis begins."""
     ledger = fresh(tables).ledger.snapshot()
     return ledger.open_state, ledger.next_offsets
 
 
 def undo(tables: GrownTables, run: str) -> int:
-    """Remove an analysis; return how many files it had."""
+    """Remove an analysis; return the number of its files."""
     groups = [*staging.to_undo(fresh(tables), run)]
     staging.undo(fresh(tables), run)
     return sum(len(group.files) for group in groups)
@@ -100,12 +100,12 @@ def test_what_is_undone_is_as_if_it_had_never_been(tables: GrownTables) -> None:
     assert state_of(tables) == (run, {LOG: 99})
     assert undo(tables, run) == len(TABLES)
     assert (rows(tables), state_of(tables), plain(tables)) == before
-    # Its input is not in the tables, and is added again.
+    # The input is not in the tables any more, so it is added again.
     second = analyze(tables, "three", 2, offset=99)
     assert second != run
     assert [*map(len, rows(tables).values())] == [*map(len, after.values())] == [3, 3, 3]
     assert plain(tables) == 3
-    # Nothing of the first analysis is left.
+    # Nothing of the first analysis remains.
     assert not [*tables.out.entries(f"tables/frames/analysis={run}")]
     assert not tables.out.exists(f"runs/{run}/facts.json")
 
@@ -137,7 +137,9 @@ def test_only_the_last_one_is_taken_out(tables: GrownTables) -> None:
 def test_what_is_killed_is_completed(
     tables: GrownTables, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the next analysis; until then flexwire's readers see all of it or nothing."""
+    """The next analysis completes the removal; until then flexwire's readers see all
+    rows or none.
+    """
     analyze(tables, "one")
     without = rows(tables)
     run = analyze(tables, "two")
@@ -162,7 +164,7 @@ def test_what_is_killed_is_completed(
 
 
 def test_what_was_joined_before_is_not_in_the_way(tmp_path: Path) -> None:
-    """The last analysis is joined only after another one is added."""
+    """The last analysis is joined with others only after another one is added."""
     tables = DeltaTables(OutputDirectory(str(tmp_path / "out")))
     runs = [analyze(tables, str(number), number // 6) for number in range(9)]
     before = rows(tables)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 HOUR, DAY = 3_600_000, 86_400_000
-# The use of each topic, if there is any: the topic's name says it.
+# The use of each topic, if any; the topic's name says which use.
 USED = (
     *("wanted-by-a-member", "held-by-a-member", "committed-an-hour-ago", "committed-last-week"),
     *("pending", "unreadable-time", "fetched", "fetched-by-id", "share-fetched", "answered"),
@@ -151,7 +151,7 @@ def test_every_use_keeps_a_group_out(tables: AnalysisTables) -> None:
     rows = UNUSED_GROUPS.ordered(unused_groups(tables)).collect()
     assert {row.group for row in rows} == {"old", "described", "weekly", "no-time"}
     last = rows[-1]
-    # Without a dated record nobody knows how long it has been idle.
+    # Without a dated record, nobody knows how long the group has been idle.
     assert (last.group, last.idle_us) == ("no-time", None)
     alone = replace(tables, message=lambda _: None)
     assert "seen" in {row.group for row in unused_groups(alone).collect()}

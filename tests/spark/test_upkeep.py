@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 KEYS = ("analysis", "client_id")
 HOUR = timedelta(hours=1)
-# Three days; two of them are over.
+# Three days, two of which are over.
 HOURS = times(72)
 
 
 class Killed(BaseException):
-    """Ends a process at once, without any cleanup."""
+    """End a process at once, without any cleanup."""
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def out(tmp_path: Path) -> OutputDirectory:
 
 
 def rows(out: OutputDirectory, name: str = "frames") -> list[tuple[Any, ...]]:
-    """The rows that a reader finds, by each way of reading."""
+    """Return the rows that a reader finds, by each way of reading."""
     table = TableLog(out, name).open()
     assert table is not None
     plain = sorted(tuple(row[key] for key in KEYS) for row in table.to_pyarrow_table().to_pylist())
@@ -80,7 +80,7 @@ def append_hours(out: OutputDirectory, count: int, first: datetime = NOON) -> No
 
 @pytest.fixture(scope="module")
 def first_hours(tmp_path_factory: pytest.TempPathFactory) -> Hours:
-    """Make tables of the hours from noon on, of which each hour is analyzed once for all tests."""
+    """Make tables of the hours from noon; each hour is analyzed once for all tests."""
     root = tmp_path_factory.mktemp("hours")
     made: dict[int, Path] = {}
 
@@ -107,18 +107,18 @@ def compact(out: OutputDirectory) -> None:
 def test_joining_keeps_every_row_and_makes_one_file_a_day(
     out: OutputDirectory, first_hours: Hours
 ) -> None:
-    first_hours(out, 21)  # 12 of them before midnight
+    first_hours(out, 21)  # 12 of these are before midnight
     before = rows(out), rows(out, MESSAGE)
     compact(out)
     assert (rows(out), rows(out, MESSAGE)) == before
-    # One file a day, and the last analysis, which can still be taken out.
+    # One file for each day, and the last analysis, which can still be removed.
     assert [len(files(out, name)) for name in ("frames", MESSAGE, "connections")] == [3, 3, 3]
-    # Joined files are joined again only after enough new ones have come.
+    # Joined files are joined again only after enough new files have come.
     assert not [*to_join(out)]
     append_hours(out, 1, NOON + 21 * HOUR)
     assert not [*to_join(out)]
     assert len(rows(out)) == 22
-    # The same input is still in the tables, and without append all of it is removed.
+    # The same input is still in the tables; without append, all of it is removed.
     assert not analyze(out, "11-22T12")
     analyze(out, "new", append=False)
     assert [client for _, client in rows(out)] == ["new"]
@@ -154,7 +154,7 @@ def test_a_store_is_kept_small_too() -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None:
-    """The law of constant cost, in files and rows, which a busy machine does not change."""
+    """The number of files and rows that an analysis writes stays constant as tables grow."""
     written = []
     for hour in range(HOURS):
         append_hours(out, 1, NOON + hour * HOUR)
@@ -239,7 +239,7 @@ def test_joining_that_is_killed_loses_nothing(
     assert rows(out) == before
     compact(out)
     assert rows(out) == before
-    # Its leftovers are removed, and nothing else.
+    # Only its leftovers are removed.
     upkeep.remove_unnamed_files(out, ["frames", MESSAGE, "connections", "ledger"], 0)
     assert rows(out) == before
     assert out.path is not None
@@ -305,7 +305,7 @@ def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
     assert len(plain_clients(out)) == 13
     assert output(out.url).table("frames", ["client_id"])["client_id"].to_pylist() == ["new"]
     assert len(output(out.url).files("frames")) == 1
-    # The next analysis removes the others for all readers.
+    # The next analysis removes the other rows for all readers.
     assert not analyze(out, "new")
     assert [client for _, client in rows(out)] == ["new"]
 
@@ -363,7 +363,7 @@ def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> No
 
 @pytest.mark.slow
 def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) -> None:
-    """They are partitioned by analysis too, and their files lack that column."""
+    """These tables are partitioned by analysis too, and their files lack that column."""
     place = out.child("tables/frames")
     fields = [*FRAMES_TABLE, pa.field("day", pa.date32()), pa.field("analysis", pa.string())]
     DeltaTable.create(
@@ -376,7 +376,7 @@ def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) ->
     with delta_staging(out, sources("old"), lambda _: "old", append=True) as writing:
         writing.task_output.constants.clear()
         write(writing, "old")
-        # For the others it names their owner.
+        # For other analyses, the message names their owner.
         writing.publish()
     append_hours(out, 12)
     assert len(rows(out)) == 13

@@ -1,4 +1,4 @@
-"""Analyses of captures in a bucket, and of unreadable files."""
+"""Captures in a bucket are analyzed, and unreadable files are reported."""
 
 from __future__ import annotations
 
@@ -54,13 +54,15 @@ def bucket() -> Iterator[str]:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command, in a process whose Spark has the current environment; then it reads there."""
+    """Run the command in a process whose Spark has the current environment, then read
+    the output.
+    """
     command = [sys.executable, "-c", f"{AS_ONE}({list(map(str, arguments))})"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def run_and_read(arguments: list[str]) -> None:
-    """Analyze in a session that continues, and let it count the written rows."""
+    """Analyze in a session that continues, and let the session count the written rows."""
     conf = with_archive(SMALL_JAVA | SMALL_CONF)
     spark = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
     command.main(arguments, standalone_mode=False)
@@ -90,7 +92,7 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     assert f"1 file was not read and left out: {wrong}: neither pcap nor pcapng" in ran.stdout
     found = output(out)
     assert f"Tables: {found.where('tables')}\nReport: {found.where('report.html')}\n" in ran.stdout
-    # Nothing else is in the bucket.
+    # The bucket has nothing else.
     others = {"current.json", f"_staging/{found.place.url.rpartition('/')[2]}"}
     entries = [one.name for one in OutputDirectory(out).entries()]
     assert {name for name in entries if not name.startswith("runs/")} == others

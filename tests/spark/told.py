@@ -1,4 +1,4 @@
-"""Tables of an analysis made row by row, so that a test decides their content."""
+"""Make tables of an analysis row by row, so that a test decides their content."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Told:
         *,
         sizes: tuple[int | None, int | None] = (100, 50),
     ) -> None:
-        """A request of a client id at an end, and its response unless ``latency_us`` is None."""
+        """Add a client's request, and its response unless ``latency_us`` is None."""
         is_answered = latency_us is not None
         self._frame(who, f"{api}Request", at_us, asked, sizes[0], answered=is_answered)
         if latency_us is not None:
@@ -95,7 +95,7 @@ class Told:
         self.frames.append(both | about | {"api_name": entry.type.api_name(message)} | more)
 
     def tables(self, spark: SparkSession) -> AnalysisTables:
-        """These rows as tables, with the existing messages."""
+        """Write these rows as tables, with the existing messages."""
         found = {
             name: _table(spark, rows, table_schema(name, record_bytes=False))
             for name, rows in self.messages.items()

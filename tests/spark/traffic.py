@@ -1,4 +1,4 @@
-"""Small captures: requests and responses in pcapng files, as a tap would have written them."""
+"""Make small captures: requests and responses in pcapng files, as a tap would write them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TOPIC_ID = uuid.UUID(int=0xABCDEF)
 
 
 def made(name: str, /, **values: Any) -> Any:
-    """A message with these fields and the defaults for the others."""
+    """Return a message with these fields, and defaults for the others."""
     return message(name)(**values)
 
 
 def nested(name: str, struct_name: str, /, **values: Any) -> Any:
-    """A structure of a message with these fields."""
+    """Return a structure of a message with these fields."""
     return getattr(message(name), struct_name)(**values)
 
 
@@ -44,7 +44,7 @@ def request(
     client_id: str | None = "tests",
     tags: dict[int, bytes] | None = None,
 ) -> bytes:
-    """The payload of a request's frame."""
+    """Return the payload of a request's frame."""
     api_key = body.entry.api_key
     header = made(
         "RequestHeader",
@@ -61,14 +61,14 @@ def request(
 def response(
     body: Any, version: int, correlation_id: int, *, tags: dict[int, bytes] | None = None
 ) -> bytes:
-    """The payload of a response's frame."""
+    """Return the payload of a response's frame."""
     header = made("ResponseHeader", correlation_id=correlation_id, unknown_tagged_fields=tags or {})
     encoded: bytes = header.encode(response_header_version(body.entry.api_key, version))
     return encoded + bytes(body.encode(version))
 
 
 class Traffic:
-    """Writes connections into capture files, with a millisecond between frames."""
+    """Write connections into capture files, with a millisecond between frames."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -81,11 +81,11 @@ class Traffic:
         return self.writer.open_connection(client, BROKER, timestamp_us=self._tick())
 
     def send(self, connection: Any, direction: str, payload: bytes) -> None:
-        """A frame with its length before it."""
+        """Add a frame with its length."""
         self.send_raw(connection, direction, framed(payload))
 
     def send_raw(self, connection: Any, direction: str, data: bytes) -> None:
-        """Bytes without changes, counted as one frame."""
+        """Add bytes without changes, counted as one frame."""
         connection.send(direction, data, timestamp_us=self._tick())
         self.sent += 1
         self.bytes += len(data)
@@ -93,7 +93,7 @@ class Traffic:
     def exchange(
         self, connection: Any, asked: Any, answer: Any, version: int, correlation_id: int
     ) -> None:
-        """A request and its response."""
+        """Add a request and its response."""
         self.send(connection, "request", request(asked, version, correlation_id))
         self.send(connection, "response", response(answer, version, correlation_id))
 
@@ -114,7 +114,9 @@ class Traffic:
 def record_batch(
     *records: tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]],
 ) -> bytes:
-    """An uncompressed batch of magic 2 with base offset 100: its records' key, value, headers."""
+    """Return an uncompressed batch of magic 2 with base offset 100: each record's key, value,
+    headers.
+    """
     body = b"".join(_record(number, *one) for number, one in enumerate(records))
     head = struct.pack(
         ">hiqqqhii", 0, len(records) - 1, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1,

@@ -1,4 +1,4 @@
-"""Options as the column functions read them."""
+"""Options in the form in which the column functions read them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The functions on Spark Connect and in streams: their page, followed there.
+"""The functions work on Spark Connect and in streams, as their page says.
 
-PySpark 4.0 has none of them, and says so in both cases.
+With PySpark 4.0 they raise an error in both cases.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-# A separate process: one with a classic session can have no other kind.
+# A separate process, because one with a classic session can have no other kind.
 CLIENT = """
 import json
 from tests.docs.test_spark_functions_page import follow

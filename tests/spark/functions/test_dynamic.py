@@ -1,4 +1,4 @@
-"""Functions whose message is also a column, compared with those with a fixed message."""
+"""Functions that take the message's name from a column equal those with a fixed message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requested fields equal those of the whole message, and nothing else is there."""
+"""Requested fields have the values of the whole message, and no other field is in the result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_fields_are_all_fields_and_a_whole_field_holds_its_own() -> None:
     kind = message_type("MetadataResponse")
     assert pruned_type(kind, ()) == kind
     assert pruned_type(kind, ["topics", "topics.name"]) == pa.struct([kind.field("topics")])
-    # In message order, whatever the order of their names.
+    # Fields are in message order, whatever the order of the requested names.
     found = pruned_type(kind, ["topics.name", "brokers.host", "brokers.node_id"])
     assert [one.name for one in found] == ["brokers", "topics"]
     assert [one.name for one in found.field("brokers").type.value_type] == ["node_id", "host"]

@@ -1,4 +1,4 @@
-"""Whole frames in a column, compared with the readers of one frame."""
+"""Whole frames in a column equal the results of the readers of one frame."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_header_3_says_which_client_instance_it_is(tmp_path: Path) -> None:
     finally:
         use_catalog(None)
     assert (row["header_version"], row["client_instance_id"]) == (3, uuid_text(instance))
-    # It is not an unknown tag.
+    # This is no unknown tag.
     assert row["header_unknown_tagged_fields"] == []
 
 

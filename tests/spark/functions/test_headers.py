@@ -1,4 +1,4 @@
-"""Typed record headers in a column, compared with the conventions row by row."""
+"""Typed record headers in a column equal the results of the conventions, row by row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from flexwire.spark.functions.headers import (
 from tests.records.test_conventions_vectors import of
 from tests.spark.functions.chosen import FAILFAST, PERMISSIVE
 
-# In the form of Spark's own Kafka source, and in the form of records.
+# The form of Spark's own Kafka source, and the form of records.
 SPARK = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 LARGE = pa.large_list(pa.struct([("key", pa.large_string()), ("value", pa.large_binary())]))
 RECORDS = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
@@ -46,7 +46,7 @@ def column(*rows: Any, kind: pa.DataType = SPARK) -> pa.Array:
 
 
 def shown(lists: pa.ListArray) -> list[Any]:
-    """Return what Spark would show."""
+    """Return the values that Spark would show."""
     return [
         None if row is None else [(one["key"], spark_value(one["value"])) for one in row]
         for row in lists.to_pylist()

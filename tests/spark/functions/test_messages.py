@@ -1,4 +1,4 @@
-"""Messages in a column, compared with the bytes of Kafka's own Java, and with any bytes."""
+"""Messages in a column equal those of Kafka's own Java, and any bytes are read or refused."""
 
 from __future__ import annotations
 

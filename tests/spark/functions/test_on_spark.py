@@ -45,7 +45,7 @@ def test_a_function_takes_the_catalog_along_that_its_caller_had(
         text = from_kafka(F.lit(ping), "PingRequest", 0).text
     finally:
         use_catalog(None)
-    # Both in one query, and so in one worker.
+    # Both are in one query, and so in one worker.
     bundled = from_kafka_variant(F.lit(b""), F.lit("PingRequest"), F.lit(0), {"mode": "permissive"})
     why = F.variant_get(bundled, "$._corrupt_record.reason", "string")
     (row,) = spark.range(1).select(text.alias("text"), why.alias("why")).collect()

@@ -1,4 +1,4 @@
-"""Record batches in a column, compared with the reader of one row and Kafka's Java vectors."""
+"""Record batches in a column equal the results of the row reader, and Kafka's Java vectors."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_any_bytes_are_records_or_told_about(rows: list[bytes | None]) -> None:
         assert (row is None) == (lists is None)
         told = [one.pop("_corrupt_record") for one in lists or []]
         right = [one for one, why in zip(lists or [], told, strict=True) if why is None]
-        # The error comes last, and has nothing else.
+        # The error is the last element, and has no other values.
         assert told == [None] * len(right) + [why for why in told if why]
         for one in (lists or [])[len(right) :]:
             assert set(one.values()) == {None}

@@ -1,4 +1,4 @@
-"""Variants, read again by PySpark's own reader."""
+"""PySpark's own reader reads the same values from the Variants that flexwire writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random logs of groups: every record of every type of group, as long as Kafka would load it."""
+"""Draw random logs of groups: every record of every type of group, if Kafka would load it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Written:
 
 
 def _made(of: Any, value: Value) -> Any:
-    """Make a message from plain values; the first structure of its class is the list's."""
+    """Make a message from plain values; nested structures get the class of their list."""
     nested = {
         "members": "MemberMetadata",
         "assigned_partitions": "TopicPartitions",
@@ -210,7 +210,7 @@ class Author:
 
 
 def _said(value: Value, version: int) -> Value:
-    """Remove from a classic group what values of a version cannot hold."""
+    """Clear fields of a classic group that values of a version cannot hold."""
     since = {"rebalance_timeout": (1, -1), "group_instance_id": (3, None)}
     members = [
         {

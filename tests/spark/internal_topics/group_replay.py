@@ -1,4 +1,4 @@
-"""How Kafka's group coordinator replays the records of groups, in a few lines.
+"""Replay the records of groups like Kafka's group coordinator, in a few lines.
 
 `Groups` is the coordinator of 4.0 to 4.4: these releases agree on every log that they load
 (`GroupMetadataManager.replay`). Some releases refuse more than others. `Refused` is what all of
@@ -21,7 +21,7 @@ LEFT: Final = -1
 # The type of a record, by its name after "ConsumerGroup", "ShareGroup" or "StreamsGroup".
 EPOCH, MEMBER, CURRENT = "Metadata", "MemberMetadata", "CurrentMemberAssignment"
 TARGET_EPOCH, TARGET = "TargetAssignmentMetadata", "TargetAssignmentMember"
-# These only show that the group exists: no view shows their other content.
+# These records only show that the group exists: no view shows their other content.
 OTHERS: Final = {
     "Consumer": ("PartitionMetadata", "RegularExpression"),
     "Share": ("PartitionMetadata", "StatePartitionMetadata"),
@@ -37,7 +37,7 @@ RECORDS: Final = frozenset({CLASSIC, *PARTS})
 
 
 class Refused(Exception):  # noqa: N818 - it is not an error of this program
-    """Kafka stops loading at this record."""
+    """The error for a record at which Kafka stops loading."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Group:
 
     @property
     def is_simple(self) -> bool:
-        """True if Kafka silently replaces it by a consumer group."""
+        """Whether Kafka silently replaces this group by a consumer group."""
         return self.value is not None and not (self.value["protocol_type"] or self.value["members"])
 
 
@@ -96,7 +96,7 @@ class Groups:
             group.target_epoch = LEFT if value is None else value["assignment_epoch"]
 
     def _group(self, kind: str, name: str, *, is_made: bool) -> Group | None:
-        """Find the group of a record; None if a tombstone has none."""
+        """Find the group of a record; return None if a tombstone has none."""
         group = self.by_id.get(name)
         if group is None and not is_made:
             return None

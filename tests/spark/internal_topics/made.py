@@ -19,7 +19,7 @@ def int16(value: int) -> bytes:
 
 
 class MadeTopic:
-    """The log of one partition, with a batch for each record, one ms apart.
+    """Write the log of one partition, with a batch for each record, one ms apart.
 
     Records whose offsets are ``removed`` are not written. Offsets in ``emptied`` keep a batch
     without a record, as after compaction.
@@ -68,7 +68,7 @@ def keyed(
     value: dict[str, Any] | None,
     version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
-    """A key and value as a coordinator writes them, of the newest version or another."""
+    """Return a key and value as a coordinator writes them, in the newest version or another."""
     made_key = int16(number) + message(f"{record}Key")(**key).encode(0)
     if value is None:
         return made_key, None
@@ -83,7 +83,7 @@ def commit(
     topic: str = "orders",
     version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
-    """A commit, or its tombstone if there is no offset."""
+    """Return a commit, or its tombstone if there is no offset."""
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}
     return keyed(1, "OffsetCommit", key, None if offset is None else value, version)
@@ -92,7 +92,7 @@ def commit(
 def legacy_commit(
     partition: int, offset: int | None, group: str = "g", topic: str = "orders", version: int = 0
 ) -> tuple[bytes, bytes | None]:
-    """A commit with a key of the first form; its value has one version, whatever is requested."""
+    """Return a commit with a key of the first form; the argument ``version`` has no effect."""
     del version
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}

@@ -1,4 +1,4 @@
-"""The state that Kafka's offset coordinators compute from a log, each in a few lines.
+"""Compute the state of a log like Kafka's offset coordinators, each in a few lines.
 
 `NewCoordinator` is the coordinator of 4.x, which behaves equally while it runs and when it loads
 (`OffsetMetadataManager`, `replay` and `replayEndTransactionMarker`). `OldLoading` is how 3.x loads
@@ -28,7 +28,7 @@ MARKERS = (END, ABORT)
 class Event:
     """A record of a log: a commit, a commit within a transaction, a tombstone or a marker.
 
-    ``is_legacy``: its key has the first form, which Kafka reads like the second.
+    If ``is_legacy``, its key has the first form, which Kafka reads like the second.
     """
 
     at: int
@@ -103,7 +103,7 @@ def compacted(
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Remove what Kafka's log cleaner may remove from the events of a log, up to an offset.
 
-    Return the offsets of removed events, and of those whose empty batch stays. The cleaner keeps
+    Return the offsets of removed events, and of events that leave an empty batch. The cleaner keeps
     the last record of each key, removes the records of aborted transactions, and stops at the first
     record of an open transaction. It removes a tombstone some time later, and a marker once all its
     records are gone (`Cleaner.cleanInto`).

@@ -1,4 +1,4 @@
-"""Each snapshot that Kafka wrote, compared with our views of the log before it."""
+"""Compare each snapshot that Kafka wrote with our views of the log before the snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROOM = "flexwire.answers"
-# Views that are in a file of another name.
+# Views whose file has another name.
 ELSEWHERE = {
     "partitions": "state.cluster_partitions",
     "producer_ids": "state.cluster",
@@ -31,7 +31,7 @@ VIEWS = {
     "controllers": "controllers",
     "voters": "voters",
 }
-# Objects that no longer exist, which no snapshot has.
+# Objects that no longer exist, which no snapshot contains.
 OVER = {
     "topics": "deleted_offset is not null",
     "configs": "value is null",
@@ -68,7 +68,7 @@ def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
 
 
 def living(file: str, rows: DataFrame) -> list[str]:
-    """The rows of existing objects, sorted, without facts that only a log has."""
+    """Return the rows of existing objects, sorted, without facts that only a log has."""
     rows = rows.where(f"not ({OVER[file]})") if file in OVER else rows
     rows = rows.drop(*UNSAID, *(OF_PRODUCER_IDS if file == "producer_ids" else ()))
     return sorted(map(str, rows.collect()))

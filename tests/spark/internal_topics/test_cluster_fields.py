@@ -39,9 +39,10 @@ TYPES = framed_messages(InternalTopic.METADATA.module)
 def test_there_is_a_view_for_all_that_a_state_has() -> None:
     read = {name for module, prefix in VIEWS.values() for name in vars(module)[f"{prefix}READS"]}
     known = {name for names in TYPES.values() for name in names}
-    # Transactions are read where states are computed; the second is an older name of a type.
+    # Transactions are handled where states are computed; the second name is an older name of a
+    # type.
     elsewhere = {BEGIN, END, ABORT, "QuotaRecord"}
-    # A heartbeat, the progress of a migration from ZooKeeper, and one that no release ever wrote.
+    # A heartbeat, the progress of a migration from ZooKeeper, and a record that no release wrote.
     nowhere = {"NoOpRecord", "ZkMigrationStateRecord", "AccessControlRecord"}
     assert known == read | elsewhere | nowhere
     assert not read & (elsewhere | nowhere)
@@ -60,7 +61,7 @@ def test_every_field_that_a_view_names_is_in_the_catalog(view: str) -> None:
         assert {*fields} <= there
         secret = {one.attributes[0] for one in credential_fields(name) if not one.if_secret}
         assert not secret & {*fields}
-    # An answer has another list of columns than the view in its file.
+    # The answer does not have the columns of the view in its file.
     columns = of_module.get("VIEW_COLUMNS" if not prefix else f"{prefix}COLUMNS")
     columns = of_module["COLUMNS"] if columns is None else columns
     names = [one.name for one in columns]
@@ -76,7 +77,7 @@ def test_names_of_messages_stand_in_constants_alone() -> None:
 
 
 def test_what_becomes_of_transactions() -> None:
-    """One that ends, one that is aborted, one that a newer one follows, and one that is open."""
+    """Transactions: one ends, one is aborted, a newer one follows one, and one is open."""
     ended = [(BEGIN, 1), (END, 5), (BEGIN, 6), (ABORT, 9)]
     assert transactions(ended) == ([(6, 9)], [])
     assert transactions([*ended, (BEGIN, 12), (BEGIN, 15)]) == ([(6, 9)], [(12, 15), (15, None)])

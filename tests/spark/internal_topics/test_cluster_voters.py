@@ -65,17 +65,16 @@ def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path
 
     kept = snapshot([NOTHING], controls=quorum(1, 1, 2, 3))
     there = write(tmp_path / "one", {"4": DYNAMIC[len(STATIC) :], "7-1": kept})
-    # The log continues after the snapshot, which decides about earlier offsets.
+    # The log continues after the snapshot, and decides about earlier offsets.
     assert [row[0] for row in shown(spark, there, offset=8)] == [1, 2, 3]
     assert {row[4] for row in shown(spark, there, offset=8)} == {None}
     assert [row[0] for row in shown(spark, there)] == [2]
-    # A snapshot of a cluster with static voters names no voters; the log of an earlier election
-    # does.
+    # A snapshot of a cluster with static voters names none; the log's earlier election does.
     there = write(tmp_path / "two", {"0": STATIC, "3-1": snapshot([NOTHING])})
     assert [row[0] for row in shown(spark, there)] == [1, 2]
     there = write(tmp_path / "three", {"3-1": snapshot([NOTHING])})
     assert [row[5] for row in shown(spark, there)] == [False]
-    # An unreadable record may contain anything, until another one follows.
+    # An unreadable record may contain any voters, until another record follows.
     [(key, body)] = quorum(None, 1)
     odd = STATIC + batch(4, [(key, b"\0\x09" + body[2:])], is_control=True)
     there = write(tmp_path / "four", {"0": odd})

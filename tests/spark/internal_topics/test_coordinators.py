@@ -122,7 +122,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         every = [[replace(one, is_legacy=drawn.random() < 0.1) for one in some] for some in every]
     root = written(tmp_path, every, version)
     kinds = [NewCoordinator, *((OldLoading, OldRunning) if version == OLD else ())]
-    # At their ends, some before any record, each at another moment.
+    # Logs are read at their ends, some before any record, each at another moment.
     drawn_moments = {number: drawn.randrange(EVENTS) for number in range(PARTITIONS)}
     for moment in ({}, {0: 0, 2: 90}, drawn_moments):
         truths: list[Told] = []
@@ -145,13 +145,12 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
 ) -> None:
     drawn = random.Random(seed)
     every = [events(drawn, partition) for partition in range(2 * PARTITIONS)]
-    # In one log nothing is removed. No file says how far the cleaner came.
+    # From one log nothing is removed. No file says how far the cleaner came.
     removed = [
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
         for number, some in enumerate(every)
     ]
-    # A key of each form, which compaction treats as two. The first commit of the second key is
-    # gone.
+    # A key in each form: compaction treats them as two. The first commit of the second is gone.
     last = len(every)
     forms = [Event(at, COMMIT, (f"g{last}-0", 0), at, is_legacy=at == 0) for at in range(3)]
     every, removed = [*every, forms], [*removed, (frozenset({1}), frozenset())]
@@ -159,7 +158,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     moments, exact = [dict[int, int]()], 0
     for most in (EVENTS, EVENTS // 3, 12):
         moments += [{number: drawn.randrange(most) for number in range(len(every))}]
-    # And right after the last gap, where the cleaner may have continued.
+    # The same directly after the last gap, which the cleaner may not have reached.
     lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
     moments += [{number: at + 1 for number, at in enumerate(lasts)}]
     for moment in [moments[0], *(one | {last: 2} for one in moments[1:])]:
@@ -180,7 +179,7 @@ Shared = dict[str, tuple[int, int]]
 
 
 def shares(drawn: random.Random, partition: int) -> list[tuple[str, str, int]]:
-    """Snapshots, updates and tombstones of share groups, each with its snapshot epoch."""
+    """Return snapshots, updates and tombstones of share groups, each with its snapshot epoch."""
     found: list[tuple[str, str, int]] = []
     epochs: dict[str, int] = {}
     for _ in range(EVENTS):
@@ -275,7 +274,7 @@ def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:
-    """The state of each offset, with equal neighbours joined."""
+    """Return the state of each offset, with equal neighbours joined."""
     fates: dict[int, tuple[int, int]] = {}
     for first, last, fate, count in batches:
         for offset in range(max(first, start), last + 1):

@@ -1,4 +1,4 @@
-"""Which groups in `__consumer_offsets` can move to the consumer protocol, by their records."""
+"""The records in `__consumer_offsets` show which groups can move to the consumer protocol."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def written(root: Path) -> Path:
     made.add(*classic("connect", "connect", b"\1\2\3"))
     made.add(*classic("odd", "consumer", b"\0"))
     made.add(*classic("idle", "consumer"))
-    # It was classic, and a member converted it.
+    # The group was classic, and a member converted it.
     made.add(*classic("moved", "consumer", assignment(b"\1")))
     made.add(*keyed(2, "GroupMetadata", {"group": "moved"}, None))
     made.add(*keyed(3, "ConsumerGroupMetadata", {"group_id": "moved"}, {"epoch": 6}))
     key = {"group_id": "moved", "member_id": "m"}
     made.add(*keyed(5, "ConsumerGroupMemberMetadata", key, {"client_id": "c"}))
-    # These have no row: one only commits, one is gone, and one is a share group.
+    # These groups have no row: one only commits, one is gone, and one is a share group.
     made.add(*commit(0, 5, "commits"))
     made.add(*classic("gone", "consumer", plain))
     made.add(*keyed(2, "GroupMetadata", {"group": "gone"}, None))
@@ -81,7 +81,7 @@ def test_only_what_is_written_blocks_a_group(spark: SparkSession, tmp_path: Path
         "moved": ("uses it already", "consumer", None, None, 1, None),
     }
     assert all(row["is_known"] and row["reason"] for row in rows)
-    # The gravest come first.
+    # The worst verdicts come first.
     assert [row["group"] for row in rows[:2]] == ["connect", "odd"]
     by_group = {row["group"]: row for row in rows}
     assert by_group["plain"]["client_ids"] == ["c-0", "c-1"]

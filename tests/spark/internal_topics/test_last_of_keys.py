@@ -1,4 +1,4 @@
-"""Rows that a later row of the same key replaces are left out, and no others."""
+"""Rows that a later row of the same key replaces are left out, and no other rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_each_key_keeps_its_last_row_and_tombstone_and_all_stay_in_order(
     kept = {*last.values(), *deleted.values()}
     assert kept <= {one["at"] for one in left}
     if most_bytes == 1 << 20:
-        # All of them could be held, and no other row is left.
+        # Memory suffices for all of them, and no replaced row is left.
         assert kept == {one["at"] for one in left}
 
 

@@ -1,4 +1,4 @@
-"""min.insync.replicas has Kafka's value: the topic's, or the broker's, or the cluster's."""
+"""min.insync.replicas has Kafka's value: from the topic, else the broker, else the cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def topic_id(number: int) -> str:
 
 
 class Made:
-    """A cluster with values for topics, brokers or the whole, and the resulting value."""
+    """A cluster with values for topics, brokers or the whole cluster, and the resulting value."""
 
     def __init__(self, seed: int) -> None:
         chance = random.Random(seed)
@@ -59,7 +59,7 @@ class Made:
         made += [partition(ids[name], **how) for name, how in self.placed.items()]
         for kind, values in ((2, self.of_topic), (4, self.of_broker), (4, {"": self.of_cluster})):
             for name, to in values.items():
-                # A value that was set and removed is not set.
+                # A value that was set and then removed has no effect.
                 made += [config(kind, str(name), 9), config(kind, str(name), to)]
         return made
 

@@ -1,4 +1,4 @@
-"""Messages and fields in views have the catalog's names: a renamed one fails here."""
+"""Every message and field that a view names is in the catalog under this name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 
 def view(name: str) -> Any:
-    """The file of a view; the package has the function of the same name."""
+    """Return the file of a view; the package's function has the same name."""
     return import_module(f"flexwire.answers.state.{name}")
 
 
@@ -35,7 +35,7 @@ def test_records_and_keys_are_in_the_catalog() -> None:
         InternalTopic.SHARE_STATE: share_state.RECORDS,
         InternalTopic.REMOTE_LOG: remote_segments.RECORDS,
     }
-    # It refuses a record that does not belong to the topic.
+    # The view refuses a record that does not belong to the topic.
     kinds = {topic: TypedRecords(topic, records).schema for topic, records in named.items()}
     typed = kinds[InternalTopic.CONSUMER_OFFSETS]
     for record in commits.RECORDS:

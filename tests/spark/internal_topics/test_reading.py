@@ -1,4 +1,4 @@
-"""Reading and decoding in one task has the same result as decoding the rows of `kafka-log`."""
+"""Reading and decoding in one task returns what decoding the rows of `kafka-log` returns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PIECE = 1 << 13
 
 
 def damaged_log(root: Path, topic: InternalTopic, different: int = 999, damages: int = 2) -> Path:
-    """A topic's records as brokers wrote them; one in ``damages`` is damaged in a valid batch."""
+    """Write a topic's records as brokers did; one in ``damages`` is damaged in a valid batch."""
     chance, real = random.Random(topic), real_records(topic)[:different]
     made = MadeTopic(topic.topic)
     for _ in range(100):
@@ -147,7 +147,7 @@ def test_the_last_of_each_key_that_decodes_is_never_left_out(
 
     assert last(left) == last(every)
     assert len(last(every)) <= len(left) <= len(every)
-    # If the last record does not decode, the whole batch is there.
+    # The whole batch is read, although the last record does not decode.
     assert damages < 9999 or len(left) < len(every) / 2
 
 
@@ -220,7 +220,7 @@ def test_so_do_views_and_what_is_unreadable(spark: SparkSession, tmp_path: Path)
     assert same(last_commits(log), last_commits(rows)) > 1
     assert same(groups(log), groups(rows)) > 1
     assert same(group_members(log), group_members(rows)) > 1
-    # The rows to count are not those of the files.
+    # The counted rows are not those of the files.
     less = replace(log, rows=log.rows.where("offset < 100"))
     found = less.typed(FIELDS, ["is_tombstone"])
     assert found.columns[:3] == ["partition", "offset", "is_tombstone"]

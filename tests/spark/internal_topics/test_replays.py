@@ -46,7 +46,9 @@ LOGS, RECORDS = times(8), 120
 
 @pytest.fixture
 def drawn() -> random.Random:
-    """The same logs each time; `make search` uses others, and names the seed of a failure."""
+    """The logs are the same each time; `make search` tries others and names the seed of
+    a failure.
+    """
     seed = 33 if TIMES == 1 else random.randrange(2**32)
     sys.stdout.write(f"seed {seed}\n")
     return random.Random(seed)
@@ -74,7 +76,7 @@ def replayed(log: list[Written], until: int) -> Groups:
 
 
 def of_group(group: Group) -> tuple[Any, ...]:
-    """The row of `groups`: type, protocol type, epoch, members, whether it is known."""
+    """Return the row of `groups`: type, protocol type, epoch, members, whether it is known."""
     if group.value is not None:
         value = group.value
         return "classic", value["protocol_type"], value["generation"], len(value["members"]), True
@@ -82,10 +84,10 @@ def of_group(group: Group) -> tuple[Any, ...]:
 
 
 def of_member(kind: str, member: Member) -> tuple[Any, ...]:
-    """The row of `group_members` for a member of a group that is not classic."""
+    """Return the row of `group_members` for a member of a group that is not classic."""
     told, has = member.told or {}, member.has or {}
     fields = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names")
-    # Kafka has other values if no record has them: null, an empty text, an empty list.
+    # If no record has these values, Kafka uses others: null, an empty text, an empty list.
     missing = {"instance_id": "" if member.told and kind != "share" else None}
     lists = has.get("assigned_partitions") or has.get("active_tasks") or ()
     assigned = [
@@ -120,7 +122,7 @@ Rows = dict[Any, tuple[Any, ...]]
 
 
 def found(log: InternalLog) -> tuple[Rows, Rows]:
-    """The views of groups and of members; the last value says whether it is known."""
+    """Return the views of groups and of members; the last value says whether a row is known."""
     of_groups = {
         row.group: (row.type, row.protocol_type, row.epoch, row.members, row.is_known)
         for row in unique(groups(log).collect(), "group")
@@ -139,7 +141,7 @@ def found(log: InternalLog) -> tuple[Rows, Rows]:
 
 
 def unique(rows: list[Any], *names: str) -> list[Any]:
-    """Return the known rows, or one of each key."""
+    """Return the known rows, or one row of each key."""
     known = [row for row in rows if row.is_known]
     keys = {tuple(row[name] for name in names) for row in known}
     assert len(keys) == len(known)
@@ -179,7 +181,7 @@ def truth_at(logs: list[list[Written]], moments: dict[int, int]) -> Groups:
 
 
 def read_otherwise(log: InternalLog) -> InternalLog:
-    """Return the log as any source of rows has it, if it ends at an earlier moment."""
+    """Return the log as rows from any source, up to an earlier moment."""
     return replace(log, files=None) if log.until else log
 
 
@@ -198,8 +200,8 @@ def test_groups_and_members_are_those_of_a_coordinator(
 def compacted(log: list[Written], bound: int, drawn: random.Random) -> set[int]:
     """Remove what a cleaner may remove up to ``bound``: replaced records and tombstones.
 
-    Tombstones of classic groups stay. Without them the replaced groups would exist again, also for
-    a coordinator that loads the log.
+    Tombstones of classic groups remain. Without them the replaced groups would exist again, also
+    for a coordinator that loads the log.
     """
     last = {one.encoded()[0]: at for at, one in enumerate(log[:bound])}
     return {

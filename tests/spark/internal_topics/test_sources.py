@@ -31,7 +31,7 @@ WRITTEN = [commit(0, 5), commit(1, 7), commit(0, None), (b"\0\1\0\5gr", b"\0\1")
 
 
 def typed(rows: DataFrame) -> list[Any]:
-    """For each record its place, its type, and the offset that it commits."""
+    """Return for each record its place, its type, and the offset that it commits."""
     found = internal_records(rows, OFFSETS, FIELDS).orderBy("partition", "offset").collect()
     for row in found:
         assert (row.error is None) == (row.OffsetCommit is not None) == (row.offset != 3)
@@ -58,7 +58,7 @@ def test_columns_of_spark_s_own_kafka_source(spark: SparkSession) -> None:
     ]
     made = spark.createDataFrame(rows, KAFKA)
     assert typed(made) == EXPECTED
-    # All others pass through.
+    # All other records pass through.
     kept = internal_records(made, OFFSETS, []).columns
     assert kept[:5] == ["partition", "offset", "timestamp", "timestampType", "headers"]
 
@@ -78,7 +78,7 @@ def test_views_over_spark_s_own_kafka_source(spark: SparkSession) -> None:
 
 
 def table(path: Path) -> Path:
-    """The table of a capture in which two followers fetch and a client produces."""
+    """Return the table of a capture in which two followers fetch and a client produces."""
     fetched = [
         {"source": "fetch", "topic": OFFSETS, "partition": 2, "offset": at, "key": key,
          "value": value, "is_control": False, "is_transactional": False}
@@ -88,7 +88,7 @@ def table(path: Path) -> Path:
         {**fetched[0], "topic": "orders"},
         {**fetched[0], "source": "produce", "offset": 17},
         {**fetched[0], "offset": 18, "key": COMMIT, "is_control": True, "is_transactional": True},
-        # No record: an empty batch, and bytes that are not a batch.
+        # These have no record: an empty batch, and bytes that are not a batch.
         {**fetched[0], "offset": None, "key": None, "value": None},
         {"source": "fetch", "topic": OFFSETS, "partition": 2, "error": "damaged", "bytes": b"x"},
     ]

@@ -1,4 +1,4 @@
-"""Times of records: the first record after a moment, and the age of a record."""
+"""The first record after a moment is found, and so is the age of a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of logs whose state was computed by hand."""
+"""Views of logs have the state that was computed by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-# Each starts some Spark jobs, which take a second or two.
+# Each view starts some Spark jobs, which take a second or two.
 long = pytest.mark.cluster
 
 
@@ -48,7 +48,7 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
     made.removed = removed
     made.add(*commit(0, 5))
     made.add(*commit(0, 6), producer=7)
-    # It was written later than the transaction's commit, so it wins although the transaction ends
+    # This commit was written after the transaction's, so it wins although the transaction ends
     # later.
     made.add(*commit(0, 4))
     assert made.end(7, commit=True) == 3
@@ -57,7 +57,7 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
     made.add(*commit(2, 3), producer=9)
     made.add(*commit(3, 1))
     made.add(*commit(3, None))
-    # A tombstone also removes a pending commit, even if that is committed later.
+    # A tombstone also removes a pending commit, even if that commit's transaction ends later.
     made.add(*commit(4, 2), producer=7)
     made.add(*commit(4, None))
     assert made.end(7, commit=True) == 11
@@ -72,7 +72,7 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
 
 
 def found(log: InternalLog) -> dict[int, Any]:
-    """For each partition: the offset, the pending commit, and None if it is unknown."""
+    """Return for each partition: the offset, the pending commit, and None if it is unknown."""
     rows = last_commits(log).collect()
     assert {(row.group, row.topic) for row in rows} == {("g", "orders")}
     return {
@@ -128,17 +128,17 @@ def test_where_the_log_was_compacted_an_earlier_moment_may_be_unknown(
     root = commits_log(tmp_path, removed=(0, 1, 4, 7, 8))
     log = open_log(spark, root, "consumer-offsets", offsets={0: 7})
     assert (log.until, log.cleaned, log.whole, log.incomplete) == ({0: 7}, {0: 9}, {0: 0}, (0,))
-    # The others have later records, and others of them may have been there before 7. And the commit
-    # that was pending at 7 may have replaced another.
+    # The other groups have later records, and other records of them may have existed before offset
+    # 7. The commit that was pending at 7 may have replaced another one.
     assert found(log) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
     assert {row.pending for row in last_commits(log).collect()} == {None}
     now = open_log(spark, root, "consumer-offsets")
     assert found(now) == {0: (4, []), 2: (None, [3]), 6: (2, [])}
-    # At a moment after the last gap, no record is missing any more.
+    # After the last gap, no record is missing.
     later = open_log(spark, root, "consumer-offsets", offsets={0: 9})
     assert (later.holed, later.incomplete) == ((0,), ())
     assert found(later) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
-    # The same holds for a moment before the first.
+    # The same holds for a moment before the first gap.
     at_first = open_log(spark, commits_log(tmp_path, (3, 4)), "consumer-offsets", offsets={0: 3})
     assert (at_first.holed, at_first.incomplete, found(at_first)) == ((), (), {0: (4, [6])})
 
@@ -250,7 +250,7 @@ def test_groups_of_each_type(spark: SparkSession, tmp_path: Path) -> None:
         "Streams": ("stays", "c-Streams"),
     }
     assert members["consumer"].topics == ["orders", "paid"]
-    # Its assignment is cut off, and Connect's assignments have another form.
+    # The assignment is cut off, and Connect's assignments have another form.
     assert members["consumer"].assigned is None
     assert members["connect"].topics is None
 
@@ -277,7 +277,7 @@ def test_share_state_is_the_last_snapshot_and_the_updates_after_it(
     snapshot(0, 0)
     update(0, 5, 7)
     snapshot(1, 10)
-    # Its snapshot is not in the log.
+    # The log does not contain this snapshot.
     made.add(*keyed(0, "ShareSnapshot", place | {"group_id": "other"}, {"snapshot_epoch": 1}))
     update(2, 90, 90, "other")
     update(1, 12, 14)

@@ -1,4 +1,4 @@
-"""Rows of message tables with records, and the rows of records that objects make from them."""
+"""Make rows of message tables with records, and the rows of records that objects make of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a message, and the records of its partitions by partition number."""
+    """A topic of a message, with the records of its partitions by partition number."""
 
     name: str | None
     topic_id: str | None
@@ -43,12 +43,12 @@ class Carrier:
 
     @property
     def time(self) -> int:
-        """The capture time, in microseconds."""
+        """Return the capture time, in microseconds."""
         return 1_700_000_000_000_000 + self.index
 
 
 def message_rows(where: RecordsField, carriers: Iterable[Carrier]) -> pa.RecordBatch:
-    """The rows of a message table, with only the columns that rows of records need."""
+    """Return the rows of a message table, with only the columns that rows of records need."""
     rows = [
         {
             "connection": one.connection,
@@ -82,7 +82,7 @@ def _body(where: RecordsField, topics: Sequence[Topic]) -> dict[str, Any]:
 def expected_rows(
     where: RecordsField, carriers: Iterable[Carrier], names: Mapping[str, str]
 ) -> Iterator[Row]:
-    """The rows of the records table, one partition and one record after the other."""
+    """Return the rows of the records table, one partition and one record after the other."""
     direction = catalog().entry(where.message).type.value
     for one in carriers:
         for topic in one.topics or ():
@@ -101,7 +101,7 @@ def _text(value: str | None) -> str | None:
 
 
 def as_table(rows: Iterable[Row]) -> pa.Table:
-    """The same rows in the records table's schema."""
+    """Return these rows in the records table's schema."""
     columns = list(zip(*rows, strict=True)) or [()] * len(RECORDS)
     arrays = [pa.array(column, one.type) for column, one in zip(columns, RECORDS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=RECORDS)

@@ -35,9 +35,9 @@ def kept(name: str) -> dict[str, Any]:
 
 
 def told(tables: dict[str, list[dict[str, Any]]], facts: Any, directory: Path) -> dict[str, Any]:
-    """Return the same for tables and facts, as JSON holds them.
+    """Return tables and facts in the kept form, as JSON holds them.
 
-    Nulls are left out: a column that a new release adds changes no kept row.
+    Nulls are left out, so a column that a new release adds changes no kept row.
     """
     found = {
         "tables": {name: list(map(plain, rows)) for name, rows in in_one_order(tables).items()},

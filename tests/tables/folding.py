@@ -1,4 +1,4 @@
-"""A capture surveyed in pieces, beside one surveyed from start to end."""
+"""Survey a capture in pieces, and in order from start to end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def surveyed_in_pieces(
 
 
 def produced(correlation_id: int, data: bytes) -> bytes:
-    """A Produce request with a valid header and any bytes as its body."""
+    """Return a Produce request with a valid header and any bytes as its body."""
     client = b"planted"
     head = struct.pack(">hhih", 0, 3, correlation_id, len(client)) + client
     return struct.pack(">i", len(head) + len(data)) + head + data
@@ -69,7 +69,7 @@ def write_steps(path: Path, talks: list[list[Step]]) -> list[Path]:
 
 
 def planted(inner: bytes, times: int) -> list[Step]:
-    """A conversation with these bytes in its requests, at every place."""
+    """Return a conversation whose requests contain these bytes at every place."""
     source = random.Random(1)
     steps = list(conversation(source, Talk(exchanges=2), 0))
     for number in range(times):

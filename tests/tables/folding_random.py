@@ -1,4 +1,4 @@
-"""Surveys random captures in pieces of random sizes, and compares with the survey in order.
+"""Survey random captures in pieces of random sizes, and compare with the survey in order.
 
 ``python -m tests.tables.folding_random FIRST COUNT``: captures of this many seeds, each with its
 own shape. It prints how much was read again, and fails at the first capture with another survey or
@@ -65,14 +65,14 @@ _SHAPE: dict[str, list[Any]] = {
 
 
 def random_shape(source: random.Random) -> Shape:
-    """A shape with any of the values."""
+    """Return a shape with any of the values."""
     talk = Talk(**{name: source.choice(values) for name, values in _TALK.items()})
     chosen = {name: source.choice(values) for name, values in _SHAPE.items()}
     return Shape(talk=talk, **chosen)
 
 
 def compare(seed: int, place: Path) -> tuple[int, int] | None:
-    """How many segments were read again, and how many packets there are; None if none may be."""
+    """Return how many segments were read again, and how many packets there are, or None."""
     source = random.Random(seed)
     files = write_capture(place, seed, random_shape(source))
     total = sum(one.stat().st_size for one in files)

@@ -1,4 +1,4 @@
-"""Captures that grow step by step, and a follower's rows of them."""
+"""Make captures that grow step by step, and read them with a follower."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ class Query:
 
     @property
     def batches(self) -> int:
-        """The number of batches with rows."""
+        """Return the number of batches with rows."""
         return len(self.planned)
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> Rows:
-        """The rows of a batch from one offset to another."""
+        """Return the rows of a batch from one offset to another."""
         found: Rows = defaultdict(list)
         for stretch in self._follower.stretches(start, end):
             for table, rows in decode_stretch(self._asked, self._wanted, stretch):
@@ -98,12 +98,12 @@ class Query:
         return found
 
     def sorted(self) -> Rows:
-        """All rows in one order, with the names of files instead of their paths."""
+        """Return all rows in a fixed order, with the names of files instead of their paths."""
         return {table: in_order(rows) for table, rows in self.rows.items() if rows}
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sorted rows; the place of a frame has the file's name without its directory."""
+    """Return sorted rows; the place of a frame has the file's name without its directory."""
     short = [
         {**one, "source": one["source"].rpartition("/")[2]} if "source" in one else one
         for one in rows

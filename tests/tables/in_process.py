@@ -1,4 +1,4 @@
-"""An analysis of captures in this process, without Spark: the work of its tasks, one by one."""
+"""Analyze captures in this process, without Spark: do the work of the tasks one by one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def analyzed_in_process(
     """Return the rows of all tables by path, and the facts as `facts.json` has them.
 
     The survey uses pieces of about ``piece_bytes``, if that is given. The audit is for
-    ``releases``. ``how`` is of `Asked`.
+    ``releases``. ``how`` has further fields of the request.
     """
     if piece_bytes is None:
         asked, survey, kept = surveyed(files, **how)

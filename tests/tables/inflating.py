@@ -1,4 +1,4 @@
-"""Every reader of compressed batches, and its result for a batch beyond a bound."""
+"""Read a batch that exceeds a limit with every reader of compressed batches."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ PLAIN = batch(record(value=b"beside"), 1)
 
 
 def check(form: Form, body: bytes, count: int, how: Inflation, *, is_read: bool) -> None:
-    """Check that every executor reads a batch, or refuses it for its bound and reads the rest."""
+    """Check that every executor reads a batch, or refuses it for its limit and reads the others."""
     data = form.packed(body, count)
     if form.magic == 2:
         data = PLAIN + data + PLAIN
@@ -100,7 +100,7 @@ def check(form: Form, body: bytes, count: int, how: Inflation, *, is_read: bool)
         assert told == [Outcome(beside + count, [])] * len(told)
         return
     assert {one.records for one in told} == {beside}
-    # All in the same words; only the number of "inside" phrases differs.
+    # All errors have the same words; only the number of "inside" phrases differs.
     reasons = {tuple(one.partition(" (at byte")[0] for one in each.reasons) for each in told}
     [[reason]] = reasons
     assert BEYOND in reason

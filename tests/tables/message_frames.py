@@ -1,4 +1,4 @@
-"""Frames as `message_rows` accepts them, and the rows that objects make from them."""
+"""Make frames as `message_rows` accepts them, and the rows that objects make of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def frame(
     tags: dict[int, bytes] | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """The row of a frame with a message, as the frames' headers describe it."""
+    """Return the row of a frame with a message, as the frames' headers describe it."""
     entry = catalog().entry(name)
     key = entry.api_key or 0
     is_request = entry.type is MessageType.REQUEST
@@ -81,13 +81,13 @@ def _header(
 
 
 def batch(frames: Iterable[dict[str, Any]]) -> pa.RecordBatch:
-    """The frames as columns that begin in the middle of their buffers."""
+    """Return the frames as columns that begin in the middle of their buffers."""
     rows = list(frames)
     return pa.RecordBatch.from_pylist([*rows[:1], *rows], FRAMES).slice(min(1, len(rows)))
 
 
 def bodies(name: str, seeds: range, release: str | None = None) -> Iterator[tuple[bytes, int]]:
-    """Random messages of every version, encoded."""
+    """Draw messages of every version, encoded."""
     entry = catalog().entry(name)
     for version in entry.versions if release is None else entry.releases.get(release, ()):
         made = class_of(name, version, release)
@@ -98,7 +98,7 @@ def bodies(name: str, seeds: range, release: str | None = None) -> Iterator[tupl
 def by_objects(
     frames: pa.RecordBatch, name: str, release: str | None = None, *, show: bool = False
 ) -> pa.RecordBatch:
-    """The rows that the objects make, in frame order."""
+    """Return the rows that the objects make, in frame order."""
     schema = table_schema(name, release)
     order: list[int] = []
     parts = [pa.RecordBatch.from_pylist([], schema)]
@@ -121,7 +121,7 @@ def same(found: pa.RecordBatch, expected: pa.RecordBatch) -> None:
 
 
 def known_versions(name: str) -> list[int]:
-    """The versions of a message in which its defaults can be encoded."""
+    """Return the versions of a message in which its defaults can be encoded."""
     found = []
     for version in catalog().entry(name).versions:
         try:

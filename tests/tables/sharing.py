@@ -1,4 +1,4 @@
-"""Captures of several hosts, surveyed in shares of their connections like the tasks do."""
+"""Survey captures of several hosts in shares of their connections, as the tasks do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Found = dict[str, Any]
 
 
 class Make(Protocol):
-    """Makes a survey, and keeps its entries."""
+    """Make a survey, and keep its entries."""
 
     def __call__(
         self, asked: AnalysisRequest, kept: Kept, before: bytes | None = None
@@ -35,14 +35,14 @@ class Make(Protocol):
 
 
 def in_one(asked: AnalysisRequest, kept: Kept, before: bytes | None = None) -> Survey:
-    """The survey of one task, which merges all files."""
+    """Return the survey of one task, which merges all files."""
     return Surveyor(asked, kept.__setitem__, overlapping=True, before=before).run()
 
 
 def in_shares(
     asked: AnalysisRequest, kept: Kept, before: bytes | None = None, *, shares: int
 ) -> Survey:
-    """The survey of so many tasks, whose parts travel, and of the task that joins them."""
+    """Return the survey of this many tasks, whose pickled parts another task joins."""
     known = Survey()
     looks = look_at_readable_files(asked, known)
     assert looks is not None
@@ -55,7 +55,7 @@ def in_shares(
 
 
 def found_by(asked: AnalysisRequest, survey: Survey, kept: Kept) -> Found:
-    """All that a survey says and keeps, and the rows of its ranges, each in its own order."""
+    """Return everything in a survey, and the rows of its ranges, each in its own order."""
     found: Found = {"survey": replace(survey, state=None)}
     found["state"] = None if survey.state is None else record_of(survey.state)
     found[NAMES] = pickle.loads(kept[NAMES])  # noqa: S301 - ours
@@ -70,7 +70,7 @@ def found_by(asked: AnalysisRequest, survey: Survey, kept: Kept) -> Found:
 
 
 def record_of(state: bytes) -> dict[str, Any]:
-    """The fields of a saved state. Requests that wait come by connection."""
+    """Return the fields of a saved state, with pending requests by connection."""
     record = unpack(state, StateRecord)
     found = {name: getattr(record, name) for name in record.__struct_fields__}
     found["pending"] = {one.name: one for one in record.pending}
@@ -78,7 +78,7 @@ def record_of(state: bytes) -> dict[str, Any]:
 
 
 def assert_same(got: Found, expected: Found, what: object) -> None:
-    """Fail with the first thing that differs."""
+    """Fail with the first difference."""
     assert got.keys() == expected.keys(), what
     for name, value in expected.items():
         assert got[name] == value, (what, name)
@@ -86,7 +86,7 @@ def assert_same(got: Found, expected: Found, what: object) -> None:
 
 @contextmanager
 def no_kernels() -> Iterator[None]:
-    """A while in which no module of flexwire gets a kernel for captures."""
+    """Run without kernels for captures until the end of the block."""
     with pytest.MonkeyPatch.context() as patch:
         for name, module in list(sys.modules.items()):
             rooms = ("flexwire.capture.", "flexwire.survey.", "flexwire.tables.")

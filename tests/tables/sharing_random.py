@@ -1,7 +1,7 @@
-"""Surveys random captures of several hosts in random shares, and compares with one task.
+"""Survey random captures of several hosts in random shares, and compare with one task.
 
-``python -m tests.tables.sharing_random FIRST COUNT``: captures of so many seeds, each of a shape of
-its own. Fails at the first capture of which anything differs.
+``python -m tests.tables.sharing_random FIRST COUNT`` tries this many seeds; each capture has its
+own shape. It fails at the first capture with a difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.tables.sharing import Kept, Make, assert_same, found_by, in_one, in_s
 
 
 def compare(seed: int, place: Path) -> int:
-    """Compare the shares of a capture with the whole; return its number of segments."""
+    """Compare the shares of a capture with the whole; return the number of its segments."""
     source = random.Random(seed)
     shape = replace(
         random_shape(source),

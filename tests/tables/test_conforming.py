@@ -1,4 +1,4 @@
-"""A column keeps its values as a wider type, whichever part of its buffers it is."""
+"""A column that is converted to a wider type keeps its values, also as a part of its buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections and notes about packets become the rows of the reference."""
+"""Connections and notes about packets have the same rows as in the reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER = msgspec.structs.replace(
 
 
 def test_every_fact_of_a_connection_has_a_column() -> None:
-    # Only for request logs.
+    # These columns are only for request logs.
     of_logs = {"principal", "listener", "security_protocol"}
     names = [_RENAMED.get(one, one) for one in CONNECTIONS_TABLE.names if one not in of_logs]
     assert sorted(names) == sorted(CapturedConnection.__struct_fields__)

@@ -1,4 +1,4 @@
-"""A piece hands over exchanges that end within one step only if they matter."""
+"""A piece hands over an exchange that ends within one step only if the exchange matters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PIECES = 3
 
 
 def handed_over(files: list[Path]) -> list[PieceFrames]:
-    """The frames that each piece hands over."""
+    """Return the frames that each piece hands over."""
     asked = AnalysisRequest(tuple(list_captures(files)))
     pieces = cut_into_pieces(list_readable_files(asked, Survey()) or [], size_of(files) // PIECES)
     found = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
@@ -41,7 +41,7 @@ def handed_over(files: list[Path]) -> list[PieceFrames]:
 
 
 def talk(number: int, ids: list[int], *, depth: int = 1) -> list[Step]:
-    """Exchanges with these correlation ids, this many at once."""
+    """Return exchanges with these correlation ids, this many at once."""
     steps: list[Step] = []
     for start in range(0, len(ids), depth):
         some = ids[start : start + depth]
@@ -59,7 +59,7 @@ def test_what_is_handed_over_does_not_grow_with_what_was_said(tmp_path: Path) ->
         frames = handed_over(files)
         sizes.append([len(one.connection) for one in frames])
         assert len(frames) == PIECES
-        # A span for each connection.
+        # Each connection has its own span.
         assert [len(one.left_out) for one in frames] == [0, 4, 4]
     few, many = sizes
     assert max(many) <= max(few) + 8
@@ -67,7 +67,7 @@ def test_what_is_handed_over_does_not_grow_with_what_was_said(tmp_path: Path) ->
 
 
 def in_parts(data: bytes, count: int) -> list[Step]:
-    """A request in this many segments; a piece may begin between any two."""
+    """Return a request in this many segments; a piece may begin between any two."""
     size = -(-len(data) // count)
     return [("request", data[at : at + size]) for at in range(0, len(data), size)]
 
@@ -110,7 +110,7 @@ def test_with_many_requests_at_once_all_are_handed_over(
 
 
 def clients() -> list[Step]:
-    """The requests of some clients on one connection; the software name comes in the middle."""
+    """Return some clients' requests on one connection; the software name comes in the middle."""
     steps = talk(0, list(range(400)))
     for at in range(2, len(steps), 6):
         steps[at] = "request", steps[at][1].replace(b"test", b"else")
@@ -125,7 +125,7 @@ def clients() -> list[Step]:
 
 
 def answered_last_first() -> list[Step]:
-    """Two clients on one connection; the second one's request is answered first."""
+    """Write two clients on one connection; the second one's request is answered first."""
     steps = talk(0, list(range(400)), depth=2)
     for at in range(0, len(steps), 4):
         steps[at + 2 : at + 4] = steps[at + 3], steps[at + 2]
@@ -153,7 +153,7 @@ def test_what_is_left_out_says_nothing_more(
 
 
 def told(frames: PieceFrames) -> list[object]:
-    """The combined facts of each connection's rows."""
+    """Return the combined facts of each connection's rows."""
     found: list[object] = []
     headers = frames.headers
     for number, name in enumerate(frames.names):

@@ -1,7 +1,7 @@
 """The analysis of some captures equals their kept results, row by row and fact by fact.
 
-The kept results were written once, by an analysis that joined Python objects on Spark (since
-removed), when the analysis in columns agreed. So they judge the reference too.
+The kept results come from an earlier analysis, which joined Python objects on Spark, and with which
+the present one agreed. So they check the reference too.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_what_is_kept_shows_everything() -> None:
 
 
 def without_audit(name: str) -> dict[str, Any]:
-    """The kept result, without the audit's findings, which the reference lacks."""
+    """Return the kept result, without the audit's findings, which the reference lacks."""
     found = kept(name)
     del found["facts"]["findings"]
     return found

@@ -192,7 +192,7 @@ def test_a_clock_that_goes_back_at_a_cut_changes_no_span(tmp_path: Path) -> None
             struct.pack_into("<II", data, at, high + 1, low)
     path.write_bytes(data)
     found = same([path], cut, 1 << 20)
-    # The frame that spans the cut was captured last, by the times of its first bytes.
+    # The frame across the cut was captured last, by the times of its first bytes.
     assert (found.ranges, found.redone) == (2, 0)
 
 
@@ -208,7 +208,7 @@ def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: 
             first.send(way, data, timestamp_us=(now := now + 100))
             if number == len(talk) // 2:
                 for again in range(3):
-                    # A sequence number of the previous connection: that one has ended.
+                    # The sequence number is from the previous connection, which has ended.
                     other = writer.open_connection(
                         ("10.0.0.9", 40001),
                         ("10.0.0.1", 9092),
@@ -231,13 +231,13 @@ class Counted(InputFile):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return the name."""
         self.asked[0] += 1
         return self.url
 
 
 def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
-    """How often names are read to fold this many files when all or most are read again."""
+    """Return how often names are read to fold this many files if all or most are read again."""
     paths = write_capture(directory, 1, replace(MORE["long"], files=files, connections=2))
     asked = AnalysisRequest(
         tuple(Counted(one.url, one.size, one.version) for one in list_captures(paths))
@@ -277,7 +277,7 @@ def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_pa
     summaries = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
     for one in summaries[1::3]:
         assert one is not None
-        # As if the guess had been wrong.
+        # The fold acts as if the guess had been wrong.
         one.start, one.keys = one.start._replace(offset=one.start.offset + 4), []
     kept: dict[str, bytes] = {}
     found = Fold(asked, kept.__setitem__, ordered, survey).run(pieces, summaries)
@@ -316,7 +316,7 @@ def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> No
         for again in range(6):
             opened, talks = [], []
             for number in range(4):
-                # Numbers of later connections are higher (RFC 6528).
+                # Later connections have higher sequence numbers (RFC 6528).
                 first = 1000 + again * 50_000_000 + number
                 opened.append(
                     writer.open_connection(
@@ -348,7 +348,7 @@ def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path
     found = survey_piece(asked, piece, is_first=False)
     assert found is not None
     assert len(found.chunks) > 8
-    # In two runs, because responses are found first: after one, before the other and after it.
+    # There are two runs, because responses are found first: after one file, then around the other.
     assert len(pickle.dumps(found)) < 3 * path.stat().st_size
 
 
@@ -357,6 +357,6 @@ def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:
     assert order.goes_on("a", [("one", 5, 10)], 10)
     assert order.goes_on("a", [("one", 3, 4)], 4)
     assert order.goes_on("b", [("other", 20, 20)], 20)
-    # Behind the other file's packets, though its own have an earlier time.
+    # These packets come after the other file's packets, although their time is earlier.
     assert order.goes_on("b", [("one", 7, 8)], 8)
     assert not order.goes_on("c", [("one", 19, 30)], 30)

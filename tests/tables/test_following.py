@@ -1,7 +1,7 @@
 """A stream of captures: its rows do not depend on the cuts, and equal those of the batch.
 
-Except for facts that are not known yet: whether a request will be answered, what only the end
-returns, and names and software that come later.
+Facts that are not yet known are exceptions: whether a request will be answered, frames that only
+the end of a capture shows, and names and software that come later.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def identity(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def given_in_the_end(directory: Path) -> set[tuple[Any, ...]]:
-    """The frames that are returned only at the end of the capture."""
+    """Return the frames that are returned only at the end of the capture."""
     flows = Flows(endless=True)
     for item in SegmentReader([one.name for one in list_captures([directory])]):
         if isinstance(item, SegmentColumns):
@@ -286,7 +286,7 @@ def test_connections_that_follow_one_another_on_the_same_ports_do_not_add_up(
     query = Query(tmp_path, ASKED)
     for number in range(60):
         connection = traffic.connect(("10.0.0.9", 50_000))
-        # Nobody answers it.
+        # Nobody answers this request.
         traffic.send(connection, "request", request(made("HeartbeatRequest"), 4, number))
         connection.close(timestamp_us=traffic._tick())
         if number in {19, 59}:
@@ -333,7 +333,7 @@ def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path:
     assert 0 < query.offset[str(files[0])] < 100
     query.run(most_files=1)
     assert query.offset == {str(files[0]): files[0].stat().st_size}
-    # Its tap was killed; later bytes in other files are still read.
+    # The tap of this file was killed; later bytes in other files are still read.
     files[0].write_bytes(files[0].read_bytes() + b"\6\0\0\0\xf0\0\0\0")
     query.run(most_bytes=4000)
     assert query.offset[str(files[1])] > 2000
@@ -375,7 +375,7 @@ def test_files_that_are_no_captures_fail_a_query_or_are_left_out(tmp_path: Path)
     query = Query(tmp_path, ASKED)
     query.run()
     assert query.offset == {}
-    (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # its writer is about to begin
+    (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # its writer is going to start
     (file,) = write_capture(tmp_path / "made", 1, replace(SHAPES["CLEAN"], files=1))
     packed = gzip.compress(file.read_bytes())
     file.rename(tmp_path / "other")

@@ -1,8 +1,7 @@
 """Captures that are analyzed part by part have the same result as in one analysis.
 
-The rows of Arrow columns, as one survey in order or in pieces returns them. A row has the facts of
-its own analysis. Views join the rows on Spark (`flexwire.spark.answers`), and a few lines do so
-here.
+The rows are those of Arrow columns, from a survey in order or in pieces. A row has the facts of its
+own analysis. On Spark, views join the rows (`flexwire.spark.answers`); here, a few lines do so.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def asked_for(files: list[InputFile], run: str, before: str | None, root: Path) 
 
 
 def analyzed(files: list[InputFile], run: str, before: str | None, root: Path, make: Make) -> Rows:
-    """The rows of one analysis, which leaves its state in its directory."""
+    """Return the rows of one analysis, which leaves its state in its directory."""
     kept: Kept = {}
     asked = asked_for(files, run, before, root)
     found = survey_after(asked, lambda request, state: make(request, kept, state))
@@ -99,7 +98,7 @@ def analyzed(files: list[InputFile], run: str, before: str | None, root: Path, m
 
 
 def joined(parts: dict[str, Rows]) -> Rows:
-    """The rows of several analyses, as views join them."""
+    """Return the rows of several analyses, as views join them."""
     origin = {
         (run, row["connection"]): row["began_in"] or run
         for run, rows in parts.items()
@@ -128,7 +127,7 @@ def joined(parts: dict[str, Rows]) -> Rows:
 
 
 def united(rows: list[Row]) -> list[Row]:
-    """The rows of connections, several of which describe one continued connection."""
+    """Return the rows of connections; several may describe one continued connection."""
     by_key = defaultdict(list)
     for row in rows:
         by_key[row["analysis"], row["connection"]].append(row)
@@ -147,7 +146,7 @@ def united(rows: list[Row]) -> list[Row]:
 
 
 def mended(rows: list[Row], frames: list[Row], topics: dict[str, str]) -> list[Row]:
-    """Rows with the facts of other analyses about their connections and topics."""
+    """Return rows with the facts of other analyses about their connections and topics."""
     said = {
         (frame["analysis"], frame["connection"], name): frame[name]
         for frame in frames
@@ -167,7 +166,7 @@ def mended(rows: list[Row], frames: list[Row], topics: dict[str, str]) -> list[R
 
 
 def told(rows: list[Row]) -> list[Row]:
-    """Rows in one order. Analyses have other names."""
+    """Return rows in a fixed order. Analyses have different names."""
     plain = [{name: value for name, value in row.items() if name != "analysis"} for row in rows]
     return sorted(plain, key=repr)
 
@@ -183,7 +182,7 @@ def cut_at_random(source: random.Random, files: list[Any]) -> list[list[Any]]:
     return [files[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(files)], strict=True)]
 
 
-# In pieces and in turn, each shape in one of these ways by `make test`.
+# `make test` tries each shape in one of two ways: in pieces and in order.
 FORMS = [
     pytest.param(make, name, marks=[pytest.mark.long] if (number + way) % 2 else [])
     for number, name in enumerate(IN_ORDER)
@@ -222,7 +221,7 @@ def is_unproven(whole: Row, part: Row) -> bool:
 
 
 def two_parts(tmp_path: Path) -> tuple[list[InputFile], list[InputFile], bytes]:
-    """The files of a capture in two parts, and the state after the first one."""
+    """Return the files of a capture in two parts, and the state after the first part."""
     files = in_time(write_capture(tmp_path / "capture", 1, replace(SHAPES["CLEAN"], files=4)))
     analyzed(files[:2], "first", None, tmp_path, in_turn)
     return files[:2], files[2:], OutputDirectory(str(tmp_path / "first")).read(STATE)
@@ -241,7 +240,7 @@ def test_a_capture_from_before_is_told_and_leaves_the_state(
     found = analyzed_after(asked_for(early, "second", "later", tmp_path))
     alone = in_turn(replace(asked_for(early, "", None, tmp_path), continuation=None), {}, None)
     assert "are older than the end" in (found.begins_anew or "")
-    # Nothing continues from it, so its connections end with it.
+    # Nothing continues from this state, so its connections end with it.
     assert found.connections == alone.connections
     assert found.state == OutputDirectory(str(tmp_path / "later")).read(STATE)
     # Connections that continue after the end begin a new state.

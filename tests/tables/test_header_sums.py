@@ -44,7 +44,7 @@ RECORDS_SEEN = [record() for _ in range(600)]
 
 
 def expected() -> tuple[Counter[Any], Counter[Any]]:
-    """Sums by kind and name, and the values to be judged."""
+    """Return sums by kind and name, and the values to be judged."""
     sums: Counter[Any] = Counter()
     judged: Counter[Any] = Counter()
     for one in RECORDS_SEEN:
@@ -71,7 +71,9 @@ def expected() -> tuple[Counter[Any], Counter[Any]]:
 
 
 def told(added: Iterable[pa.RecordBatch]) -> tuple[Any, Any, Any, Any]:
-    """Rows of `ADDED` as sums, judged values, and the smallest and largest size of a value."""
+    """Return rows of `ADDED` as sums, judged values, and the smallest and largest size
+    of a value.
+    """
     sums, judged = Counter[Any](), Counter[Any]()
     least: dict[Any, int] = {}
     most: dict[Any, int] = {}

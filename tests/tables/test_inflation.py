@@ -62,7 +62,7 @@ def test_records_and_headers_count_against_the_ratio(name: str) -> None:
     headers = record(headers=[(b"", None)] * 4000)
     for body, count in ((record() * 4000, 4000), (headers, 1)):
         size = len(form.packed(body, count))
-        # The bytes of the records alone are far within both ratios.
+        # The bytes of the records alone are far below both ratios.
         enough = -(-4001 * 32 // size)
         assert len(body) < enough * size
         check(form, body, count, Inflation(max_ratio=enough).held(), is_read=True)

@@ -1,4 +1,4 @@
-"""Captures by path or URL: what is read, what fails, and how the output is named."""
+"""Captures by path or URL are read or reported, and their output has the right names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SMALL: dict[str, Any] = {"chunk_bytes": 4096, "range_bytes": 6_000}
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three files of the same connections, the last gzip'd."""
+    """Write three files of the same connections, the last one gzip'd."""
     folder = tmp_path_factory.mktemp("captures")
     first, second, third = write_capture(folder, 5, replace(CLEAN, files=3))
     packed = third.with_name(f"{third.name}.gz")
@@ -62,12 +62,12 @@ def surveyed(asked: AnalysisRequest) -> tuple[Survey, dict[str, bytes]]:
 
 
 def rows_of(asked: AnalysisRequest) -> list[tuple[str, Row]]:
-    """All rows of all ranges, without the columns that name their file."""
+    """Return all rows of all ranges, without the columns that name their file."""
     survey, kept = surveyed(asked)
     assert survey.ranges > 2
     rows = []
     for number in range(survey.ranges):
-        # A task gets no files except those of its range.
+        # A task gets only the files of its range.
         for table, batch in decode_range(replace(asked, files=()), number, kept.__getitem__):
             rows += [(table, one) for one in batch.to_pylist()]
     for _, row in rows:
@@ -249,7 +249,7 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
     (look,) = look_at_files([source])
     assert look.first_us
     assert asked == [(0, LOOK_BYTES)]
-    # Only bytes before all segments are read at any length.
+    # Only the bytes before the first segment are read, however many they are.
     monkeypatch.setattr(request, "LOOK_BYTES", 30)
     assert look_at_files([source]) == [look]
     assert asked[1:] == [(0, 30), (0, None)]

@@ -83,7 +83,7 @@ def test_what_compaction_would_remove_counted_by_hand(tmp_path: Path) -> None:
     made.add([Record(0, TIME, b"a", b"1", []), Record(1, TIME, b"b", b"2", [])])
     made.add([Record(2, TIME, b"a", b"long", []), Record(3, TIME, None, b"3", [])])
     made.add([Record(4, TIME, b"a", None, [])], producer_id=9, is_transactional=True)
-    # A marker has a key, which no record after it can have.
+    # A marker has a key, but no later record can have that key.
     made.end(5, 9, COMMIT)
     made.end(6, 9, COMMIT)
     later = MadeSegment(7)
@@ -93,7 +93,7 @@ def test_what_compaction_would_remove_counted_by_hand(tmp_path: Path) -> None:
     write_log(tmp_path / "orders-0", [made, later])
     write_log(tmp_path / "orders-1", [other])
     found = rows_of(tmp_path)
-    # Those at 0, 1 and 2: seven bytes around a one-byte key and a one-byte value, one byte, and
+    # The records at 0, 1 and 2: seven bytes plus a key and a value of one byte each, one byte,
     # four.
     assert found[KEYS] == [
         {"topic": "orders", "partition": 0, "keyed_records": 5}
@@ -233,7 +233,7 @@ def test_a_sample_takes_what_was_really_written(tmp_path: Path) -> None:
         size, count = row["batch_size"], row["written_batches"]
         assert -(-inflated // size) <= count <= -(-inflated // size) + 1
         if row["batch_size"] == BATCH_SIZES[1]:
-            # With objects, within the bounds that the sizes of records allow.
+            # With objects, the bounds are those that the sizes of records allow.
             each = list(_cut(records, size))
             assert len(each) == count
             level = {} if row["level"] is None else {"level": row["level"]}

@@ -46,7 +46,7 @@ OF_HEADER = ("message", "api_key", "api_version", "correlation_id", "client_id",
 
 
 def said_by(rows: list[dict[str, Any]], *, is_stream: bool = False) -> Said:
-    """Return the headers and pairs of each frame; a stream does not know what is answered."""
+    """Return the headers and pairs of each frame; a stream does not know which are answered."""
     names = OF_HEADER[:-1] if is_stream else OF_HEADER
     return {
         (one["connection"], one["direction"], one["frame_index"]): tuple(one[it] for it in names)
@@ -59,7 +59,7 @@ def without_answers(said: Said) -> Said:
 
 
 def said_by_objects(files: list[Path]) -> tuple[Said, dict[Key, CapturedFrame]]:
-    """The same with objects only, which also keep the byte account; and the frames."""
+    """Do the same with objects only, which also account for bytes; return the frames too."""
     by_key: dict[str, list[Segment]] = defaultdict(list)
     for segment in chain.from_iterable(map(read_segments, files)):
         assert isinstance(segment, Segment)
@@ -101,7 +101,7 @@ def test_what_is_lost_of_bodies_changes_no_pair(loss: str, seed: int, tmp_path: 
     expected, frames = said_by_objects(whole)
     found, damaged = said_by_objects(lossy)
     assert sum(one.error is not None for one in damaged.values()) > len(damaged) / 100
-    # For a damaged request it is known that it was answered, but never that it was not.
+    # A damaged request may be known to have an answer, but never to have none.
     expected = {
         key: (*one[:-1], None) if damaged[key].error and one[-1] is False else one
         for key, one in expected.items()

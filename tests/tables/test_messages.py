@@ -1,4 +1,4 @@
-"""The rows of a message's table in columns equal those of the objects, in frame order."""
+"""A message's table in columns has the rows that objects make, in frame order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SECRETS = tuple(one for one in CREDENTIALS if one.message_name.endswith(("Reques
 
 @pytest.fixture
 def by_row(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The indexes of the frames whose bodies went through objects."""
+    """Return the indexes of the frames whose bodies went through objects."""
     seen: list[int] = []
     decode = MessageBodies.decode
 
@@ -155,7 +155,7 @@ def test_frames_that_say_too_little_are_left_to_the_objects() -> None:
         {"payload": b""},
         {"payload": b"\0\0\0"},
         {"payload": b"\0\0\0\1"},
-        # An empty tag section in two bytes.
+        # An empty tag section that takes two bytes.
         {"payload": b"\0\0\0\1\x80\0" + raw},
         {"header_unknown_tagged_fields": [{"tag": 1, "data": b"x"}]},
         {"direction": "request", "body_offset": 6, "payload": bytes(6) + raw},
@@ -179,7 +179,7 @@ def test_a_broker_s_answer_in_version_0_is_read_as_such() -> None:
     assert rows["body_version"].to_pylist() == [0, 0, 0, 0, 0, 4, 0]
 
 
-# The captured release.
+# The release of the captured brokers.
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_bytes_of_a_release_are_read_as_it_wrote_them(release: str) -> None:
         check(name, [one | {"payload": damage(one["payload"], source)} for one in found], release)
 
 
-# Credentials.
+# Bodies with credentials.
 
 
 def text(rows: pa.RecordBatch) -> str:

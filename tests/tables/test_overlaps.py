@@ -1,4 +1,4 @@
-"""Files that probably overlap are known before they are surveyed in pieces."""
+"""Files that may overlap in time are recognized before they are surveyed in pieces."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
         if isinstance(item, SegmentColumns)
     )
     assert few < every / 4
-    # They begin later than the search goes.
+    # These files begin later than the search reads.
     monkeypatch.setattr(survey, "INFLATED_BYTES", 1)
     seen.clear()
     is_overlap_likely(asked, ordered)

@@ -1,4 +1,4 @@
-"""The pairs are the same wherever requests and responses are joined."""
+"""Requests and responses have the same pairs wherever they are joined."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tests.reference.frames import Row
 
 PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
-# Answers are twice as frequent as each kind of request, and there are few correlation ids: clients
-# reuse them.
+# There are twice as many responses as each kind of request, and few correlation ids, because
+# clients reuse them.
 KINDS = (
     *("request", "response", "response", "acks 0", "acks 1", "handshake"),
     *("token", "short token", "long token", "not a request", "cut off"),
@@ -60,7 +60,7 @@ class Joined(NamedTuple):
 
 
 def sent(place: int, kind: str, correlation_id: int) -> Frame:
-    """A frame of a kind."""
+    """Return a frame of a kind."""
     named: dict[str, Any] = {"correlation_id": correlation_id, "client_id": str(place)}
     match kind:
         case "request":
@@ -94,7 +94,9 @@ CONVERSATIONS = st.lists(
 
 
 def in_memory(frames: list[Frame]) -> Joined:
-    """By the requests that a conversation returns, which must agree with the numbers of pairs."""
+    """Return the pairs from the requests that a conversation returns; check the numbers
+    of pairs.
+    """
     conversation = Conversation()
     asked: dict[int | None, int] = {}
     joined = Joined({}, [], [])
@@ -113,7 +115,7 @@ def in_memory(frames: list[Frame]) -> Joined:
 
 
 class Noting(Recorder):
-    """Captures nothing, but notes which request each response answers."""
+    """Capture nothing, but record which request each response answers."""
 
     def __init__(self) -> None:
         statistics = TapStatistics()
@@ -121,7 +123,7 @@ class Noting(Recorder):
         self.answered: list[int | None] = []
 
     def frames(self, direction: str, frames: FrameGroup, turns: Sequence[Turn], *_: Any) -> None:
-        """Note these pairs."""
+        """Record these pairs."""
         assert len(frames.payloads) == len(turns)
         if direction == "response":
             requests = [turn.request for turn in turns]
@@ -166,7 +168,7 @@ def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
 def given(
     connection: str, frames: list[Frame], *, order: tuple[int, ...] | None = None
 ) -> list[CapturedFrame]:
-    """Frames in capture order, a microsecond apart."""
+    """Return frames in capture order, a microsecond apart."""
     found = []
     for place in order or range(len(frames)):
         direction, payload = frames[place]

@@ -1,4 +1,4 @@
-"""Spark reads a table's file like its own, and the same rows make the same bytes."""
+"""Spark reads a table's file like its own files, and equal rows make equal bytes."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ WRONG = pa.RecordBatch.from_pydict({"offset": ["not a number"]})
 def test_an_error_leaves_no_file(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Found when the next batch is written, or when the file ends.
+    # The error is found when the next batch is written, or when the file ends.
     monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", most)
     path = tmp_path / "records.parquet"
 
@@ -182,5 +182,5 @@ def test_files_say_of_error_codes_and_ids_of_topics_what_they_are(tmp_path: Path
     code = listed[f"{at}.partitions.list.element.error_code"].statistics
     topic_id = listed[f"{at}.topic_id"].statistics
     assert (code.min, code.max, topic_id.min, topic_id.max) == (0, 0, "A" * 22, "A" * 22)
-    # Nobody asks for other columns, which have many more values.
+    # Nobody reads other columns, which have many more values.
     assert listed[f"{at}.partitions.list.element.partition_index"].statistics is None

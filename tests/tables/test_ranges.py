@@ -38,7 +38,7 @@ def surveyed(files: list[Path], **how: Any) -> tuple[AnalysisRequest, Survey, di
 
 
 def rows_of(asked: AnalysisRequest, survey: Survey, kept: dict[str, bytes]) -> Rows:
-    """The rows of all ranges by table, sorted."""
+    """Return the rows of all ranges by table, sorted."""
     found: Rows = defaultdict(list)
     for number in range(survey.ranges):
         for table, batch in decode_range(asked, number, kept.__getitem__):
@@ -47,7 +47,7 @@ def rows_of(asked: AnalysisRequest, survey: Survey, kept: dict[str, bytes]) -> R
 
 
 def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
-    """The information for a range that is the whole capture."""
+    """Return the information for a range that is the whole capture."""
     known = [pickle.loads(kept[range_context_name(one)]) for one in range(survey.ranges)]  # noqa: S301 - ours
     return RangeContext.joined(known)
 
@@ -159,7 +159,7 @@ def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) ->
 
 
 def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedConnection]]:
-    """Frames and connections from objects, from segments in the reference's order."""
+    """Return frames and connections from objects, from segments in the reference's order."""
     found = captured(files)
     frames = [
         (one.connection, one.direction, one.index, one.size, file) for file, one in found.frames
@@ -168,7 +168,7 @@ def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedCo
 
 
 def by_name(connections: list[CapturedConnection]) -> list[CapturedConnection]:
-    """Connections without the facts that the survey reads in their frames."""
+    """Return connections without the facts that the survey reads from their frames."""
     bare = [
         msgspec.structs.replace(
             one, client_id=None, client_software_name=None, client_software_version=None

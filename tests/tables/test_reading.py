@@ -28,7 +28,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 def write_table(
     place: OutputDirectory, name: str, columns: pa.Schema, **values: list[object]
 ) -> None:
-    """Two files of a table with a row each; values that are not given are null."""
+    """Write two files of a table with a row each; values that are not given are null."""
     count = len(next(iter(values.values())))
     rows = [{one: values[one][at] for one in values} for at in range(count)]
     for number, row in enumerate(rows):
@@ -39,7 +39,7 @@ def write_table(
 
 
 def write_output(place: OutputDirectory) -> None:
-    """An output with a table of frames, a message table, and the marker files."""
+    """Write an output with a table of frames, a message table, and the marker files."""
     write_table(place, "frames", schema.FRAMES_TABLE, time=[NOON, NOON], frame_index=[0, 1])
     body = {"client_software_name": "tests"}
     columns = table_schema("ApiVersionsRequest")

@@ -1,4 +1,6 @@
-"""Message tables without record bytes have their size, and are otherwise the same."""
+"""Without record bytes, a message's table has the sizes of records instead, and is otherwise the
+same.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ MESSAGES = {one.message: one.path for one in RECORDS_FIELDS}
 
 
 def sized(value: Any, path: tuple[str, ...]) -> Any:
-    """A value of the column with record bytes, converted to the form without them."""
+    """Return a value of the column with record bytes, converted to the form without them."""
     if isinstance(value, list):
         return [sized(one, path) for one in value]
     if value is None:

@@ -60,7 +60,7 @@ def check(
     """Compare with the objects' rows; return the rows."""
     expected = as_table(expected_rows(where, carriers, names))
     rows = message_rows(where, carriers)
-    # A slice of a larger table, whose offsets do not begin at 0.
+    # This is a slice of a larger table, whose offsets do not begin at 0.
     longer = pa.concat_batches([rows, rows])
     for given_ in (rows, longer.slice(len(rows))):
         batches = list(record_rows(given_, where, names))
@@ -162,7 +162,7 @@ def test_damaged_partitions_have_the_rows_of_objects(data: st.DataObject) -> Non
     whole = bytearray(b"".join(map(b"".join, parts)))
     for _ in range(data.draw(st.integers(0, 4)) if whole else 0):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    # Divided anew: sometimes at the end of a batch, else within one.
+    # The rows are divided anew: sometimes between batches, else within one.
     ends = data.draw(st.lists(st.integers(0, len(whole)), max_size=5))
     at = 0
     for part in parts:

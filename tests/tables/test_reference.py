@@ -56,7 +56,7 @@ def test_an_analysis_of_everything_is_that_of_the_reference(tmp_path: Path) -> N
 def test_captures_of_several_hosts_are_those_of_the_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Only two of the nine files are open at once.
+    # Only two of the nine files are open at the same time.
     monkeypatch.setattr("flexwire.capture.reassembly.merging.MOST_OPEN", 2)
     tables = check(write_capture(tmp_path, 1, HOSTS), **SMALL_RANGES)
     assert sum(row["repeated_bytes"] for row in tables["connections"]) > 10_000

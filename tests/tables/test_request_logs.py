@@ -1,4 +1,4 @@
-"""Lines of request logs as rows: bodies in columns equal those of objects, without guesses."""
+"""Lines of request logs become rows: bodies in columns equal those of objects, without guesses."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_values_are_those_that_kafka_wrote(release: str) -> None:
 def test_the_size_of_records_is_what_the_broker_says_and_else_not_known(
     place: RecordsField,
 ) -> None:
-    """Whichever message carries them: a broker writes a size, or an empty text for any bytes."""
+    """In any message, a broker writes a size, or an empty text, in place of bytes."""
     made = message(place.message)
     version = max(catalog().entry(place.message).current_versions)
     partitions = [{place.records: b""}, {place.records: b""}]
@@ -184,7 +184,7 @@ def test_forwarded_requests_are_told_apart() -> None:
     assert told.forwarded == len(forwarded) > 0
     own = {(one["client_id"], one["correlation_id"]): one["api_name"] for one in found["frames"]}
     kinds = {one["api_name"] == own[one["client_id"], one["correlation_id"]] for one in forwarded}
-    # A client's own CreateTopics, and one that a broker made from a client's Metadata.
+    # One CreateTopics from a client, and one that a broker made from a client's Metadata.
     assert kinds == {True, False}
 
 
@@ -219,7 +219,7 @@ def test_a_client_is_its_software_from_where_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_path: Path) -> None:
-    """In the header it has Kafka's form of a uuid; KIP-714 has it in the bodies."""
+    """The header has Kafka's text of a uuid; the bodies of KIP-714 have it too."""
     path = tmp_path / "kafka-request.log"
     one, two, none = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA", "A" * 22
     assigned = {"errorCode": 0, "clientInstanceId": two}
@@ -309,7 +309,7 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     refused = [row for row in again["frames"] if row["connection"] == name]
     assert {row["client_id"] for row in refused} == {"c"}
     assert len(refused) == 3
-    # The rows have no other difference, and no line lacks an id any more.
+    # The rows differ in nothing else, and every line has an id now.
     for table, rows in found.items():
         for row, other in zip(rows, again[table], strict=True):
             other |= {key: row[key] for key in LoggedIds._fields if key in row}
@@ -498,7 +498,7 @@ def test_text_says_what_json_says() -> None:
         )
         return body
 
-    # The same clients sent the same requests to both.
+    # The same clients sent the same requests to both releases.
     for name, client, told in (
         ("CreateTopicsRequest", "admin", ("topics", "timeout_ms", "validate_only")),
         ("ListOffsetsRequest", "orders-reader", ("replica_id", "isolation_level")),
@@ -546,7 +546,7 @@ def test_text_that_is_not_surely_fields_has_no_body(text: str) -> None:
 def test_names_that_no_release_has_and_versions_of_none() -> None:
     right = "{group_id=g,generation_id=1,member_id=m}"
     assert body_of_text(right, HEARTBEAT, 0) is not None
-    # The oldest releases' name for it, which no field of the message has.
+    # The oldest releases' name for the field; no field of the message has it.
     assert body_of_text(right.replace("generation_id", "group_generation_id"), HEARTBEAT, 0)
     assert body_of_text(right, HEARTBEAT, 99) is None
     assert body_of_text(right, "NoMessage", 0) is None

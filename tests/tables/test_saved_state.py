@@ -1,4 +1,4 @@
-"""The saved state of an analysis: it has every attribute and no secret, and damage is refused.
+"""A saved state has every attribute and no secret, and a damaged state is refused.
 
 `test_going_on.py` checks that an analysis continues from it as if it had never ended.
 """
@@ -62,12 +62,12 @@ PAIRING_GETS = {
     "_clients",
     "_objects",
 }
-# These begin anew: nothing is known of them between two captures.
+# These attributes are not saved: nothing is known about them between two captures.
 PAIRING_BEGINS = {"_free", "_waiting", "_most_clients", "_forgotten", "_early"}
 
 
 def state_of(tmp_path: Path, name: str = "EVERYTHING", seed: int = 1) -> tuple[bytes, Any]:
-    """The state after half of a capture, and a request for the other half."""
+    """Return the state after half of a capture, and a request for the other half."""
     shape = replace(SHAPES[name], files=6, compressed=0.0, torn=0.0)
     files = in_time(write_capture(tmp_path / "capture", seed, shape))
     asked = asked_for(files[:3], "first", None, tmp_path)
@@ -83,7 +83,7 @@ def content_of(data: bytes) -> bytes:
 
 
 def with_content(content: bytes) -> bytes:
-    """A state of any content, with a valid header."""
+    """Return a state of any content, with a valid header."""
     packed = bytes(zstd.compress(content, 1))
     digest = hashlib.sha256(packed).digest()[:16]
     head = saved_state._HEAD.pack(
@@ -101,7 +101,7 @@ def test_a_state_that_was_read_is_written_the_same_again(tmp_path: Path) -> None
 
 
 def test_every_attribute_of_a_connection_is_in_its_record(tmp_path: Path) -> None:
-    """A new attribute must be saved, or be one that begins anew."""
+    """Every attribute is saved, or is known to start anew in each analysis."""
     state = SavedState.from_bytes(state_of(tmp_path)[0])
     seen: dict[str, set[str]] = {}
     for assembler in state.flows.assemblers().values():
@@ -138,7 +138,7 @@ def subclasses() -> list[type[SavedRecord]]:
 
 
 def objects_in(one: Any) -> Iterator[Any]:
-    """An object of the reassembly room, and the objects in it."""
+    """Yield an object of the reassembly modules, and the objects in it."""
     if hasattr(one, "__dict__") and type(one).__module__.startswith("flexwire.capture.reassembly"):
         yield one
         for value in vars(one).values():
@@ -169,7 +169,7 @@ def test_what_a_kernel_read_waits_under_the_same_ids_as_objects() -> None:
     asked = [AskedRecord(7, 100, number, 3, 12, "app") for number in (5, -5, -(2**31))]
     record = PendingRecord("a", True, False, "app", False, False, asked, [EarlyRecord(9, 101, -6)])
     pairing = pairing_of([record], show_credentials=True)
-    # As with the first frame that a kernel does not read.
+    # The state is like that at the first frame that no kernel reads.
     pairing._to_objects(0)
     [found] = records_of(pairing, ["a"])
     assert found == msgspec.structs.replace(record, by_objects=True)
@@ -183,7 +183,7 @@ def half(segments: list[Segment]) -> AssemblerRecord:
 
 
 def secret_request() -> bytes:
-    """A whole frame of a SaslAuthenticate request with a secret."""
+    """Return a whole frame of a SaslAuthenticate request with a secret."""
     name = "SaslAuthenticateRequest"
     assert credential_fields(name)
     key = catalog().entry(name).api_key
@@ -203,13 +203,13 @@ def test_a_half_frame_that_may_hold_credentials_is_withheld() -> None:
     assert shown == record
     [kept] = withholding.withhold([record], pending, shows=False)
     assert SECRET not in msgspec.msgpack.encode(kept)
-    # The frame is returned when its rest comes, and says how much of it is missing.
+    # The frame is returned when its remaining bytes arrive, and says how much is missing.
     assembler = assembler_of(kept, 1 << 20, BrokerEnds())
     frames = assembler.push(tcp(CLIENT, at + cut, whole[cut:]))
     assert [(one.size, one.index) for one in frames] == [(len(whole), 1)]
     assert "bytes are missing" in (frames[0].error or "")
     assert SECRET not in frames[0].payload
-    # Its header is known.
+    # The header of the frame is known.
     assert frames[0].payload == whole[4:18]
 
 
@@ -217,7 +217,7 @@ def test_bytes_that_nobody_understands_are_withheld_until_authentication_is_rule
     begun = [*handshake(), tcp(CLIENT, 1000, request(1)), tcp(SERVER, 5000, response(1))]
     at = 1000 + len(request(1))
     token = struct.pack(">i", 200) + b"\0user\0" + SECRET
-    # After a gap, and a token that is not a request.
+    # The capture has a gap, and then a token that is not a request.
     records = [
         half([*begun, tcp(CLIENT, at, token)]),
         half([*begun, tcp(CLIENT, at + 10, SECRET)]),

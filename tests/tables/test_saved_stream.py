@@ -1,7 +1,7 @@
-"""A stream that is killed and restarted returns the rows of one that was not.
+"""A stream that is killed and restarted returns the rows of one that was not killed.
 
-It continues from its saved state, and opens no file that it has finished. If the state cannot be
-used, the stream says so and reads the files again.
+It continues from its saved state, and opens no file that was already finished. If the state cannot
+be used, the stream says so and reads the files again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def write(directory: Path, name: str, seed: int, **how: Any) -> list[Path]:
 
 
 def run_killed(query: Query, source: random.Random, **limits: Any) -> None:
-    """A batch of a new process, which may be killed after its plan and planned again."""
+    """Run a batch in a new process, which may be killed after its plan and plan again."""
     query.restart()
     if source.random() < 0.4:
         end = query._follower.latest(query.offset, **limits)
@@ -70,7 +70,7 @@ def finished(query: Query, directory: Path) -> list[Path]:
 
 
 def assert_killed_as_whole(name: str, seed: int, tmp_path: Path, asked: Any = SHOWN) -> None:
-    """A stream whose finished files are removed, except the newest, which may grow."""
+    """Run a stream whose finished files are removed, except the newest one, which may grow."""
     files = write(tmp_path / "made", name, seed)
     whole = Query(tmp_path / "made", replace(asked, chunk_bytes=1 << 20, range_bytes=1 << 30))
     whole.run()
@@ -80,7 +80,7 @@ def assert_killed_as_whole(name: str, seed: int, tmp_path: Path, asked: Any = SH
         limits = {"most_bytes": source.randrange(1, 9000)} if source.random() < 0.4 else {}
         run_killed(query, source, **limits)
         for one in finished(query, tmp_path / "grown")[:-1]:
-            # The state is at the offset in its name.
+            # The name of the state is the offset to which it belongs.
             if one != files[-1]:
                 one.unlink()
                 removed += 1
@@ -129,7 +129,7 @@ def test_what_showed_that_a_connection_is_kafka_is_known_after_a_restart(tmp_pat
         traffic.connect(),
         Query(tmp_path / "made", ASKED, states=tmp_path / "states"),
     )
-    # Two such requests together show it.
+    # Only two such requests together show it.
     for part in (bad, unclear[0], bad, unclear[1], bad, bad):
         traffic.send(connection, "request", part)
         query.restart()
@@ -143,7 +143,7 @@ def test_what_showed_that_a_connection_is_kafka_is_known_after_a_restart(tmp_pat
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of opened files."""
+    """Return the names of opened files."""
     names: list[str] = []
     really = InputFile.open
 
@@ -183,7 +183,7 @@ def test_a_restart_opens_no_file_that_is_finished(
 
 
 def stream(tmp_path: Path, **how: Any) -> Query:
-    """A stream with a saved state, whose last file is not read to its end."""
+    """Run a stream with a saved state, whose last file is not read to its end."""
     files = write(tmp_path / "made", "CLEAN", 3, **how)
     query = Query(tmp_path / "made", SHOWN, states=tmp_path / "states")
     query.run(most_bytes=files[0].stat().st_size + 2000)
@@ -253,7 +253,7 @@ def test_a_state_of_another_catalog_is_not_used(
 
 
 def test_a_new_stream_is_not_led_by_the_state_of_another(tmp_path: Path) -> None:
-    """Its checkpoint was removed but not its states; a file now has another content."""
+    """The checkpoint was removed but not its states, and a file now has another content."""
     query = stream(tmp_path)
     files = sorted((tmp_path / "made").iterdir())
     for one in files:
@@ -268,7 +268,7 @@ def test_a_new_stream_is_not_led_by_the_state_of_another(tmp_path: Path) -> None
 
 
 def at_once_of(tmp_path: Path, file: Path) -> Any:
-    """Other, smaller content for a file, and its rows."""
+    """Return other, smaller content for a file, and its rows."""
     (other,) = write(tmp_path / "other", "CLEAN", 4, files=1, connections=2)
     other.rename(other.with_name(file.name))
     file.write_bytes((tmp_path / "other" / file.name).read_bytes())
@@ -310,7 +310,7 @@ def test_states_are_private_and_two_are_enough(tmp_path: Path) -> None:
 
 
 def half_secret(tmp_path: Path) -> Query:
-    """A stream that has read half of a frame with a password; the rest follows."""
+    """Run a stream that has read half of a frame with a password; the other half follows."""
     traffic = Traffic(tmp_path / "made")
     connection = traffic.connect()
     traffic.exchange(
@@ -382,14 +382,14 @@ def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_p
         try:
             query.between(query.offset, end)
         except CaptureError:
-            # The state said that a file continues elsewhere.
+            # The saved state says that the file continues elsewhere.
             continue
     assert used
     assert refused
 
 
 def changed(tree: Any) -> bytes:
-    """A state of any content, with a valid header."""
+    """Return a state of any content, with a valid header."""
     content = msgspec.msgpack.encode(tree)
     packed = bytes(zstd.compress(content, 1))
     head = saved_state._HEAD.pack(
@@ -403,7 +403,7 @@ def changed(tree: Any) -> bytes:
 
 
 def test_every_attribute_of_a_stream_is_in_its_record() -> None:
-    """A new attribute must be saved, or be given by the request."""
+    """Every attribute is saved, or is given by the request."""
     saved = {
         *("_flows", "_pairing", "_software", "_instances", "_names"),
         *("_forgotten", "_most_keys", "_evidence", "_proven"),

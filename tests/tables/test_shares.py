@@ -88,7 +88,7 @@ def test_shares_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
             expected = found_in(asked, in_one)
             assert expected["survey"].is_merged
             assert expected["survey"].ranges > 1 or not how
-            # Without ranges the number of shares makes no other difference.
+            # Without ranges, the number of shares makes no other difference.
             counts = {1, source.randrange(2, 20)} if how else {source.randrange(2, 5)}
             for shares in counts:
                 got = found_in(asked, partial(in_shares, shares=shares))
@@ -103,13 +103,13 @@ def test_shares_without_kernels_find_what_one_task_finds(name: str, tmp_path: Pa
     with no_kernels():
         expected = found_in(asked, in_one)
         assert_same(found_in(asked, partial(in_shares, shares=3)), expected, "none")
-    # Kernels decide over where ranges end and over the order of rows, and nothing else.
+    # Kernels affect only where ranges end, and the order of rows.
     with_kernels = found_in(asked, partial(in_shares, shares=2))
     assert whole_of(with_kernels) == whole_of(expected)
 
 
 def whole_of(found: Found) -> dict[str, Any]:
-    """The survey and the rows of all ranges, in one order."""
+    """Return the survey and the rows of all ranges, in a fixed order."""
     rows: dict[str, list[str]] = defaultdict(list)
     for name, some in found.items():
         if name.startswith("rows"):

@@ -85,7 +85,7 @@ def test_uses_are_counted_in_the_message_whose_structures_have_them() -> None:
         ],
     ]
     assert uses_of("FetchResponse", *[(one, 12) for one in given]) == expected
-    # The same, mixed with rows of a version without tagged fields.
+    # The same messages, mixed with rows of a version without tagged fields.
     mixed = [(fetched([plain]), 11), *[(one, 12) for one in given], (fetched([plain]), 4)]
     assert uses_of("FetchResponse", *mixed) == [[], *expected, []]
 

@@ -1,4 +1,4 @@
-"""Responses that name topics: equal bytes are decoded only once, with the same result."""
+"""Of responses that name topics, equal bytes are decoded only once, with the same result."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _told(number: int, body: bytes) -> bytes:
 
 
 def _frames() -> tuple[FrameColumns, Any]:
-    """Requests and their responses: the first of the last two has another version and is alone."""
+    """Return requests and responses; the first of the last two has another version and no equal."""
     same, other = _body("orders", "paid"), _body("users")
     asked = [12, 12, 12, 12, 9]
     answers = [same, other, same, same, same, same]
@@ -100,5 +100,6 @@ def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("flexwire.survey.bodies.message_rows", counted)
     assert len(list(find_topic_names(frames, headers, None))) == 4
-    # Two different ones of version 12, and one of version 9; one that answers nothing is not read.
+    # Two different responses of version 12, and one of version 9; one without a request is not
+    # read.
     assert sum(decoded) == 3

@@ -37,7 +37,9 @@ OFFSETS, TRANSACTIONS, METADATA, REMOTE_LOG, SHARE_STATE = InternalTopic
 
 
 def real_records(topic: InternalTopic) -> list[Row]:
-    """The topics' records that brokers wrote for the vectors, and every release's own vectors."""
+    """Return the topics' records that brokers wrote for the vectors, and every
+    release's vectors.
+    """
     found = vectors().get(f"{topic.topic}-0/{BASE}.log", {"records": [], "batches": []})
     batches = [range(one[3], one[4] + 1) for one in found["batches"] if one[12]]
     control = {offset for batch in batches for offset in batch}
@@ -65,7 +67,7 @@ def unpacked(content: str | None) -> bytes | None:
 
 
 def damaged(row: Row, chance: random.Random) -> Row:
-    """A key or value that is cut, lengthened, changed or missing."""
+    """Draw a key or value that is cut, lengthened, changed or missing."""
     sides = [*row]
     at = chance.randrange(2)
     data = bytearray(sides[at] or b"")
@@ -86,7 +88,7 @@ def damaged(row: Row, chance: random.Random) -> Row:
 
 
 def column_of(one: TypedMessage | None) -> Any:
-    """A message as one row of a column, made by the objects."""
+    """Return a message as one row of a column, made by the objects."""
     if one is None:
         return None
     schema = schemas_of(one.name, one.release).schema(one.version, Encoding.KAFKA)
@@ -95,7 +97,7 @@ def column_of(one: TypedMessage | None) -> Any:
 
 
 def expected(topic: InternalTopic, row: Row) -> dict[str, Any]:
-    """The reference's value for a valid record, by the record's name; else its error.
+    """Return the reference's value for a valid record, by the record's name; else its error.
 
     A field that an older release's layout lacks may be null or missing.
     """
@@ -129,7 +131,7 @@ def decoded(topic: InternalTopic, rows: Sequence[Row], records: Records) -> pa.R
 
 
 def without_nulls(value: Any) -> Any:
-    """A value without null fields: a wider type has more of them."""
+    """Return a value without null fields, because a wider type has more of them."""
     if isinstance(value, dict):
         return {name: without_nulls(one) for name, one in value.items() if one is not None}
     return [without_nulls(one) for one in value] if isinstance(value, list) else value
@@ -169,7 +171,7 @@ def test_damaged_bytes_are_errors_of_the_reference_or_what_it_says(topic: Intern
     chance, rows = random.Random(17), real_records(topic)
     hostile: list[Row] = [damaged(chance.choice(rows), chance) for _ in range(400)]
     hostile += [(None, None), (b"", b""), (b"\0", b"\0"), (b"\xff\xff", b"\1\xff"), (b"", None)]
-    # Frames with varints longer than a byte that have the same value, or an impossible value.
+    # Frames whose varints take more bytes than necessary, or have an impossible value.
     hostile += [(None, b"\x81\0\2\0"), (None, b"\1\x82\0\0"), (None, b"\1\xff\1\0")]
     errors = check(topic, hostile)
     assert 100 < errors < len(hostile)

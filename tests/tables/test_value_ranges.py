@@ -1,4 +1,4 @@
-"""Ranges of values: the rows in a range, and the row groups that may have some."""
+"""Rows are selected by ranges of values, and row groups that have no such rows are skipped."""
 
 from __future__ import annotations
 

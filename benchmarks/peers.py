@@ -3,9 +3,8 @@
 A case is one neutral description (dicts, lists and tuples, with Kafka's names in snake_case). An
 `Adapter` turns it into its library's own objects, outside the measured time.
 
-`messages.py` and `records.py` compare flexwire with them: they check that the bytes are equal, and
-then time all libraries in turns, in one process. Another rival needs an adapter here, and a line in
-each of these files.
+`messages.py` and `records.py` check that flexwire and its rivals write equal bytes, and time them
+in turns, in one process. Another rival needs an adapter here, and a line in each of these files.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ STARTED, TAKEN = "Kafka Server started", "Address already in use"
 # Kafka's own test tier, a directory, is published with these test jars; those of 4.4.0 are not.
 TIERED = "3.9.2"
 MOST_TRIES = 4
-# Without these settings the topics need more than a single node.
+# Without these settings, the internal topics need more than one node.
 _ALONE = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "2",
@@ -48,7 +48,7 @@ REQUEST_LOG = (
     '"-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSSZ"'
 )
 """Options of Java with which a broker logs its requests: slf4j-simple's own way to say so."""
-# Voters are in the log, and may change, where this is set to nothing (KIP-853).
+# If this is set to nothing, the voters are in the log and may change (KIP-853).
 _VOTERS = "controller.quorum.voters"
 _STORAGE = "org.apache.kafka.server.log.remote.storage"
 _JAVA = (
@@ -65,11 +65,11 @@ _JAVA = (
 def broker(
     version: str, directory: Path, settings: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """The address of a broker that runs during the block; `RuntimeError` if it does not start.
+    """Yield the address of a broker that runs during the block; `RuntimeError` if it fails.
 
-    ``settings`` are the broker's own, as in ``server.properties``, and three that are not in it:
-    `CLUSTER_ID`, of the cluster that a node is to belong to, `CLASS_PATH`, for plug-ins, and
-    `JAVA_OPTIONS`, with spaces between them, and quotes around those with spaces.
+    ``settings`` are the broker's own, as in ``server.properties``, and three others: `CLUSTER_ID`
+    is the id of the cluster to which a node belongs, `CLASS_PATH` is for plug-ins, and
+    `JAVA_OPTIONS` are separated by spaces, with quotes around options that contain spaces.
     """
     jars(version)
     given = [
@@ -82,16 +82,16 @@ def broker(
 
 
 def jars(version: str) -> Path:
-    """The directory of a broker's jars."""
+    """Return the directory of a broker's jars."""
     wanted = (f"org.apache.kafka:kafka_2.13:{version}", "org.slf4j:slf4j-simple:1.7.36")
     # One logging library is enough, and 3.9 includes its own.
     return Jars(f"kafka-{version}", wanted, ("org.slf4j:slf4j-reload4j",)).bring()
 
 
 def tiered(directory: Path) -> dict[str, str]:
-    """The settings of a `TIERED` broker whose tier is below a directory."""
+    """Return the settings of a `TIERED` broker whose tier is below a directory."""
     asked = (f"org.apache.kafka:kafka-storage:{TIERED}:test",)
-    # The broker has everything that it needs.
+    # The broker's own jars have everything that the tier needs.
     storage = Jars(f"kafka-tier-{TIERED}", asked, ("*:*",)).bring()
     return {
         "remote.log.storage.system.enable": "true",
@@ -125,7 +125,7 @@ def _started(
     options = shlex.split(own.pop(JAVA_OPTIONS, ""))
     run = [java, *_JAVA, *options, "-cp", f"{jars(version)}/*:{plug_ins}".removesuffix(":")]
     log = directory / "broker.log"
-    # Ports in the settings may be taken permanently.
+    # Another process may hold a port of the settings permanently.
     for _ in range(MOST_TRIES):
         port, controller = _free_ports()
         properties = directory / "server.properties"
@@ -143,7 +143,7 @@ def _started(
 
 
 def new_id() -> str:
-    """An id in the form of Kafka's own tool: never one that begins like an option."""
+    """Return an id in the form of Kafka's own tool: never one that begins like an option."""
     while True:
         found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not found.startswith("-"):
@@ -151,7 +151,7 @@ def new_id() -> str:
 
 
 def _waited(process: subprocess.Popen[bytes], log: Path) -> bool:
-    """Return whether it has started; not if another process took a port in between."""
+    """Return whether the broker has started; not if another process took a port in between."""
     end = time.monotonic() + MOST_SECONDS
     while time.monotonic() < end:
         ended = process.poll() is not None

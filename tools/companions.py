@@ -1,7 +1,7 @@
-"""Programs that run beside a caller and end with it, even if the caller is killed.
+"""Run programs beside a caller that end with it, even if the caller is killed.
 
-The caller holds the other end of their standard input and sends nothing. They stop when it is
-closed. Their first line is their address.
+The caller holds the other end of their standard input and sends nothing. They stop when the input
+is closed. Their first line is their address.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# A loaded machine takes a minute.
+# On a busy machine, the start takes a minute.
 MOST_SECONDS = 180
 _SHOWN = 4000
 
 
 @contextlib.contextmanager
 def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
-    """The first line of a module's program, while it runs; `RuntimeError` if it does not start.
+    """Yield the first line of a module's program, which runs meanwhile; `RuntimeError` if it fails.
 
-    ``log`` is the file with its reasons.
+    ``log`` is the file with the reasons of a failure.
     """
     with subprocess.Popen(
         [sys.executable, "-m", module, *given],
@@ -36,7 +36,7 @@ def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-        # Ctrl-C is for the caller, which then closes it.
+        # Ctrl-C is for the caller, which then closes the program's input.
         start_new_session=True,
     ) as process:
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - pipes

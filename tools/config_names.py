@@ -1,4 +1,4 @@
-"""Writes `src/flexwire/protocol/configurations.json`: the configurations of Kafka's releases.
+"""Write `src/flexwire/protocol/configurations.json`: the configurations of Kafka's releases.
 
 ``python -m tools.config_names`` downloads the brokers' jars of each release from Maven Central and
 runs `tools/java/ConfigNames.java` on them. The names are those of `LogConfig` for topics and of
@@ -32,7 +32,7 @@ def names(release: str) -> set[tuple[str, str]]:
 def written(known: dict[str, set[tuple[str, str]]]) -> str:
     """Return the file's text: the first and the last release with each name, by kind.
 
-    Raises `ValueError` for a name that came back, because the file cannot say so.
+    Raises `ValueError` if a release has a removed name again, because the file cannot express that.
     """
     releases = list(known)
     found: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
@@ -42,7 +42,7 @@ def written(known: dict[str, set[tuple[str, str]]]) -> str:
             msg = f"{of} {name} is known in {[releases[one] for one in having]}: it came back"
             raise ValueError(msg)
         found[of][name] = (releases[having[0]], releases[having[-1]])
-    # One name on each line, so that a change of the file shows what changed.
+    # One name on each line, so that a change of the file is easy to read.
     parts = [
         f"{json.dumps(of)}: {{\n"
         + ",\n".join(f"{json.dumps(name)}: {json.dumps(ends)}" for name, ends in known_of.items())

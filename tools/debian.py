@@ -1,6 +1,6 @@
-"""Programs of Debian's packages, unpacked below ``.build/debian``: nothing is installed.
+"""Unpack programs of Debian's packages below ``.build/debian``, without installing anything.
 
-It needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists: downloads are
+It needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists. Downloads are
 resolved against the installed packages, or against nothing for another architecture. If a program
 is not available, the error says so.
 """
@@ -21,7 +21,7 @@ from typing import NoReturn
 from tools.maven import ROOT
 
 KEPT = ROOT / ".build" / "debian"
-# Where a machine of Debian says what it takes packages from.
+# The places where Debian lists the sources of its packages.
 SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
 MOST_SECONDS = 900
 
@@ -40,7 +40,7 @@ class Programs:
     """The release of Debian that they are of; this machine's if empty."""
 
     def bring(self) -> Path:
-        """The directory that stands for ``/``; `SystemExit` says why packages are not available."""
+        """Return the directory that replaces ``/``; `SystemExit` says why packages are missing."""
         kind = [self.architecture, "sources" if self.are_sources else "", self.suite]
         asked = " ".join([*self.packages, *filter(None, kind)])
         digest = hashlib.sha256(asked.encode()).hexdigest()[:12]
@@ -60,7 +60,7 @@ class Programs:
         for name in ("lists/partial", "archives/partial", "root", "sources"):
             (making / name).mkdir(parents=True)
         sys.stderr.write(f"flexwire: bringing Debian's packages for {self.name}\n")
-        # Its own lists and archives, without the machine's locks, so it does not need root.
+        # Separate lists and archives, without the machine's locks, so this does not need root.
         apt = ["apt-get", "-qq", "-y", "-o", "Debug::NoLocking=true"]
         apt += ["-o", "APT::Sandbox::User=", "-o", f"Dir::State::lists={making / 'lists'}"]
         apt += ["-o", f"Dir::Cache={making}", "-o", f"Dir::Cache::archives={making / 'archives'}"]
@@ -79,14 +79,14 @@ class Programs:
         """Return the options for another architecture, and for sources."""
         options = []
         if self.architecture:
-            # Nothing of it is installed here, so all that the packages need is brought.
+            # Nothing of that architecture is installed, so all dependencies are downloaded too.
             making.joinpath("status").touch()
             options += ["-o", f"APT::Architecture={self.architecture}"]
             options += ["-o", f"APT::Architectures={self.architecture}"]
             options += ["-o", f"Dir::State::status={making / 'status'}"]
         if self.are_sources or self.suite:
             listed = SOURCES.read_text(encoding="utf-8") if SOURCES.is_file() else ""
-            # Of security updates, mirrors may have the programs alone.
+            # Mirrors may have only the programs of security updates, without their sources.
             parts = [part for part in listed.split("\n\n") if "-security" not in part]
             listed = "\n\n".join(parts)
             if self.are_sources:
@@ -122,7 +122,7 @@ class Programs:
         except subprocess.TimeoutExpired:
             self._give_up(f"{command[0]} took more than {MOST_SECONDS} s")
         if ran.returncode:
-            # The first line says what is wrong.
+            # The first line of the output names the error.
             said = [line for line in ran.stderr.splitlines() if line.startswith("E: ")]
             self._give_up(said[0] if said else f"{command[0]} ended with {ran.returncode}")
 
@@ -134,7 +134,7 @@ class Programs:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """The environment for unpacked programs, with their own libraries first."""
+    """Return the environment for unpacked programs, with their own libraries first."""
     libraries = sorted({str(one.parent) for one in root.glob("**/lib/*/*.so*")})
     programs = [str(root / name) for name in ("usr/sbin", "usr/bin", "sbin", "bin")]
     return {

@@ -1,4 +1,4 @@
-"""Makes `.venv` from `requirements.lock` and `pyproject.toml`; returns at once if it exists.
+"""Make `.venv` from `requirements.lock` and `pyproject.toml`; return at once if it exists.
 
 `make` runs it with the interpreter for `.venv`, so it imports only the standard library. A stamp in
 `.venv` records what was installed: the interpreter, the path, and a digest of everything that
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-# The interpreter of the environment. Scripts in it contain its path, so that counts too.
+# The interpreter of the environment. Scripts in the environment contain its path, so the path
+# counts too.
 MADE_FOR = VENV / ".made-for"
 STAMP = VENV / ".installed"
 LOCK = ROOT / "requirements.lock"
@@ -34,7 +35,7 @@ DECIDES = ("requirements.lock", "pyproject.toml", "tools/environment.py")
 COMPILED = VENV / ".kernels"
 KERNELS = ROOT / "src" / "flexwire" / "kernels"
 COMPILES = ("setup.py", "tools/package/extension.py")
-# For a machine without a C compiler.
+# These are for a machine without a C compiler.
 ZIG = ROOT / "tools" / "package" / "zig.lock"
 
 
@@ -95,7 +96,7 @@ def compile_kernels() -> None:
 
 
 def identity() -> str:
-    """The interpreter that runs this, and the path of the environment."""
+    """Return the interpreter that runs this, and the path of the environment."""
     base = Path(sys.base_prefix).resolve()
     return f"{sys.implementation.name} {sys.version.split()[0]} of {base} at {VENV}"
 
@@ -116,7 +117,7 @@ def is_ours() -> bool:
 
 
 def digest(files: Iterable[Path]) -> str:
-    """The names and contents of files, as one SHA-256 in hex."""
+    """Return the names and contents of files, as one SHA-256 in hex."""
     sha = hashlib.sha256()
     for path in files:
         content = path.read_bytes()
@@ -126,10 +127,10 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def build_tools() -> Path:
-    """The lock's entry for setuptools, as a file of its own.
+    """Return the lock's entry for setuptools, as the text of another file.
 
     PySpark is built from source. pip's isolated build environment would pin nothing, so PySpark is
-    built in ours, which needs setuptools first.
+    built in `.venv`, which needs setuptools first.
     """
     entry = re.search(r"^setuptools==.*(?:\n +--hash=.*)+$", LOCK.read_text(), re.MULTILINE)
     if entry is None:
@@ -158,7 +159,7 @@ def run(*command: str | Path, **variables: str) -> None:
 
 
 def read(path: Path) -> str:
-    """The text of a file, or nothing when there is none."""
+    """Return the text of a file, or an empty text if there is no file."""
     try:
         return path.read_text()
     except FileNotFoundError:
@@ -166,7 +167,7 @@ def read(path: Path) -> str:
 
 
 def say(text: str) -> None:
-    """Print what takes the time."""
+    """Print the step that takes time."""
     sys.stdout.write(f"flexwire: {text}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Writes `tests/vectors/error-responses.jsonl.gz`: Kafka's own Java error responses.
+"""Write `tests/vectors/error-responses.jsonl.gz`: Kafka's own Java error responses.
 
     python -m tools.error_response_vectors
 
@@ -45,7 +45,7 @@ class RequestShape(NamedTuple):
     first: int
     null_lists: bool = False
     null_others: bool = False
-    # Elements of a list have the same texts and ids, and so have lists inside them.
+    # Elements of a list have the same texts and ids, and so do lists inside them.
     is_alike: bool = False
 
 
@@ -61,7 +61,7 @@ MERGING = ("OffsetFetch", "Produce", "WriteTxnMarkers")
 
 
 class FailedRequest(NamedTuple):
-    """A request's body, of a version of an API."""
+    """A request's body, in a version of an API."""
 
     api: str
     api_key: int
@@ -123,7 +123,7 @@ def _is_records(type_: Type) -> bool:
 
 
 def requests(release: str) -> Iterator[FailedRequest]:
-    """Yield the requests of every API and version that a release reads, in that order."""
+    """Yield the requests of every API and version that a release reads, in this order."""
     for name in catalog().names():
         entry = catalog().entry(name)
         if entry.type is not MessageType.REQUEST or entry.api_key is None:

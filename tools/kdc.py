@@ -1,8 +1,8 @@
-"""MIT's Kerberos KDC on loopback, which ends with its caller.
+"""Run MIT's Kerberos KDC on loopback until its caller ends.
 
 ``python -m tools.kdc DIRECTORY`` prints its address when it listens, and stops it at the end of
-standard input. Its output goes to ``DIRECTORY/kdc.log``, and its database is in ``DIRECTORY`` too:
-the machine's own Kerberos is neither read nor changed.
+standard input. Its output goes to ``DIRECTORY/kdc.log``, and its database is in ``DIRECTORY`` too.
+The machine's own Kerberos is neither read nor changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROGRAMS = Programs(
     ),
 )
 MOST_TRIES = 4
-# Tickets are for the requested name, and with TCP nothing is sent again.
+# Tickets are for the requested name, and with TCP nothing is sent twice.
 _CONFIG = """[libdefaults]
  default_realm = {realm}
  dns_lookup_kdc = false
@@ -75,11 +75,11 @@ class Kdc:
 
     @property
     def config(self) -> Path:
-        """The files that clients and servers of the realm read, MIT's and Java's."""
+        """Write the files that clients and servers of the realm read, MIT's and Java's."""
         return self.directory / "krb5.conf"
 
     def environment(self) -> dict[str, str]:
-        """The environment of a program that must know only this realm."""
+        """Return the environment of a program that must know only this realm."""
         return {
             **environment(self.programs),
             "KRB5_CONFIG": str(self.config),
@@ -93,7 +93,7 @@ class Kdc:
         self._run("kdb5_util", "-r", REALM, "create", "-s", "-P", "of a test")
 
     def keytab(self, principal: str) -> Path:
-        """A file with the keys of a principal, which is created if it does not exist."""
+        """Return a file with the keys of a principal, which is created if it does not exist."""
         keytab = self.directory / f"{principal.replace('/', '-')}.keytab"
         if not keytab.exists():
             self._run("kadmin.local", "-r", REALM, "addprinc", "-randkey", principal)
@@ -115,7 +115,7 @@ class Kdc:
 
 @contextlib.contextmanager
 def kdc(directory: Path) -> Iterator[Kdc]:
-    """A KDC that runs during the block; `SystemExit` if its programs are not available."""
+    """Run a KDC during the block; `SystemExit` if its programs are not available."""
     found = Kdc(directory, PROGRAMS.bring())
     with companion("tools.kdc", [str(directory)], directory / "kdc.log"):
         yield found
@@ -141,7 +141,7 @@ def main(where: str) -> None:
 
 
 def _configure(found: Kdc) -> tuple[str, int]:
-    """Write its files, for a free port."""
+    """Write the KDC's files, for a free port."""
     with socket.create_server(("127.0.0.1", 0)) as one:
         address: tuple[str, int] = one.getsockname()
     (modules,) = found.programs.glob("**/krb5/plugins/kdb")
@@ -153,7 +153,7 @@ def _configure(found: Kdc) -> tuple[str, int]:
 
 
 def _answers(process: subprocess.Popen[bytes], address: tuple[str, int]) -> bool:
-    """Return whether it started to listen; not if another process took the port in between."""
+    """Return whether the KDC listens; not if another process took the port in between."""
     end = time.monotonic() + MOST_SECONDS
     while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(ConnectionRefusedError):

@@ -1,7 +1,7 @@
-"""Jars of Maven Central, downloaded once by ``mvn`` and kept below ``.build/jars``.
+"""Download jars of Maven Central once with ``mvn``, and keep them below ``.build/jars``.
 
 The request is a list of coordinates; Maven also downloads their dependencies. If Maven fails, the
-error says so: nothing continues with half of the jars.
+error says so, and incomplete jars are never used.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Jars:
     """A set of jars: a name, its contents, and its exclusions."""
 
     name: str
-    # Each as "group:artifact:version", followed by ":classifier" if it has one.
+    # Each coordinate is "group:artifact:version", followed by ":classifier" if it has one.
     wanted: tuple[str, ...]
-    # Each as "group:artifact"; neither it nor what only it needs is downloaded.
+    # Each is "group:artifact"; neither this artifact nor its own dependencies are downloaded.
     left_out: tuple[str, ...] = ()
 
     def bring(self) -> Path:
-        """The directory with the jars; `SystemExit` says why they are not available."""
+        """Return the directory with the jars; `SystemExit` says why they are not available."""
         pom = self.pom()
         place = KEPT / f"{self.name}-{hashlib.sha256(pom.encode()).hexdigest()[:12]}"
         KEPT.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ class Jars:
             self._give_up(f"Maven took more than {MOST_SECONDS} s")
         if answer.returncode:
             shutil.rmtree(making)
-            # The first line says what is wrong, and the others how to ask Maven for more.
+            # The first line names the error, and the others say how to ask Maven for more.
             said = answer.stdout.partition("[ERROR] ")[2].partition("\n")[0]
             self._give_up(said or f"mvn ended with {answer.returncode}")
         (making / "jars").rename(place)

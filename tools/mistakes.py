@@ -1,4 +1,4 @@
-"""Plants mistakes in the source, one after the other, and says which ones the tests catch.
+"""Plant mistakes in the source, one after the other, and list those that the tests catch.
 
     python -m tools.mistakes --draw 40 --into mistakes.jsonl
     python -m tools.mistakes --plant mistakes.jsonl --results before.jsonl
@@ -131,7 +131,7 @@ def draw(count: int, chance: random.Random) -> list[Mistake]:
     for path in sorted((ROOT / SOURCE).rglob("*.py")):
         inner = path.relative_to(ROOT / SOURCE)
         if not inner.as_posix().startswith(LEFT_OUT):
-            # The rooms of Spark are as large as others.
+            # Spark's packages count like any other.
             depth = 2 if inner.parts[0] == "spark" else 1
             rooms["/".join(inner.parts[:depth][: len(inner.parts) - 1])].append(path)
     named = _named()
@@ -182,7 +182,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
 
 
 def _named() -> dict[str, str]:
-    """Return the text of every test file that needs nothing from elsewhere."""
+    """Return the text of every test file that runs without downloads or other services."""
     return {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -191,7 +191,7 @@ def _named() -> dict[str, str]:
 
 
 def tests_of(path: Path, named: dict[str, str]) -> tuple[str, ...]:
-    """Return the test files that name a module, those without Spark first; or its room's."""
+    """Return the test files of a module, those without Spark first, or else its package's."""
     parts = path.relative_to(ROOT / SOURCE).with_suffix("").parts
     module = ".".join(("flexwire", *parts)).removesuffix(".__init__")
     parent, _, name = module.rpartition(".")

@@ -1,4 +1,4 @@
-"""Makes `.build/oldest-pyspark`: the oldest PySpark that `pyproject.toml` allows, beside `.venv`.
+"""Make `.build/oldest-pyspark`: the oldest PySpark that `pyproject.toml` allows, beside `.venv`.
 
 All other packages come from `.venv`, which is later on the path.
 """
@@ -20,7 +20,7 @@ STAMP = PLACE / ".installed"
 
 
 def main() -> None:
-    """Make it, unless it is there."""
+    """Make the environment, unless it exists."""
     text = LOCK.read_text(encoding="utf-8")
     (oldest,) = re.findall(r'"pyspark>=([\d.]+),', read(ROOT / "pyproject.toml"))
     if not text.startswith(f"pyspark=={oldest}."):
@@ -31,7 +31,7 @@ def main() -> None:
     say("making .build/oldest-pyspark (Spark is 450 MB)")
     shutil.rmtree(PLACE, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", PLACE], check=True)
-    # The build dependencies of PySpark come before it.
+    # The build dependencies of PySpark come first.
     for lock, more in ((build_tools(), ()), (LOCK, ("--no-deps", "--no-build-isolation"))):
         options = ("--quiet", "--disable-pip-version-check", "--require-hashes", *more)
         run(PYTHON, "-m", "pip", "install", *options, "--requirement", lock)

@@ -1,4 +1,4 @@
-"""Tests brokers of other projects with `flexwire conform`, beside a node of Apache Kafka.
+"""Test brokers of other projects with `flexwire conform`, beside a node of Apache Kafka.
 
     python -m tools.other_brokers [NAME...]
 
@@ -49,7 +49,7 @@ def _mock() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _kfake() -> Iterator[str]:
-    """A program in Go, which ends when its standard input does."""
+    """A Go program, which ends when its standard input ends."""
     program = BUILT / "kfake"
     build_go(EXAMPLES / "kfake", program)
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -83,7 +83,7 @@ def found(run: ConformanceRun) -> dict[str, Any]:
 
 
 def main(names: list[str]) -> None:
-    """Test the brokers, print the results, and keep the figures."""
+    """Test the brokers, print the results, and save the figures."""
     unknown = [name for name in names if name not in BROKERS]
     if unknown:
         sys.exit(f"error: no broker {unknown[0]}; there are {', '.join(BROKERS)}")

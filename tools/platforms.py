@@ -1,8 +1,8 @@
-"""The packages of `requirements.lock` that lack a wheel: `python -m tools.platforms`.
+"""List the packages of `requirements.lock` that lack a wheel: `python -m tools.platforms`.
 
 For each platform the lock file is resolved again, without installing anything, until packages
 without a wheel are left out. A package that exists only as pure Python source can be built
-anywhere, so it is not a gap.
+anywhere, so it does not count.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ PLATFORMS = {
     "macOS, Intel": "x86_64-apple-darwin",
     "Windows, x86-64": "x86_64-pc-windows-msvc",
 }
-# Only source, in pure Python.
+# These packages exist only as source, in pure Python.
 PURE = ("pyspark",)
 PYTHON = "3.11"
 _MISSING = re.compile(r"Because (?P<name>[\w.-]+)==[\w.+!-]+ has no (?:usable )?wheels")
 
 
 def missing(platform: str) -> list[str]:
-    """The pinned packages without a wheel for a platform, sorted by name."""
+    """Return the pinned packages without a wheel for a platform, sorted by name."""
     left = LOCK.read_text(encoding="utf-8")
     found: list[str] = []
     with tempfile.TemporaryDirectory() as place:
@@ -49,7 +49,7 @@ def missing(platform: str) -> list[str]:
 
 
 def resolved(lock: Path, platform: str) -> str | None:
-    """The error of resolving a lock for a platform, or None."""
+    """Return the error of resolving a lock for a platform, or None."""
     command = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--quiet", "--no-deps"]
     command += ["--target", str(lock.parent / "none"), "--python-version", PYTHON]
     command += ["--python-platform", platform, "--only-binary", ":all:", "--require-hashes"]
@@ -62,7 +62,7 @@ def resolved(lock: Path, platform: str) -> str | None:
 
 
 def without(lock: str, name: str) -> str:
-    """A lock without one of its packages."""
+    """Return a lock without one of its packages."""
     return re.sub(rf"(?m)^{re.escape(name)}==.*\n(?:[ \t]+.*\n)*", "", lock)
 
 

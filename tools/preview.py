@@ -1,4 +1,4 @@
-"""What a source tree of Kafka adds to a release, on one page of Markdown.
+"""Write what a source tree of Kafka adds to a release, on one page of Markdown.
 
     python -m tools.preview SOURCE [--against 4.4.0] [--out preview.md]
 
@@ -118,7 +118,7 @@ def _compare_names(old: Editions, new: Editions, page: Preview) -> None:
 
 def _compare_message(old: GuideMessage, new: GuideMessage, page: Preview) -> None:
     added = added_versions(old, new)
-    # A message that only the old one has is removed.
+    # A message that only the old release has was removed.
     gone = added_versions(new, old)
     if added:
         page.versions.append(f"- {new.name} {added} is new")

@@ -44,7 +44,7 @@ _VARIES: Final = (
     (re.compile(r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b"), "# s"),
     (re.compile(r"\b\d{2}/\d{2}/\d{2} \d{2}:\d{2}:\d{2}\b"), "DATE"),
     (re.compile(r"run-[0-9a-f-]{8,}"), "run-#"),
-    # When an analysis was made.
+    # The time of the analysis.
     (re.compile(r'"made_at_us": \d+'), '"made_at_us": "#"'),
 )
 _NOISE: Final = re.compile(r"WARN|log4j|Picked up|SLF4J|setLogLevel|native-hadoop")
@@ -85,7 +85,7 @@ def _flexwire() -> str:
 
 
 class Recorder:
-    """Runs the commands and writes their output."""
+    """Run the commands and write their output."""
 
     def __init__(self, inputs: Path, out: Path, room: Path) -> None:
         self._inputs = inputs

@@ -1,4 +1,4 @@
-"""Writes `tests/vectors/releases.jsonl.gz`: every version of every message of Kafka's releases.
+"""Write `tests/vectors/releases.jsonl.gz`: every version of every message of Kafka's releases.
 
     python tools/release_vectors.py 4.3.1=DIR 4.4.0=DIR ...
 
@@ -21,8 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "tools" / "java" / "ReleaseVectors.java"
 OUT = ROOT / "tests" / "vectors" / "releases.jsonl.gz"
-# The first vector of a version has every field; the others leave some out and have unknown tagged
-# fields.
+# The first vector of a version has every field; others lack some and have unknown tagged fields.
 COUNT = 4
 _JAR = re.compile(r"(?:kafka-)?(.+)-[0-9.]+\.jar")
 _SHOWN = ("module", "message", "type", "version", "json", "unknown_tagged_fields", "hex")

@@ -1,11 +1,11 @@
-"""``python -m tools.try_wheel [--python python3.12 …]``: tests the wheel on each interpreter.
+"""``python -m tools.try_wheel [--python python3.12 …]``: test the wheel on each interpreter.
 
-For each of them a clean environment gets the packages of the lock, and a wheel that pip builds with
-that interpreter. The tests run there over the kernels of the wheel; with ``--guard`` every kernel
-runs between pages that nobody may touch too, its lies included.
+Each interpreter gets a clean environment with the packages of the lock, and a wheel that pip builds
+with this interpreter. The tests run with the kernels of the wheel. ``--guard`` also runs every
+kernel between protected pages, including its lies.
 
-``--packages`` is for an interpreter that some packages of the lock have no wheel for: only those
-named are installed, at the lock's versions, with what they need.
+``--packages`` is for an interpreter for which some packages of the lock have no wheel: only the
+named packages are installed, at the lock's versions, with their dependencies.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
-# The rooms that run on kernels.
+# The test directories that use kernels.
 TESTS = ("tests/kernels", "tests/records", "tests/columnar", "tests/codec", "tests/capture")
 MARKS = "not kafka and not cluster"
-# A lie that is caught at all is caught within a few seconds.
+# A lie that is noticed at all is noticed within a few seconds.
 GUARD_ROUNDS = 20_000
 _PROOF = """
 import sys, flexwire
@@ -79,7 +79,7 @@ def _environment(python: str, place: Path, packages: Sequence[str]) -> Path:
 
 def _passes(python: Path, given: argparse.Namespace) -> bool:
     environment = {one: os.environ[one] for one in os.environ if one != "PYTHONPATH"}
-    # Half an hour of tests; any other run ends after 20 minutes.
+    # The tests take half an hour; any other run ends after 20 minutes.
     environment |= {"PYTHONDONTWRITEBYTECODE": "1", "FLEXWIRE_TEST_MINUTES": "120"}
 
     def run(*arguments: str) -> int:
@@ -88,7 +88,7 @@ def _passes(python: Path, given: argparse.Namespace) -> bool:
 
     sys.stdout.write(f"== {python}\n")
     sys.stdout.flush()
-    # Outside the source directory, which an interpreter would find first.
+    # This is outside the source directory, which an interpreter would find first.
     proof = subprocess.run([python, "-c", _PROOF], cwd=python.parent, env=environment, check=False)
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", given.marks, *given.tests)
     codes = [proof.returncode, run(*tests)]

@@ -1,4 +1,4 @@
-"""Tests the codecs of other projects with the package of vectors, and keeps the results.
+"""Test the codecs of other projects with the package of vectors, and keep the results.
 
     python -m tools.vectors_codecs [NAME...]
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EXAMPLES = ROOT / "examples" / "codecs"
 BUILT = ROOT / ".build" / "codecs"
 KEPT = ROOT / "tests" / "vectors" / "codecs.json"
-# A codec with an endless loop costs the whole limit in each of its cases.
+# A codec with an endless loop takes the whole limit in each of its cases.
 LIMITS = CodecLimits(case_seconds=2, starts=5000)
 
 
@@ -173,7 +173,7 @@ def _kind(verdict: Verdict) -> str:
 
 
 def _fault(verdict: Verdict) -> str:
-    """Return what happened to the codec itself, without its output; otherwise nothing."""
+    """Return what happened to the codec's process, without its output, or an empty text."""
     words = verdict.reason.partition(";")[0]
     is_fault = words.startswith(("it ended", "it was ended", "no answer"))
     return words if verdict.outcome is Outcome.FAILED and is_fault else ""

@@ -1,4 +1,4 @@
-"""Builds the package of vectors: a directory of files, and a wheel of them.
+"""Build the package of vectors: a directory of files, and a wheel of them.
 
     python -m tools.vectors_package DIRECTORY
 
@@ -176,7 +176,7 @@ def judged(proposal: Proposal, answer: dict[str, Any]) -> Vector:
     written = answer.get("written", UNSET)
     is_whole = answer["read"] == len(proposal.data)
     is_same = written in {UNSET, vector.hex}
-    # Kafka does not write the highest tag, but reads it.
+    # Kafka reads the highest tag, but never writes it.
     if proposal.damage is None and not (is_whole and (is_same or written is None)):
         raise Contradiction(f"{proposal.case}: Kafka reads or writes other bytes: {answer}")
     # Kafka does not rewrite record batches, so nothing confirms a damaged one.

@@ -55,7 +55,7 @@ _SEED_BITS = 31
 
 
 class Proposal(NamedTuple):
-    """A case: its name, its bytes, and facts that need no judge, in the order of a line.
+    """A case: its name, its bytes, and facts that do not depend on Kafka, in the order of a line.
 
     ``damage`` is None for a valid case.
     """
@@ -67,7 +67,7 @@ class Proposal(NamedTuple):
 
     @property
     def question(self) -> dict[str, Any]:
-        """The line that `tools/java/Judge.java` reads."""
+        """Return the line that `tools/java/Judge.java` reads."""
         return {**self.facts, "hex": self.data.hex()}
 
 
@@ -139,7 +139,7 @@ def header_proposals(release: str, names: tuple[str, ...] = ()) -> Iterator[Prop
 def record_proposals(sorts: tuple[str, ...] = ()) -> Iterator[Proposal]:
     """Yield record batches and message sets that Kafka's Java wrote, and damaged ones.
 
-    All kinds, or the named ones, such as ``magic-2-zstd-headers``.
+    They are of all kinds, or of the named kinds, such as ``magic-2-zstd-headers``.
 
     They are selected from `BATCHES`: the shortest of each magic, compression and timestamp type,
     and of transactions, control batches and batches with record headers.

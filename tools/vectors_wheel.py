@@ -1,4 +1,4 @@
-"""A wheel of data files with reproducible bytes."""
+"""Make a wheel of data files with reproducible bytes."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def opened(out: OutputDirectory, name: str = "frames") -> Table:
 
 
 def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """Return the rows for a reader that does not use the ledger, such as Iceberg's own."""
+    """Return the rows for a reader that does not use the ledger: Iceberg's own."""
     table = opened(out, name)
     return sorted(table.scan().to_arrow()["client_id"].to_pylist())
 
@@ -219,9 +219,7 @@ def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> Non
 def ended(
     monkeypatch: pytest.MonkeyPatch, after: int, raised: BaseException, *, is_done: bool
 ) -> Any:
-    """Raise in a commit to the catalog, after this many others, before or after the
-    commit is done.
-    """
+    """Raise in a commit to the catalog, after this many others: before or after it is done."""
     real: Callable[..., Any] = SqlCatalog.commit_table
     left = [after]
 

@@ -1,8 +1,8 @@
 """How each kind of client is installed once below `.build/clients`, and how its program runs.
 
-An installer gets the name of a new directory and fills it. It is not called again: the name of the
-directory contains everything that decides the contents. If a tool or a registry is missing, the
-error names it, and no incomplete client is used.
+An installer gets the name of a new directory and fills the directory. It is not called again: the
+name of the directory contains everything that decides the contents. If a tool or a registry is
+missing, the error names it, and no incomplete client is used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Way(Protocol):
     """How a client is installed."""
 
     def bring(self) -> Program:
-        """Install it, unless it exists; `SystemExit` says why it cannot be installed."""
+        """Install the client unless it exists; `SystemExit` says why it cannot be installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Java:
     against: str = OLDEST_JAVA
 
     def bring(self) -> Program:
-        """Jars, and the program compiled."""
+        """Download the jars and compile the program."""
         from flexwire.spark.java import find_java  # noqa: PLC0415 - only where Java is asked for
 
         java = str(find_java() / "bin" / "java")
@@ -91,7 +91,7 @@ class Python:
         with _made(self.lock, decides) as place:
             if place:
                 _pip(lock, ("--target", str(place)))
-        # Without this Python's other packages: they include another kafka-python.
+        # This Python's other packages are not visible: they include another kafka-python.
         python = str(Path(sys.executable).resolve())
         path = f"{ROOT}:{_place(self.lock, decides)}"
         return Program((python, "-S", "-m", self.module), (("PYTHONPATH", path),))
@@ -99,7 +99,7 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class RdKafka:
-    """librdkafka, from the wheel of confluent-kafka that contains it: for which Python and system.
+    """librdkafka, from the wheel of confluent-kafka that contains it: its Python and its system.
 
     ``module`` is the program that uses the library.
 
@@ -123,7 +123,7 @@ class RdKafka:
                 _pip(lock, (*whose, *which, "--target", str(place)))
         (library,) = _place(name, lock.read_bytes()).rglob("librdkafka*.so.1")
         command = (sys.executable, "-m", self.module)
-        # The old ones do not say themselves where the rest of the wheel is.
+        # Old releases do not say where the rest of the wheel is.
         said = {"LIBRDKAFKA": library, "LD_LIBRARY_PATH": library.parent, "PYTHONPATH": ROOT}
         return Program(command, tuple((key, str(value)) for key, value in said.items()))
 
@@ -136,7 +136,7 @@ class Go:
     modules: str = "go.mod"
 
     def bring(self) -> Program:
-        """Compile it."""
+        """Compile the program."""
         folder = HERE / self.folder
         pins = (folder / self.modules, (folder / self.modules).with_suffix(".sum"))
         decides = b"".join(one.read_bytes() for one in (*sorted(folder.glob("*.go")), *pins))

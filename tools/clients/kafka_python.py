@@ -15,9 +15,9 @@ from tools.clients.steps import SEED, Asked, step
 
 
 def main() -> None:
-    """Create, produce, consume, commit."""
-    with contextlib.suppress(ModuleNotFoundError):  # newer ones need none
-        # Its own copy in 2.0.2 is too old for Python 3.12.
+    """Create a topic, produce, consume, and commit."""
+    with contextlib.suppress(ModuleNotFoundError):  # newer releases need none
+        # The copy of six in 2.0.2 is too old for Python 3.12.
         sys.modules["kafka.vendor.six.moves"] = importlib.import_module("six").moves
     kafka: Any = importlib.import_module("kafka")
     admin: Any = importlib.import_module("kafka.admin")

@@ -43,7 +43,7 @@ def say(member: str, event: str, text: str = "") -> None:
 class Members:
     """The members that a program runs, until the ``with`` block ends.
 
-    ``log`` is the file to which the program writes everything else that it says.
+    ``log`` is the file to which the program writes its other output.
     """
 
     def __init__(self, program: Program, log: Path) -> None:
@@ -63,7 +63,7 @@ class Members:
         self._hears.start()
 
     def __enter__(self) -> Self:
-        """Return these members."""
+        """Return these members, without running any."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,13 +84,13 @@ class Members:
         self._ask("start", name, address, group, topic, *settings)
 
     def leave(self, name: str) -> None:
-        """Have a member leave, and wait until it is gone."""
+        """Let a member leave, and wait until it has left."""
         self._ask("leave", name)
         with self._changed:
             self._changed.wait_for(lambda: ("left", "") in self._events[name], MOST_SECONDS)
 
     def failure(self, name: str) -> str:
-        """Return what a member said last when something failed, empty if nothing did."""
+        """Return the last text of a failed member, or an empty text if nothing failed."""
         with self._changed:
             said = [text for event, text in self._events[name] if event == "failed"]
         return said[-1] if said else ""

@@ -25,7 +25,7 @@ _FOR_EVER = -1
 _OF_ADMIN = (
     "NewTopic_new", "queue_new", "queue_poll", "AdminOptions_new", "event_CreateTopics_result",
 )  # fmt: skip
-# How librdkafka says that a partition ends.
+# librdkafka's error code for the end of a partition.
 END_OF_PARTITION = -191
 
 
@@ -50,7 +50,7 @@ _FAILED = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
 
 
 class RdKafka:
-    """One build of the library, called as in ``rdkafka.h``."""
+    """One build of the library; its functions have the names of ``rdkafka.h``."""
 
     def __init__(self, path: str, asked: Asked) -> None:
         self.lib: Any = ctypes.CDLL(path)
@@ -66,7 +66,7 @@ class RdKafka:
         self.lib.rd_kafka_err2str.restype = c_char_p
 
     def client(self, kind: int, more: Mapping[str, str]) -> Any:
-        """A client; it is never destroyed, as a hanging one would hang there too."""
+        """A client; it is never destroyed, because a client that hangs would hang there too."""
         conf = c_void_p(self.lib.rd_kafka_conf_new())
         told = {"bootstrap.servers": self._asked.address, "client.id": self._asked.client_id}
         told |= dict(one.split("=", 1) for one in self._asked.setting.split(",") if one)
@@ -88,7 +88,7 @@ class RdKafka:
         return c_void_p(made)
 
     def create(self) -> None:
-        """Create a topic, from 0.11.6 on."""
+        """Create a topic, from release 0.11.6."""
         if not hasattr(self.lib, "rd_kafka_CreateTopics"):
             raise LeftOutError("it has no admin client")
         client = self.client(_PRODUCER, {})
@@ -98,7 +98,7 @@ class RdKafka:
         queue = c_void_p(self.lib.rd_kafka_queue_new(client))
         options = c_void_p(self.lib.rd_kafka_AdminOptions_new(client, _CREATE_TOPICS))
         waits = self._asked.seconds * 900
-        # Without it the old ones have the broker begin, and do not hear how it ended.
+        # Without this option, old releases start the creation and do not wait for its result.
         self.lib.rd_kafka_AdminOptions_set_operation_timeout(options, waits, said, size)
         self.lib.rd_kafka_CreateTopics(client, byref(wanted), c_size_t(1), options, queue)
         event = c_void_p(self.lib.rd_kafka_queue_poll(queue, _FOR_EVER))
@@ -145,7 +145,7 @@ class RdKafka:
                 left -= ctypes.string_at(one.payload, one.len).startswith(SEED.encode())
 
     def commit(self) -> None:
-        """Commit what was read."""
+        """Commit the offsets that were read."""
         self.check(self.lib.rd_kafka_commit(self._consumer, None, 0))
 
     def check(self, code: int) -> None:
@@ -162,7 +162,7 @@ class RdKafka:
 
 
 def main() -> None:
-    """Create, produce, consume, commit."""
+    """Create a topic, produce, consume, and commit."""
     asked = Asked.parse()
     library = RdKafka(os.environ["LIBRDKAFKA"], asked)
 

@@ -1,4 +1,4 @@
-"""Members of groups by librdkafka, as many as are asked for: see `tools.clients.members`."""
+"""Run members of groups by librdkafka, as many as requested (see `tools.clients.members`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.clients.steps import Asked
 
 
 class Member:
-    """One consumer in a group, in a thread of its own."""
+    """One consumer in a group, in its own thread."""
 
     def __init__(self, words: list[str]) -> None:
         _, self.name, address, group, self.topic, *settings = words
@@ -26,7 +26,7 @@ class Member:
         threading.Thread(target=self._run, daemon=True).start()
 
     def leave(self) -> None:
-        """Leave the group."""
+        """Make the consumer leave the group."""
         self._leaves.set()
 
     def _run(self) -> None:
@@ -38,7 +38,7 @@ class Member:
 
     def _consume(self) -> None:
         library = RdKafka(os.environ["LIBRDKAFKA"], self._asked)
-        # Members that read nothing ask a broker seldom.
+        # Members that read nothing send few requests to a broker.
         more = {"group.id": self._asked.group, "fetch.wait.max.ms": "5000"}
         consumer = library.client(CONSUMER, more | self._settings)
         lib: Any = library.lib
@@ -62,7 +62,7 @@ class Member:
 
 
 def main() -> None:
-    """Start members, and have them leave, as standard input says."""
+    """Start members, and let them leave, as standard input says."""
     members = {}
     for line in sys.stdin:
         words = line.rstrip("\n").split("\t")
@@ -70,7 +70,7 @@ def main() -> None:
             members[words[1]] = Member(words)
         else:
             members[words[1]].leave()
-    # A member that hangs must not keep the program.
+    # The program must end even if a member hangs.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The clients of the trial: each with its release, and a setting that pins it, or none."""
+"""The clients of the trial: each with its release, and optionally a setting that pins a version."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Client:
     name: str
     way: Way
     setting: str = ""
-    # As a person would write it.
+    # The setting as a person would write it.
     told: str = ""
 
     @property
     def slug(self) -> str:
-        """The beginning of its topics' and groups' names."""
+        """The prefix of the client's topics and groups."""
         pinned = "-pinned" if self.setting else ""
         return self.name.replace(" ", "-") + pinned
 
     @property
     def client_id(self) -> str:
-        """The client id of its connections; for Java in the form of its consumers."""
+        """The client id of its connections; for Java it has the form of a consumer's."""
         return f"consumer-{self.slug}-1" if isinstance(self.way, Java) else self.slug
 
     def __str__(self) -> str:
-        """Its name in a table.
+        """Return the client's name in a table.
 
         >>> str(Client("sarama 1.30.0", Go("sarama"), "0.10.0.0", "Version 0.10.0.0"))
         'sarama 1.30.0, Version 0.10.0.0'
@@ -44,7 +44,7 @@ class Client:
 _PINNED = "api.version.request=false,broker.version.fallback=0.9.0"
 _OLD, _MIDDLE = "manylinux1_x86_64", "manylinux2010_x86_64"
 OLD_RDKAFKA = ("1.8.2", "39", "cp39", _MIDDLE)
-# The wheel of 2.16.1 carries 2.16.0.
+# The wheel of 2.16.1 contains librdkafka 2.16.0.
 NEWEST_RDKAFKA = ("2.16.1", "311", "cp311", "manylinux_2_28_x86_64")
 
 _JAVA = ("0.10.1.1", "0.10.2.2", "0.11.0.3", "2.0.1", "2.1.1", "2.8.2", "3.9.2", "4.4.0")

@@ -1,4 +1,4 @@
-"""The input of a Python client's program, and how it reports each step."""
+"""Read the input of a Python client's program, and report each step."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Asked:
 
     @classmethod
     def parse(cls) -> Asked:
-        """The parsed command line."""
+        """Return the parsed command line."""
         address, client_id, topic, group, count, seconds, *setting = sys.argv[1:]
         return cls(address, client_id, topic, group, int(count), int(seconds), *setting)
 
 
 class LeftOutError(Exception):
-    """The client has no such step."""
+    """The error for a step that the client does not have."""
 
 
 def step(

@@ -38,7 +38,7 @@ __all__ = [
 
 # A zip cannot hold a time before 1980; this one is hatchling's.
 EPOCH = "1580601600"
-# The machines that `ziglang` has wheels for. Elsewhere pip would fail because it is missing.
+# The machines for which `ziglang` has wheels. Elsewhere pip would fail because ziglang is missing.
 ZIG = {"aarch64", "amd64", "arm64", "x86_64"}
 _Settings = dict[str, Any] | None
 

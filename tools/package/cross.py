@@ -1,4 +1,4 @@
-"""``python -m tools.package.cross PLATFORM …``: builds wheels for other platforms with zig.
+"""``python -m tools.package.cross PLATFORM …``: build wheels for other platforms with zig.
 
 The wheel is for this Python's version and uses its headers, so it shows that the kernels compile
 and link for a processor and a system. cibuildwheel builds the wheels of a release, each with the
@@ -30,7 +30,7 @@ THIS_PYTHON: Final = f"{sys.version_info.major}{sys.version_info.minor}"
 
 
 class Platform(NamedTuple):
-    """A platform as zig, wheels and extensions name it."""
+    """A platform, with its names for zig, wheels and extensions."""
 
     target: str
     tag: str
@@ -70,7 +70,7 @@ PLATFORMS: Final = {
 """The possible names."""
 
 
-# A wheel has the tag of the Python that builds it, unless one says another.
+# A wheel has the tag of the Python that builds the wheel, unless an option names another.
 _SETUP: Final = """
 import runpy, sys
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -85,7 +85,7 @@ exec {command} "$@"
 
 
 def bring_zig() -> None:
-    """Install zig at the pinned version, unless this environment has one."""
+    """Install the pinned version of zig, unless this environment has one."""
     if find_spec("ziglang") is None:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         lock = Path(__file__).with_name("zig.lock")
@@ -130,7 +130,7 @@ def build(platform: Platform, out: Path, python: str = THIS_PYTHON) -> Path:
 
 
 def leave_out(wheel: Path, to: Path) -> Path:
-    """Write a wheel anew without what zig's linker puts beside a library for Windows."""
+    """Write a wheel again, without files that zig's linker puts beside a library for Windows."""
     with zipfile.ZipFile(wheel) as given:
         kept = [one for one in given.infolist() if not one.filename.endswith((".lib", ".pdb"))]
         left = {*given.namelist()} - {one.filename for one in kept}

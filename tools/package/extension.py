@@ -1,4 +1,4 @@
-"""Builds the kernels: every ``.pyx`` below ``src/flexwire/kernels``, by Cython and a C compiler.
+"""Build the kernels: every ``.pyx`` below ``src/flexwire/kernels``, with Cython and a C compiler.
 
 ``setup.py`` hands this to setuptools. The compiler is the machine's (``CC``, cc, gcc or clang), or
 zig from the package ``ziglang`` if the machine has none. A machine that cannot compile gets the
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     """True if Python's tracing, and so a debugger, sees each line of a kernel."""
 
 
-# A header has more than each kernel uses, and gcc does not follow an address into a function.
+# A header has more functions than each kernel uses, and gcc cannot follow a function's address.
 _QUIET = ("-Wno-unused-function", "-Wno-maybe-uninitialized", "-Wno-unknown-warning-option")
 # Tests put rows and objects next to protected pages, at addresses that no allocator would use.
 _SANITIZERS = (
@@ -52,7 +52,7 @@ _SANITIZERS = (
     "-fno-sanitize=alignment",
     "-fno-sanitize-recover=undefined",
 )
-# No `-march`: the kernels ask when they run whether the processor has an instruction.
+# No `-march`: at run time, the kernels check whether the processor has an instruction.
 KINDS = {
     # Reads and writes are short: setting up vectors costs more than it saves.
     "release": Kind(("-O3", "-fno-tree-vectorize", "-g0")),
@@ -70,7 +70,7 @@ _DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "binding": False,
-    # Without a GIL what threads share is held, or read in turns: see objects.h.
+    # Without a GIL, shared data is held or read under a lock (see objects.h).
     "freethreading_compatible": True,
 }
 _TRACING = {"linetrace": True, "binding": True}
@@ -125,7 +125,7 @@ def has_compiler() -> bool:
 
 
 class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
-    """Compiles the kernels side by side, if this machine can compile anything."""
+    """Compile the kernels in parallel, if this machine can compile anything."""
 
     extensions: list[Extension]
 
@@ -149,7 +149,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             list(pool.map(self.build_extension, self.extensions))
 
     def _write(self) -> None:
-        """Write the C of all extensions whose sources are newer, by Cython."""
+        """Write the C of all extensions whose sources are newer, with Cython."""
         if not self.extensions:
             return
         # A build without kernels does not need Cython.
@@ -162,7 +162,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             quiet=not self.verbose,
             include_path=["src"],
             shared_utility_qualified_name=f"flexwire.kernels.{SHARED}",
-            # Outside the sources.
+            # A directory outside the sources.
             build_dir=self.build_temp,
             compiler_directives=_DIRECTIVES | (_TRACING if chosen.traced else {}),
         )
@@ -190,7 +190,8 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
 def _linking(program: str) -> str:
     """Return the command that links an extension, with another compiler than Python's own.
 
-    Without the linker options of Python itself: zig's linker refuses some of Debian's.
+    It leaves out the linker options of Python itself, because zig's linker refuses some of
+    Debian's.
     """
     _, *options = shlex.split(str(sysconfig.get_config_var("LDSHARED")))
     return shlex.join([program, *(one for one in options if not one.startswith("-Wl,"))])

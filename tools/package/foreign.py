@@ -1,8 +1,9 @@
-"""``python -m tools.package.foreign PLATFORM …``: runs wheels of other kinds of Linux here.
+"""``python -m tools.package.foreign PLATFORM …``: run wheels for other kinds of Linux here.
 
-Each wheel is built by zig (`tools.package.cross`), installed with what it needs, and runs
-`tests/house/portable.py` and some commands; with ``--tests`` those too. qemu emulates aarch64.
-Python for aarch64 with glibc is Debian's, and Python for musl is built (`tools.package.musl`).
+zig builds each wheel (`tools.package.cross`). It is installed with its dependencies, and runs
+`tests/house/portable.py` and some commands, and with ``--tests`` also the tests. qemu emulates
+aarch64. Python for aarch64 with glibc is Debian's, and Python for musl is built
+(`tools.package.musl`).
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ PYTHON_ARM: Final = Programs("python", ("python3.11", "libstdc++6"), architectur
 VERSION: Final = musl.VERSION
 EXTRAS: Final = ("cramjam", "rich", "numpy", "pyarrow", "zlib-ng", "zstandard")
 OF_TESTS: Final = ("pytest", "hypothesis")
-# glibc's wheels are named by the oldest glibc that they take.
+# Names of wheels for glibc contain the oldest glibc that they support.
 _OLDER: Final = ("manylinux_2_17", "manylinux_2_27")
 
 
 class Interpreter(NamedTuple):
-    """A Python of another kind, and how to start it."""
+    """A Python of another kind, and the command that starts it."""
 
     words: tuple[str | Path, ...]
     described: str
@@ -61,7 +62,7 @@ def install(wheel: Path, name: str, packages: Sequence[str]) -> Path:
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
     pins = pinned((ROOT / "requirements.lock").read_text(encoding="utf-8"))
-    # The lock has another for newer Pythons.
+    # For newer Pythons, the lock has another version.
     pins.pop("numpy")
     constraints = KEPT / f"{name}.txt"
     constraints.write_text("".join(f"{one}=={pins[one]}\n" for one in pins), encoding="utf-8")
@@ -72,7 +73,7 @@ def install(wheel: Path, name: str, packages: Sequence[str]) -> Path:
     where += [word for one in (tag, *older) for word in ("--platform", one)]
     links = []
     if name.startswith("musl"):
-        # It has no wheel for musl; pip on a machine without a compiler builds this one too.
+        # This package has no wheel for musl; pip on a machine without a compiler builds it too.
         wheel_of = ["wheel", "--no-deps", "--no-binary", "google-crc32c", "--wheel-dir", str(KEPT)]
         pure = {**os.environ, "CRC32C_PURE_PYTHON": "1"}
         named = f"google-crc32c=={pins['google-crc32c']}"
@@ -90,7 +91,7 @@ def environment(site: Path) -> dict[str, str]:
 
 
 def runner(python: Interpreter, site: Path) -> Callable[..., str]:
-    """Return what runs words by an interpreter with the packages of a directory."""
+    """Return a function that runs commands in an interpreter, with the packages of a directory."""
 
     def run(*words: str | Path) -> str:
         done = subprocess.run(
@@ -110,13 +111,13 @@ def runner(python: Interpreter, site: Path) -> Callable[..., str]:
 
 
 def passes(python: Interpreter, site: Path, tests: Sequence[str]) -> bool:
-    """Run tests by an interpreter; return whether they pass."""
+    """Run tests in an interpreter; return whether they pass."""
     command = [*python.words, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     return not subprocess.run(command, env=environment(site), cwd=ROOT, check=False).returncode
 
 
 def main() -> int:
-    """Build the wheels of the platforms that are named, and run them."""
+    """Build the wheels of the named platforms, and run them."""
     parser = argparse.ArgumentParser(prog="python -m tools.package.foreign", description=__doc__)
     parser.add_argument("platform", nargs="*", default=[*NAMES], help=", ".join(NAMES))
     parser.add_argument("--tests", nargs="+", default=(), help="tests to run there, for pytest")

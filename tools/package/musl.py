@@ -1,7 +1,7 @@
-"""A Python for musl, built by zig from Debian's sources: nobody publishes one that is reached here.
+"""Build a Python for musl with zig from Debian's sources, because none can be downloaded here.
 
-It has what the tests of wheels need, and neither TLS nor a database. It runs from the directory in
-which it was built. musl itself is Debian's package.
+This Python has what the tests of wheels need, without TLS and without a database. It runs from the
+directory in which it was built. musl itself is Debian's package.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ VERSION: Final = "3.11"
 SUITE: Final = "trixie"
 DEBIAN: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """How Debian names each processor."""
-# A build for another system can run nothing to find these out.
+# A build for another system can run no program that finds these out.
 _ANSWERS: Final = (
     "ac_cv_file__dev_ptmx=yes",
     "ac_cv_file__dev_ptc=no",
     "ac_cv_buggy_getaddrinfo=no",
 )
-# Python's build names directories of this machine, whose headers are glibc's.
+# Python's build searches directories of this machine, whose headers are glibc's.
 _PROGRAM: Final = """#!/bin/sh
 for one do shift; case "$one" in -[IL]/usr/*) ;; *) set -- "$@" "$one" ;; esac; done
 exec {command} "$@"
@@ -40,13 +40,13 @@ exec {command} "$@"
 
 
 def musl(processor: str) -> Path:
-    """Return musl's library, which is also the program that loads others."""
+    """Return musl's library, which is also the program that loads other programs."""
     root = Programs("musl", ("musl",), architecture=DEBIAN[processor], suite=SUITE).bring()
     return next(root.rglob(f"ld-musl-{processor}.so.1"))
 
 
 def python(processor: str) -> Path:
-    """Return the interpreter for a processor; build it if it is not there, in some minutes."""
+    """Return the interpreter for a processor; if it does not exist, build it in some minutes."""
     place = KEPT / processor
     if not (place / "python").is_file():
         if f"{sys.version_info.major}.{sys.version_info.minor}" != VERSION:
@@ -75,7 +75,8 @@ def _build(place: Path, processor: str) -> None:
         f"--host={processor}-linux-musl",
         "--disable-test-modules",
     ]
-    # The names of extensions end as the system says that builds, not the one that is built for.
+    # Names of extensions end with the building system, and not with the one for which they are
+    # built.
     configure += ["--build=x86_64-here-linux-musl", f"--with-build-python={sys.executable}"]
     configure += ["--without-ensurepip", *_ANSWERS]
     found = {
@@ -89,7 +90,7 @@ def _build(place: Path, processor: str) -> None:
 
 
 def _tools(place: Path, processor: str) -> dict[str, str]:
-    """Write zig's tools as programs; return their names as a build asks for them."""
+    """Write zig's tools as programs; return their names for a build."""
     words = {
         "CC": f"cc -target {processor}-linux-musl -dynamic -Wno-date-time",
         "AR": "ar",

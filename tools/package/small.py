@@ -1,4 +1,4 @@
-"""The size of an installation: the limit without extras, and the size of a package."""
+"""Limit the size of an installation without extras, and measure the size of a package."""
 
 from __future__ import annotations
 

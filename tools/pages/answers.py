@@ -80,7 +80,7 @@ def _section(answer: Answer) -> str:
         for column in answer.columns
     ]
     function = inspect.unwrap(answer.ask)
-    # The first sentence of the docstring is about the function; here it is about the rows.
+    # The docstring's first sentence is about the function, but this one is about the rows.
     description = (inspect.getdoc(function) or "").removeprefix("Return ")
     description = description[:1].upper() + description[1:]
     return "\n".join([

@@ -42,7 +42,7 @@ def with_trial(text: str, rows: Sequence[Row]) -> str:
 
 
 def _section(rows: Sequence[Row]) -> str:
-    """Return the whole part, from its title on."""
+    """Return the whole part, beginning with its title."""
     cases = [(row, release) for row in rows for release in JUDGED]
     right = sum(row.is_right(release) for row, release in cases)
     breaks = sum(bool(row.foreseen(release)) for row, release in cases)
@@ -94,7 +94,7 @@ def _short(error: str) -> str:
 
 
 def _apart(rows: Sequence[Row]) -> str:
-    """Steps that did not work at the captured release, and so say nothing about the others."""
+    """Return steps that already failed at the captured release, and so show nothing else."""
     apart = [
         f"- {row.client}: {name} ({_short(error)})\n"
         for row in rows

@@ -1,4 +1,4 @@
-"""The files that a module of this folder writes, and the part of a page between two marks."""
+"""Write the files of a module of this directory, and find the part of a page between two marks."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def files() -> dict[Path, str]:
 
 
 def _printed() -> dict[str, list[Any]]:
-    """The JSON of some runs of a command, or the lines of one run."""
+    """Return the JSON of some runs of a command, or the lines of one run."""
     found: dict[str, list[Any]] = {}
     with tempfile.TemporaryDirectory() as given:
         for name, arguments in command_lines(Path(given)).items():
@@ -256,9 +256,10 @@ def _of_calls() -> dict[str, list[Any]]:
 
 
 def _of_conformance() -> dict[str, list[Any]]:
-    """A run against a broker that answers like Kafka, except in three versions of Metadata.
+    """Return a run against a broker that answers like Kafka, except in three versions of Metadata.
 
-    The same beside a broker that lacks a version of Metadata, with each as the first of the two.
+    With a second broker that lacks a version of Metadata, it runs twice: each broker is once the
+    first.
     """
 
     def plant(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
@@ -286,7 +287,7 @@ def _of_conformance() -> dict[str, list[Any]]:
 
 
 def tap_output() -> list[Any]:
-    """The output of a tap that is stopped as soon as it listens."""
+    """Return the output of a tap that is stopped as soon as it listens."""
 
     async def run_tap(*_: Any, ready: Any, **__: Any) -> TapStatistics:
         ready(SimpleNamespace(listen_address=HostPort("127.0.0.1", 19092)))
@@ -303,7 +304,7 @@ def tap_output() -> list[Any]:
 
 
 def shape(*values: Any, indent: str = "") -> str:
-    """The common shape of several values."""
+    """Return the common shape of several values."""
     kinds = dict.fromkeys(_kind(one) for one in values)
     return " | ".join(
         _of_kind(kind, [one for one in values if _kind(one) == kind], indent)

@@ -1,8 +1,8 @@
 """`python -m tools.pages.sentences --draw 40`: random sentences of the project, for a stranger.
 
-Somebody who wrote none of them reads the sentences of each surface. At least 38 of 40 have to be
-understood at the first reading and to pass in a good English manual. Each sentence is printed with
-its file and line. `--seed` repeats a draw, as long as the texts do not change.
+Somebody who wrote none of them reads the sentences of each surface. At least 38 of 40 must be
+understood at the first reading, and must pass in a good English manual. Each sentence is printed
+with its file and line. `--seed` repeats a draw, as long as the texts do not change.
 """
 
 from __future__ import annotations

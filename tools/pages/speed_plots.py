@@ -1,7 +1,7 @@
 """The plots of docs/performance.md: bars drawn from the page's own tables.
 
-A plot has no figures of its own. Where a table has ratios to rivals, the plot has each rival's
-speed as a share of flexwire's. The pictures are SVG with fixed places, so the same page gives the
+A plot has no figures of its own. If a table has ratios to rivals, the plot has each rival's speed
+as a share of flexwire's. The pictures are SVG with fixed coordinates, so the same page makes the
 same bytes on each machine.
 """
 
@@ -63,7 +63,7 @@ class Plot:
 
     @property
     def path(self) -> Path:
-        """The picture's file."""
+        """The file of the picture."""
         return DOCS / "images" / f"speed-{self.name}.svg"
 
     def groups(self, page: str) -> Iterator[Group]:
@@ -85,7 +85,7 @@ class Plot:
             if column not in cells:
                 raise ValueError(f"expected a column {column!r} below {self.heading}")
             number = _NUMBER.search(cells[column])
-            # A rival that cannot do it has a dash or nothing in its cell.
+            # A rival that cannot do something has a dash or an empty cell.
             if number is not None and cells[column] != "-":
                 figure = float(number[0].replace(",", ""))
                 if self.is_share:
@@ -202,13 +202,14 @@ def picture(title: str, groups: Sequence[Group]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top}" '
         f'width="{_WIDTH}" height="{top}" role="img"><title>{escape(title)}</title>'
         f"<desc>{escape(told)}</desc><style>{_STYLE}</style>\n"
-        # A page may be dark where the reader's system is not, so the picture has its own ground.
+        # The page may be dark although the reader's system is not, so the picture has its own
+        # background.
         '<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(drawn) + "\n</svg>\n"
     )
 
 
 def _told(figure: float) -> str:
-    """Return a figure with two digits that count, or all before the point."""
+    """Return a figure with two significant digits, or with all digits before the point."""
     digits = 0 if figure >= 10 else 1 if figure >= 1 else 2  # noqa: PLR2004 - see the docstring
     return f"{figure:.{digits}f}"
 
@@ -229,7 +230,7 @@ def _table(section: str) -> list[list[str]]:
         raise ValueError("expected a table, got a section without one")
     head, *lines_of_rows = rest.partition("```\n")[0].splitlines()
     columns = _CELLS.split(head.strip())
-    # The first cells of a row are its label, of one word or more.
+    # The first cells of a row are its label; a label has at least one word.
     figures = len([name for name in columns if name.endswith("/s") or name.startswith("x ")])
     found = []
     for line in lines_of_rows:

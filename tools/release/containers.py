@@ -1,10 +1,10 @@
-"""``python -m tools.release.containers``: builds the images of ``containers``, and runs them.
+"""``python -m tools.release.containers``: build the images of ``containers``, and run them.
 
-It takes root on Debian with buildah and mmdebstrap, and no container daemon: each step of a recipe
-runs in a chroot. The base is made of Debian's packages, Python and pip and nothing else, because
-not every machine reaches a registry of images; ``--base IMAGE`` names another. ``dist`` has the
-wheel of this machine (``make wheel``), and pip brings what it needs. All is done below
-``.build/images``. `RUNS` says what is run in each image, and by whom.
+It needs root on Debian with buildah and mmdebstrap, but no container daemon: each step of a recipe
+runs in a chroot. The base image has only Debian's packages, Python and pip, because not every
+machine reaches a registry of images; ``--base IMAGE`` names another. ``dist`` has the wheel of this
+machine (``make wheel``), and pip installs its dependencies. Everything is below ``.build/images``.
+`RUNS` lists the commands that run in each image, and their users.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ CAPTURE: Final = ROOT / "tests" / "vectors" / "captures" / "hosts"
 BASE: Final = "localhost/flexwire-base"
 PACKAGES: Final = ("python3", "python3-pip", "ca-certificates")
 SOURCES: Final = Path("/etc/apt/sources.list.d/debian.sources")
-# pip in the image finds packages as this machine's does.
+# pip in the image finds packages where this machine's pip does.
 _OF_PIP: Final = ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
-# Where /data is writable by anybody.
+# The directory for /data, which anybody may write.
 _ANYBODY: Final = "12345:12345"
 
 
 class Run(NamedTuple):
-    """Words after the name of an image, and what it prints."""
+    """The words after the name of an image, and the expected output."""
 
     words: tuple[str, ...]
     told: str
@@ -64,7 +64,7 @@ RUNS: Final = {
 
 
 class ImageError(Exception):
-    """A step failed, and why."""
+    """The error of a failed step, with its reason."""
 
 
 def run(*command: str | Path) -> str:
@@ -77,7 +77,7 @@ def run(*command: str | Path) -> str:
 
 
 def buildah(*words: str | Path) -> str:
-    """Run buildah on the images below ``.build/images``, each of which is there whole."""
+    """Run buildah on the images below ``.build/images``."""
     store: list[str | Path] = [
         "--root",
         KEPT / "store",
@@ -97,7 +97,7 @@ def make_base() -> str:
         shutil.rmtree(making, ignore_errors=True)
         include = f"--include={','.join(PACKAGES)}"
         run("mmdebstrap", "--quiet", "--variant=minbase", include, "bookworm", making, SOURCES)
-        # The base has to let pip install, as images of Python do.
+        # The base must let pip install packages, as images of Python do.
         for mark in (making / "usr/lib").glob("python3*/EXTERNALLY-MANAGED"):
             mark.unlink()
         for left in ("var/cache/apt", "var/lib/apt/lists"):
@@ -134,7 +134,7 @@ def size_of(image: str) -> int:
 
 
 def try_run(image: str, one: Run) -> str:
-    """Run an image as a container, and compare what it prints; return how long it took."""
+    """Run an image as a container, and compare its output; return how long it took."""
     container = buildah("from", image).strip()
     config = json.loads(buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
     words = [*config["Entrypoint"], *(one.words or config["Cmd"])]
@@ -170,7 +170,7 @@ def rehearse(recipes: Sequence[str], base: str) -> None:
 
 
 def main() -> int:
-    """Rehearse; 1 if a step failed."""
+    """Build and run all images; return 1 if a step failed."""
     parser = argparse.ArgumentParser(prog="python -m tools.release.containers", description=__doc__)
     parser.add_argument("recipe", nargs="*", default=[*RUNS], choices=[*RUNS])
     parser.add_argument("--base", default="", help="an image of a registry, or of this machine")

@@ -1,4 +1,4 @@
-"""A wheel in an empty environment: how large it is, what it prints, and how fast it begins."""
+"""Test a wheel in an empty environment: its size, its output, and how fast it starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS: Final = (
     ("encode", "ApiVersionsRequest", "{}", "--version", "0"),
     ("schema", "list", "fetchrequest"),
 )
-# Milliseconds of CPU, of which a busy machine takes some more.
+# Milliseconds of CPU time; a busy machine needs some more.
 MOST_IMPORT_MS: Final = 100
 MOST_MESSAGE_MS: Final = 25
 RUNS: Final = 5
@@ -62,7 +62,7 @@ print(json.dumps([files, status.is_compiled, flexwire.__file__.startswith(sys.pr
 
 
 class Runner(Protocol):
-    """Runs a command, and returns what it printed."""
+    """Run a command, and return its output."""
 
     def __call__(
         self, command: Sequence[str | Path], *, cwd: Path | None = None, **variables: str
@@ -77,7 +77,7 @@ def environment(place: Path) -> Path:
 
 
 def tried(run: Runner, place: Path, wheel: Path, *, kernels: bool) -> str:
-    """Install a wheel and run its commands; raise `ValueError` if something is not as it should."""
+    """Install a wheel and run its commands; raise `ValueError` if something is wrong."""
     python = environment(place)
     run([python, "-m", "pip", "install", "--quiet", wheel])
     run([python, "-m", "pip", "check"])
@@ -105,9 +105,9 @@ def tried(run: Runner, place: Path, wheel: Path, *, kernels: bool) -> str:
 
 
 def tried_elsewhere(run: Callable[..., str]) -> str:
-    """Run what every platform gets, by a Python of another system; return what was tried.
+    """Try what works on every platform with a Python for another system; return what was tried.
 
-    Raises `ValueError` if something is not as it should be.
+    Raises `ValueError` if something is wrong.
     """
     status = run("-c", "import flexwire; print(flexwire.kernel_status())").strip()
     if not status.startswith("kernels compiled by Cython"):
@@ -121,7 +121,7 @@ def tried_elsewhere(run: Callable[..., str]) -> str:
 
 
 def check_bill(text: str, place: Path) -> None:
-    """Raise `ValueError` unless a bill has what an installation without extras brought."""
+    """Raise `ValueError` unless a bill of materials lists what was installed without extras."""
     components = json.loads(text)["components"]
     needed = {one["name"] for one in components if one.get("scope") == "required"}
     folders = (place / "lib").glob("python*/site-packages/*.dist-info")

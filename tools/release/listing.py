@@ -1,8 +1,9 @@
 """Compare the files of a wheel with a reviewed list.
 
-`wheel-files.txt` has a line for each folder and suffix, because a new module of a room needs no
-review and a new kind of file does. ``python -m tools.release.listing`` writes it anew, from the
-sources; look at the difference before you commit it. With wheels it compares them.
+`wheel-files.txt` has a line for each directory and suffix: a new module of a package needs no
+review, but a new kind of file does. ``python -m tools.release.listing`` rewrites the list from the
+sources; look at the difference before you commit it. If wheels are given, they are compared with
+the list.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 REVIEWED: Final = Path(__file__).with_name("wheel-files.txt")
-# What kernels are compiled of, and what is no file of the package.
+# Sources of kernels, and files that are not in the package.
 SOURCES: Final = frozenset({".pyx", ".pxd", ".h", ".c", ".so", ".pyd", ".pyc"})
 KERNELS: Final = "flexwire/kernels/*.so"
 ABOUT: Final = (
@@ -35,7 +36,7 @@ _VERSIONED: Final = re.compile(r"^flexwire-[^/]+\.(data|dist-info)/")
 
 
 def kinds(names: Iterable[str]) -> set[str]:
-    """Return folder and suffix of each file; one without a suffix is named whole.
+    """Return directory and suffix of each file; a file without a suffix has its whole name.
 
     >>> sorted(kinds(["flexwire/a.py", "flexwire/b.py", "flexwire-1.0.dist-info/WHEEL"]))
     ['flexwire.dist-info/WHEEL', 'flexwire/*.py']
@@ -45,7 +46,7 @@ def kinds(names: Iterable[str]) -> set[str]:
 
 def _kind(name: str) -> str:
     path = PurePosixPath(name)
-    # Kernels of Windows are of the same kind.
+    # Kernels for Windows count as the same kind.
     suffix = ".so" if path.suffix == ".pyd" else path.suffix
     is_about = path.parts[0] == "flexwire.dist-info"
     return name if is_about or not suffix else str(path.with_name(f"*{suffix}"))
@@ -58,7 +59,7 @@ def wheel_names(wheel: Path) -> list[str]:
 
 
 def source_names(root: Path = ROOT) -> set[str]:
-    """Return the names that a wheel of these sources has, without kernels and what describes it."""
+    """Return the names in a wheel of these sources, without kernels and metadata."""
     source = root / "src"
     files = (*source.glob("*.py"), *(source / "flexwire").rglob("*"))
     return {
@@ -96,7 +97,7 @@ def expected_kinds(root: Path = ROOT) -> set[str]:
 
 
 def main() -> int:
-    """Compare the wheels that are named with the reviewed list; without any, write it anew."""
+    """Compare the named wheels with the reviewed list; without wheels, rewrite the list."""
     if wheels := [Path(name) for name in sys.argv[1:]]:
         found = [
             f"{wheel.name}: {finding}" for wheel in wheels for finding in findings(wheel, ROOT)

@@ -15,7 +15,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:rc\d+)?")
 
 
 def version_of_tag(tag: str) -> str:
-    """Return the version that a tag names; raise `ValueError` for a tag that names none.
+    """Return the version that a tag names; raise `ValueError` if it names none.
 
     >>> version_of_tag("v1.0.0rc1")
     '1.0.0rc1'
@@ -32,7 +32,7 @@ def declared_version(root: Path = ROOT) -> str:
 
 
 def notes(changelog: str, version: str) -> str:
-    """Return what a changelog says of a version; raise `ValueError` if it says nothing.
+    """Return a changelog's text about a version; raise `ValueError` if there is none.
 
     A version that is not released yet has the heading "[Unreleased] (version)".
     """
@@ -48,7 +48,7 @@ def notes(changelog: str, version: str) -> str:
 
 
 def notes_of_tag(tag: str, root: Path = ROOT) -> str:
-    """Return the notes of a tag; raise `ValueError` unless it is that of the declared version."""
+    """Return the notes for a tag; raise `ValueError` unless it names the declared version."""
     version, declared = version_of_tag(tag), declared_version(root)
     if version != declared:
         raise ValueError(f"the tag names {version}, and pyproject.toml {declared}")
@@ -56,7 +56,7 @@ def notes_of_tag(tag: str, root: Path = ROOT) -> str:
 
 
 def main() -> int:
-    """Print the notes of the tag that is given, which has to be the declared version's."""
+    """Print the notes for the given tag, which must name the declared version."""
     if len(sys.argv) != len(("notes", "TAG")):
         sys.exit("usage: python -m tools.release.notes TAG")
     try:

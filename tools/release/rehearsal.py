@@ -1,10 +1,9 @@
-"""``python -m tools.release.rehearsal``: all of a release that runs without its push.
+"""``python -m tools.release.rehearsal``: run every step of a release except its push.
 
-It packs the committed files, as ``git archive`` does, and works from these alone. Packages come
-from a directory that it fills first, by the lock, if they are missing there. After that nothing
-needs a network, and where the system can take it away (``unshare``), there is none. Each
-environment begins empty. What a step writes is in ``out/release``. docs/releasing.md says what
-stays to be tried.
+It packs the committed files, as ``git archive`` does, and works only from these. Packages come from
+a directory; those of the lock that are missing there are downloaded first. After that no step needs
+a network, and each step runs without one if the system allows that (``unshare``). Each environment
+begins empty. The steps write to ``out/release``. docs/releasing.md says what cannot be tried.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 WHEELHOUSE: Final = ROOT / ".build" / "wheelhouse"
 OUT: Final = ROOT / "out" / "release"
-# What an installation and a build take of the lock; `pip download` brings what these need.
+# The packages of the lock that an installation and a build need; `pip download` adds dependencies.
 GIT: Final = (shutil.which("git") or "git", "-C", str(ROOT))
 PACKAGES: Final = ("setuptools", "cython", "click", "google-crc32c", "msgspec")
 NOT_HERE: Final = (
@@ -45,11 +44,11 @@ NOT_HERE: Final = (
 
 
 class StepError(Exception):
-    """A step of the rehearsal failed, and why."""
+    """The error of a failed step of the rehearsal, with its reason."""
 
 
 class Rehearsal:
-    """The steps of one rehearsal, each of which says what it found."""
+    """The steps of one rehearsal; each returns what it found."""
 
     def __init__(self, place: Path, out: Path) -> None:
         self.place = place
@@ -61,7 +60,7 @@ class Rehearsal:
     def run(
         self, command: Sequence[str | Path], *, cwd: Path | None = None, **variables: str
     ) -> str:
-        """Return what a command prints, without a network; raise `StepError` if it fails."""
+        """Return a command's output, without a network; raise `StepError` if the command fails."""
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -82,7 +81,7 @@ class Rehearsal:
         return done.stdout
 
     def pack(self) -> str:
-        """Take the committed files, or those of this tree if it is an archive itself."""
+        """Pack the committed files, or the files of this tree if it is an archive itself."""
         self.source.mkdir()
         if (ROOT / ".git").exists():
             packed = self.place / "source.tar"
@@ -137,7 +136,7 @@ class Rehearsal:
 
     @property
     def wheel(self) -> Path:
-        """The wheel of this machine."""
+        """Return the wheel of this machine."""
         return _only(self.out, "*.whl")
 
     def build_again(self) -> str:
@@ -149,7 +148,7 @@ class Rehearsal:
         return "the same bytes from the archive of sources"
 
     def list(self) -> str:
-        """Compare the files of the wheel with the sources, and with what somebody reviewed."""
+        """Compare the files of the wheel with the sources, and with the reviewed list."""
         if found := findings(self.wheel, self.source):
             raise StepError("\n".join(found))
         return f"{len(wheel_names(self.wheel)):,} files, as reviewed"
@@ -159,14 +158,14 @@ class Rehearsal:
         return installation.tried(self.run, self.place / "installed", self.wheel, kernels=True)
 
     def install_without_kernels(self) -> str:
-        """Do the same with a wheel without kernels, as where nothing is compiled."""
+        """Do the same with a wheel without kernels, as on a machine that cannot compile."""
         wheel = self._wheel(self.source, self.place / "plain", FLEXWIRE_KERNELS="off")
         if found := findings(wheel, self.source, has_kernels=False):
             raise StepError("\n".join(found))
         return installation.tried(self.run, self.place / "slow", wheel, kernels=False)
 
     def run_as_tool(self) -> str:
-        """Run a command as ``uvx flexwire`` does, which installs it for this once."""
+        """Run a command as ``uvx flexwire`` does, which installs flexwire for one run."""
         uv = [sys.executable, "-m", "uv", "tool", "run", "--offline", "--no-index", "--python"]
         links = ["--find-links", str(WHEELHOUSE), "--from", str(self.wheel)]
         command = [*uv, str(self.python), *links, "flexwire", *installation.DECODE]
@@ -177,7 +176,7 @@ class Rehearsal:
         return f"uvx flexwire decode: {time.monotonic() - began:.1f} s with the installation"
 
     def bill(self) -> str:
-        """Write the bill of materials, and what attestations are about."""
+        """Write the bill of materials, and the list of files that attestations are about."""
         module = [sys.executable, "-m", "tools.release.sbom", *map(str, self.built())]
         text = self.run(module, cwd=self.source)
         (self.out / "sbom.json").write_text(text, encoding="utf-8")
@@ -212,7 +211,7 @@ def _ignored(at: str, names: list[str], patterns: list[str]) -> set[str]:
 
 
 def _unshare() -> list[str]:
-    """Return the words before a command that take its network away; none if nothing can."""
+    """Return the prefix that runs a command without a network, or none if nothing can do that."""
     words = ["unshare", "--user", "--map-root-user", "--net"]
     if shutil.which("unshare") is None:
         return []
@@ -221,7 +220,7 @@ def _unshare() -> list[str]:
 
 
 def fetch() -> str:
-    """Bring the packages that the lock pins, with what they need, unless they are there."""
+    """Download the packages that the lock pins, with their dependencies, unless they exist."""
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     pins = [re.findall(rf"^{name}==\S+", lock, re.MULTILINE)[-1] for name in PACKAGES]
     WHEELHOUSE.mkdir(parents=True, exist_ok=True)
@@ -236,7 +235,7 @@ def fetch() -> str:
 
 
 def rehearse(rehearsal: Rehearsal, steps: Sequence[tuple[str, Callable[[], str]]]) -> list[str]:
-    """Run the steps, print what each found, and return the names of those that failed."""
+    """Run the steps, print their findings, and return the names of the failed steps."""
     failed: list[str] = []
     for name, step in steps:
         began = time.monotonic()
@@ -253,7 +252,7 @@ def rehearse(rehearsal: Rehearsal, steps: Sequence[tuple[str, Callable[[], str]]
 
 
 def main() -> int:
-    """Rehearse; 1 if a step failed."""
+    """Rehearse a release; return 1 if a step failed."""
     parser = argparse.ArgumentParser(prog="python -m tools.release.rehearsal", description=__doc__)
     parser.add_argument("--no-site", action="store_true", help="leave the documentation's site out")
     given = parser.parse_args()

@@ -1,7 +1,7 @@
-"""A bill of materials of a release, in CycloneDX 1.6: the wheels, and what they need.
+"""Write a release's bill of materials, in CycloneDX 1.6: the wheels, and their dependencies.
 
 ``python -m tools.release.sbom WHEEL … > sbom.json``. Versions are those of requirements.lock. The
-bill says which packages flexwire needs without extras; those of extras are optional.
+bill says which packages flexwire needs without extras; packages of extras are optional.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tools.release.notes import declared_version
 
 ROOT = Path(__file__).parents[2]
 LOCK: Final = "requirements.lock"
-# These are for work on flexwire itself, and no user installs them.
+# These extras are for developing flexwire itself, and no user installs them.
 _OURS: Final = {"dev", "notebook"}
 
 
 def pinned(lock: str) -> dict[str, str]:
-    """Return the versions of a lock by name; of several for different Pythons the last counts.
+    """Return the versions of a lock by name; of several for one name, the last one counts.
 
     >>> pinned("click==8.5.1")
     {'click': '8.5.1'}
@@ -51,7 +51,7 @@ def _normal(name: str) -> str:
 
 
 def bill(wheels: list[Path], root: Path = ROOT) -> dict[str, Any]:
-    """Return the bill of wheels that are built of the sources below ``root``."""
+    """Return the bill of materials of wheels that were built from the sources below ``root``."""
     version, versions = declared_version(root), pinned((root / LOCK).read_text(encoding="utf-8"))
     reference = f"pkg:pypi/flexwire@{version}"
     components = [
@@ -100,7 +100,7 @@ def sha256(file: Path) -> str:
 
 
 def main() -> int:
-    """Print the bill of the wheels that are named."""
+    """Print the bill of materials of the named wheels."""
     json.dump(bill([Path(name) for name in sys.argv[1:]]), sys.stdout, indent=2)
     sys.stdout.write("\n")
     return 0

@@ -1,4 +1,4 @@
-"""Makes the site: docs/, the API reference from docstrings, the guide to every message.
+"""Make the site: docs/, the API reference from docstrings, and the guide to every message.
 
 `python -m tools.site --out out/site` writes `out/site/VERSION`, and beside it a list of the
 existing versions. It needs no network, and neither does the site.
@@ -38,7 +38,7 @@ def main() -> int:
         "FLEXWIRE_SITE_TEMPLATES": str(HERE / "templates"),
         "FLEXWIRE_SITE_STATIC": str(HERE / "static"),
     }
-    # Every warning is an error, above all a dead link.
+    # Every warning is an error, especially a broken link.
     sphinx = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "-b", "html"]
     guide = [sys.executable, "-m", "flexwire", "schema", "docs", "--out", str(built / "guide")]
     for command in ([*sphinx, str(source), str(built)], guide):
@@ -78,7 +78,7 @@ def list_versions(out: Path) -> None:
 
 
 def numbers(version: str) -> list[tuple[int, int | str]]:
-    """The sort key of versions: "0.10.0" is after "0.9.1", and a word before any number."""
+    """Return the sort key of a version: "0.10.0" is after "0.9.1", and a word before any number."""
     return [(1, int(part)) if part.isdigit() else (0, part) for part in version.split(".")]
 
 

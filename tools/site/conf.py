@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of what `tools.site` staged."""
+"""Configure Sphinx, which makes the site from the files that `tools.site` staged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 napoleon_use_rtype = False
 default_role = "code"
-# A block without a language is figures, a drawing or a file's lines, not Python.
+# A block without a language contains figures, a drawing or lines of a file, not Python.
 highlight_language = "none"
 # If two classes share a name, Kafka's message and KIP-82's, each page links its own.
 suppress_warnings = ["ref.python"]
@@ -58,5 +58,5 @@ html_sidebars = {
 
 
 def setup(app: Any) -> None:
-    """Register what reads docstrings; Sphinx calls it."""
+    """Register the function that reads docstrings; Sphinx calls this."""
     app.connect("autodoc-process-docstring", as_restructured_text)

@@ -1,4 +1,4 @@
-"""The content of the site and its order: every page of docs/, and the pages about the project."""
+"""The site's pages and their order: every page of docs/, and the pages about the project."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.wire",
     "flexwire.errors",
 )
-# Rooms with public names that only other rooms call.
+# Modules with public names that only other modules of flexwire call.
 NOT_PUBLIC: Final[frozenset[str]] = frozenset()

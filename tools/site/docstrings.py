@@ -1,4 +1,4 @@
-"""Docstrings, which are written in Markdown, in the generator's form."""
+"""Convert docstrings from Markdown to the generator's markup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def as_restructured_text(
 
 
 def literal(lines: list[str]) -> list[str]:
-    """``lines`` with every fenced block indented below "::" and an empty line around it."""
+    """Return ``lines`` with every fenced block indented below "::", between empty lines."""
     found: list[str] = []
     indent: str | None = None
     for line in lines:

@@ -1,4 +1,4 @@
-"""The pages of the site, beside each other in one directory, as the generator reads them."""
+"""Stage the pages of the site in one directory, as the generator reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.site.front import section_of_pages
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The pages that `flexwire schema docs` writes beside them.
+# The pages that `flexwire schema docs` adds to this directory.
 GUIDE_LINK = (
     '<a href="../guide/index.html">The guide to every message of every bundled release</a> is a '
     "part of this site; and this is how it is made."
@@ -53,7 +53,7 @@ def stage(root: Path, source: Path) -> None:
 
 
 def contents() -> str:
-    """The table of contents, a hidden list of pages for each section."""
+    """Return the table of contents: a hidden list of pages for each section."""
     api = tuple(f"api/{module}" for module in MODULES)
     sections = {**SECTIONS, "Begin": ("overview", *SECTIONS["Begin"]), "Python API": api}
     order = [title for title in sections if title != "Project"] + ["Project"]
@@ -65,7 +65,7 @@ def contents() -> str:
 
 
 def api_page(module: str, described: set[int]) -> str:
-    """A page that the generator fills with the docstrings of the module's public names.
+    """Return a page that the generator fills with the docstrings of the module's public names.
 
     Objects that an earlier page describes, with ids in ``described``, are left to that page.
     """
@@ -84,14 +84,14 @@ def api_page(module: str, described: set[int]) -> str:
 
 @cache
 def _places(root: Path) -> frozenset[Path]:
-    """The directories of pages whose links stay."""
+    """Return the directories of pages whose links stay."""
     return frozenset(
         (root / f"{page}.md").resolve() for pages in SECTIONS.values() for page in pages
     )
 
 
 def _text(root: Path, name: str) -> str:
-    """A page's text as the site shows it: without notes for the tests, with working links."""
+    """Return a page's text for the site: without notes for the tests, with working links."""
     home = (root / name).parent
     pages = _places(root)
     front = (root / "README.md").resolve()
@@ -116,7 +116,7 @@ def _text(root: Path, name: str) -> str:
 
 
 def _title(page: Path) -> str:
-    """The first heading of a page."""
+    """Return the first heading of a page."""
     return page.read_text(encoding="utf-8").partition("# ")[2].partition("\n")[0]
 
 

@@ -110,7 +110,7 @@ def framed(header: bytes, body: bytes, batches: list[bytes]) -> Frame:
 
 
 def exchange(asked: Any, answer: Any, version: int, batches: Any = ((), ())) -> Exchange:
-    """A request and its response, and the batches in each, in order."""
+    """Return a request and its response, and the batches in each, in order."""
     key = asked.entry.api_key
     head = made(
         "RequestHeader", request_api_key=key, request_api_version=version, client_id="client-00"

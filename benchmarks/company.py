@@ -116,7 +116,7 @@ class Company:
         self.now_us = START_US
 
     def talk(self, client: Client, until_us: int, slow: float) -> None:
-        """One connection of a client: it opens, sends requests, and closes."""
+        """Write one connection of a client: it opens, sends requests, and closes."""
         client.next_port += 1
         ends = (client.host, client.next_port), self.chance.choice(BROKERS)
         connection = self.writer.open_connection(*ends, timestamp_us=self.now_us)

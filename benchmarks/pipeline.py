@@ -105,7 +105,7 @@ class Result:
         return self.made.bytes / 1e6
 
     def rate(self, name: str = "flexwire") -> float | None:
-        """The MB of capture per CPU second."""
+        """Return the MB of capture per CPU second."""
         used = self.flexwire if name == "flexwire" else self.beside.get(name)
         return self.mb / used.cpu if used is not None and used.code == 0 else None
 

@@ -61,7 +61,7 @@ ANSWER = framed(bytes([0, 0, 0, 1]) + ProduceResponse().encode(7))
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A broker of a few lines: it answers each frame that arrives."""
+    """Run a broker of a few lines, which answers each frame that arrives."""
     try:
         while head := await reader.readexactly(4):
             await reader.readexactly(int.from_bytes(head, "big"))

@@ -58,7 +58,7 @@ def write_input(directory: Path, exchanges: int) -> None:
 
 
 def analysis(given: Path, out: Path) -> subprocess.Popen[bytes]:
-    """An analysis that was started, in a separate process."""
+    """Return an analysis that was started, in a separate process."""
     command = [sys.executable, "-m", "flexwire", "analyze", str(given), "--out", str(out)]
     return subprocess.Popen(  # noqa: S603 - our own
         [*command, "--memory", "512m", "--answers", ",".join(ANSWERS)],

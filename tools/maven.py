@@ -46,14 +46,12 @@ class Jars:
         return place
 
     def pom(self) -> str:
-        """The project whose dependencies Maven resolves.
+        """Return the project whose dependencies Maven resolves.
 
         >>> print(Jars("one", ("g:a:1",), ("g:b",)).pom().split("<dependency>")[1].strip())
-        <groupId>g</groupId><artifactId>a</artifactId><version>1</version>
-        <exclusions>
+        <groupId>g</groupId><artifactId>a</artifactId><version>1</version> <exclusions>
         <exclusion><groupId>g</groupId><artifactId>b</artifactId></exclusion>
-        </exclusions></dependency>
-        </dependencies></project>
+        </exclusions></dependency> </dependencies></project>
         """
         kept_out = "\n".join(f"<exclusion>{_tags(one)}</exclusion>" for one in self.left_out)
         asked = "".join(
@@ -99,10 +97,9 @@ class Jars:
 
 
 def _tags(coordinates: str) -> str:
-    """The elements that name an artifact.
+    """Return the elements that name an artifact.
 
-    >>> _tags("g:a")
-    '<groupId>g</groupId><artifactId>a</artifactId>'
+    >>> _tags("g:a") '<groupId>g</groupId><artifactId>a</artifactId>'
     """
     names = ("groupId", "artifactId", "version", "classifier")
     parts = zip(names, coordinates.split(":"), strict=False)

@@ -49,7 +49,7 @@ def _mock() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _kfake() -> Iterator[str]:
-    """A Go program, which ends when its standard input ends."""
+    """Yield a Go program, which ends when its standard input ends."""
     program = BUILT / "kfake"
     build_go(EXAMPLES / "kfake", program)
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

@@ -51,7 +51,7 @@ class Talk:
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:
-    """The bytes of one connection, in order; the client id contains ``number``."""
+    """Return the bytes of one connection, in order; the client id contains ``number``."""
     if source.random() < talk.others:
         return _other(source)
     if talk.hidden and source.random() < talk.hidden:
@@ -169,7 +169,7 @@ class _Said:
         return self._pair(asked, self._api_versions(), 3)
 
     def authentication(self) -> list[Step]:
-        """A SASL exchange, which is never pipelined."""
+        """Return a SASL exchange, which is never pipelined."""
         version = self._source.choice([0, 1])
         handshake = made("SaslHandshakeRequest", mechanism="PLAIN")
         exchanges: list[_Exchange] = [self._pair(handshake, made("SaslHandshakeResponse"), version)]

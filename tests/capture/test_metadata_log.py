@@ -73,8 +73,8 @@ def test_what_a_broker_removes_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_state_is_known_where_nothing_is_missing(tmp_path: Path) -> None:
-    """Write segments 10-14 and 18-19 with a gap, and snapshots within, at the end of and after
-    them.
+    """The state is known except at the gap between segments 10-14 and 18-19, with some
+    snapshots.
     """
     files = {
         "10": batch(10, [NOTHING] * 5),
@@ -138,9 +138,7 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
 
 
 def test_a_time_is_before_the_first_later_record(tmp_path: Path) -> None:
-    """Write an election at 0, then a record each second; the snapshot at 3 has the state of second
-    2.
-    """
+    """A time means the state before the first record with a later time."""
     data = log([NOTHING], [NOTHING], [NOTHING])
     whole = write(tmp_path, {"0": data, "3-1": snapshot([], time=TIME + 2000)})
     for milliseconds, offset in ((-1, 0), (0, 1), (999, 1), (1000, 2), (2500, 3), (9000, 4)):

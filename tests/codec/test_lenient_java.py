@@ -73,7 +73,7 @@ def vectors(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def taken(vectors: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Any]]:
-    """The input that Java accepts, and the object that the lenient reader makes of it."""
+    """Return the input that Java accepts, and the object that the lenient reader makes of it."""
     return [
         (one, _class_of(one).decode(bytes.fromhex(one["hex"]), one["version"], lenient=True))
         for one in vectors

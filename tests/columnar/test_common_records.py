@@ -156,7 +156,7 @@ def test_of_columns_that_are_not_wanted_nothing_is_put() -> None:
 
 
 def test_records_refused_after_their_headers_were_put_leave_no_trace() -> None:
-    """A null row stays null when the next record's value is written."""
+    """Records that are refused after their headers were written leave nothing in the columns."""
     some: by_hand.Headers = [(b"a", None)] * 3
     nulls = by_hand.record(1, 0, None, None, [*some, (b"b" * 2**20, None)])
     texts = by_hand.record(2, 0, b"k", b"v", [(b"c", b"d")] * 5)

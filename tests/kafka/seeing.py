@@ -57,8 +57,8 @@ ONE_NODE: Final = {
 
 
 def seen(reached: Reached) -> dict[str, dict[str, str]]:
-    """The versions that clients and nodes sent, and the versions that `call` got answers to, by
-    API.
+    """Return the versions that clients and nodes sent, and the versions that `call` got answers to,
+    by API.
     """
     return {
         "clients": _ranges(reached.versions),

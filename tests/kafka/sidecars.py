@@ -59,7 +59,7 @@ class Sidecars:
     counts: list[TapStatistics]
 
     def address(self, listener: str) -> str:
-        """The first node's address, through the tap."""
+        """Return the first node's address, through the tap."""
         return str(self.nodes[0].taps[listener])
 
 

@@ -42,7 +42,7 @@ NOT_JUDGED = {
 def kafka(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str]]:
-    """A release and the address of its broker, which has a topic and a group."""
+    """Yield a release and the address of its broker, which has a topic and a group."""
     directory = tmp_path_factory.mktemp(f"conform-{request.param}")
     with broker(request.param, directory) as address:
         with Cluster(address) as cluster:

@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 def said(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Said]:
-    """The answers of a broker of each release, and its logs at that moment."""
+    """Yield the answers of a broker of each release, and its logs at that moment."""
     directory = tmp_path_factory.mktemp(f"coordinated-{request.param}")
     with broker(request.param, directory) as address:
         made = Coordinated(address, request.param)

@@ -58,7 +58,9 @@ class Ways:
 
 @contextmanager
 def _secret(authority: Authority, directory: Path) -> Iterator[tuple[Tap, Path]]:
-    """A relay that sees only TLS, and the key log of the broker behind it, which logs requests."""
+    """Yield a relay that sees only TLS, and the key log of the broker behind it, which logs
+    requests.
+    """
     certificate, key = authority.certificate([LOOPBACK], name="broker")
     both = directory / "both.pem"
     both.write_bytes(key.read_bytes() + certificate.read_bytes())

@@ -55,7 +55,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticketed]:
 
 @contextmanager
 def warned(caplog: pytest.LogCaptureFixture, *, of_names: bool) -> Iterator[None]:
-    """The tap warns once that tickets are for a name, or does not warn."""
+    """Check that the tap warns once that tickets are for a name, or not at all."""
     with caplog.at_level("INFO", "flexwire.tap"):
         yield
     said = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]

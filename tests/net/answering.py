@@ -114,7 +114,7 @@ def ranges(offered: dict[str, tuple[int, int]] | None) -> list[dict[str, int]]:
 def answering(
     answers: Answers | None = None, tls: SSLContext | None = None
 ) -> Iterator[tuple[str, Answers]]:
-    """A broker's address as text, and its answers."""
+    """Yield a broker's address as text, and its answers."""
     answers = answers or Answers()
     with served(Broker(answers), tls) as address:
         yield str(address), answers

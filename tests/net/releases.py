@@ -60,7 +60,7 @@ def versions_answer(release: str, request: RequestFrame) -> bytes:
 
 
 def broker_of(release: str, otherwise: Callable[[RequestFrame, bytes], bytes | None]) -> Broker:
-    """A broker of a release: ``otherwise`` answers requests that it reads; others close the
+    """Return a broker of a release: ``otherwise`` answers requests that it reads; others close the
     connection.
     """
 

@@ -53,7 +53,7 @@ API_VERSIONS, LIST_GROUPS, PRODUCE, METADATA = 18, 16, 0, 3
 
 
 class Watch:
-    """Measure the longest time that the event loop computed without a pause, in CPU seconds."""
+    """The longest time that the event loop computed without a pause, in CPU seconds."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -103,7 +103,7 @@ async def drained(reader: asyncio.StreamReader) -> None:
 
 
 def answers_once(then: bytes) -> Any:
-    """A broker that answers the first request correctly, and the second with some bytes."""
+    """Return a broker that answers the first request correctly, and the second with some bytes."""
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         size = int.from_bytes(await reader.readexactly(4), "big")

@@ -40,7 +40,7 @@ ONE, TWO, THREE = (HostPort(f"b-{number}", 9092) for number in (1, 2, 3))
 
 
 async def advertised(out: Path, ports: PortRange, *brokers: HostPort) -> dict[HostPort, int]:
-    """Return the port for each broker that a client of a new tap gets."""
+    """Return the tap's port for each broker, as a client of a new tap gets it."""
 
     def answer(*_: object) -> bytes:
         return response_payload(METADATA, 1, metadata(1, *brokers))

@@ -47,7 +47,7 @@ def offers(api_key: int, release: str) -> frozenset[int]:
 
 
 def spoken(api_key: int, version: int) -> set[int]:
-    """Yield every version of a release that this release has too."""
+    """Return every version that a release has, if that release also has this one."""
     found: set[int] = set()
     for release in RELEASES:
         every = reads(api_key, release)

@@ -142,8 +142,8 @@ def numbers(version: str) -> list[int]:
 
 
 def of_trial(row: Row) -> tuple[Library | None, str, str]:
-    """Return for each tested client: its library's first release if any, its release,
-    its setting.
+    """Return a tested client's library if its first working release is known, its release, and its
+    setting.
     """
     program, _, version = row.client.partition(" ")
     release, _, setting = version.partition(", ")

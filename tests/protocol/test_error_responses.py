@@ -308,7 +308,7 @@ def test_a_request_that_has_no_such_response_says_why() -> None:
 
 
 class Parts(NamedTuple):
-    """Split a response's JSON form into the part that `set_errors` may change, and the rest."""
+    """A response's JSON form in two parts: what `set_errors` may change, and the rest."""
 
     codes: list[int]
     data: list[str | None]

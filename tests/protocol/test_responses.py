@@ -18,7 +18,7 @@ UNSUPPORTED_VERSION = 35
 
 
 def api_versions(error_code: int, *, keys: int) -> bytes:
-    """A response to ApiVersions v0 is read as Kafka's protocol guide describes it."""
+    """Return a response to ApiVersions v0, as Kafka's protocol guide describes it."""
     entries = b"".join(key.to_bytes(2, "big") + bytes.fromhex("00000004") for key in range(keys))
     return error_code.to_bytes(2, "big") + keys.to_bytes(4, "big") + entries
 

@@ -47,6 +47,6 @@ def iterate() -> Callable[..., Any]:
 
 
 def read_ahead(*arguments: Any) -> Any:
-    """Return a kernel's result if the kernel is certain about it, or REFUSED."""
+    """Return the batches that the kernels read, up to the first refusal, or REFUSED."""
     found = iterate()(*arguments)
     return found if found is REFUSED else list(takewhile(lambda one: one is not REFUSED, found))

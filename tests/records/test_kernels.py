@@ -310,7 +310,7 @@ def test_writing_stays_within_its_buffers() -> None:
 
 @pytest.fixture(params=["kernels", "no kernels"])
 def _process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return a process with kernels, or without kernels."""
+    """Run the test in a process with kernels, and in one without."""
     if request.param == "no kernels":
         monkeypatch.setattr(executors.ACTIVE, "functions", PYTHON)
 

@@ -138,7 +138,7 @@ class Cluster:
 
 @contextmanager
 def cluster(root: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A cluster with this many workers, stopped at the end."""
+    """Yield a cluster with this many workers, stopped at the end."""
     made = Cluster(root)
     try:
         made.start(workers)

@@ -28,7 +28,7 @@ def _without_pictures() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A standalone cluster of two workers."""
+    """Yield a standalone cluster of two workers."""
     # Importing PySpark takes a second.
     from tests.spark.cluster import cluster  # noqa: PLC0415 - see above
 
@@ -38,7 +38,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def shaped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The files of a capture with the module's ``SHAPE``."""
+    """Return the files of a capture with the module's ``SHAPE``."""
     from tests.capture.interleaved import write_capture  # noqa: PLC0415 - few tests need it
 
     return list(map(str, write_capture(tmp_path_factory.mktemp("shaped"), 1, request.module.SHAPE)))
@@ -56,7 +56,7 @@ def here(spark: SparkSession, shaped: list[str], tmp_path_factory: pytest.TempPa
 
 @pytest.fixture
 def flags(tmp_path: Path) -> Path:
-    """A directory for the notes of tasks."""
+    """Return a directory for the notes of tasks."""
     place = tmp_path / "flags"
     place.mkdir()
     return place

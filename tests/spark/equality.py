@@ -34,7 +34,7 @@ _SHOWN = 200
 
 
 def tables_of(out: Path) -> dict[str, list[Row]]:
-    """Every table of an analysis, by its path below ``tables/``, with sorted rows."""
+    """Return every table of an analysis, by its path below ``tables/``, with sorted rows."""
     found = {}
     for name, folder in _folders(out):
         rows = [row for file in _files(folder) for row in pq.ParquetFile(file).read().to_pylist()]
@@ -48,7 +48,7 @@ def in_one_order(tables: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
 
 
 def schemas_of(out: Path) -> dict[str, dict[str, str]]:
-    """The type of every column, in Arrow's words; if a table's files differ, every type."""
+    """Return the type of every column, in Arrow's words; if a table's files differ, every type."""
     found: dict[str, dict[str, str]] = {}
     for name, folder in _folders(out):
         types: dict[str, set[str]] = {}
@@ -61,7 +61,7 @@ def schemas_of(out: Path) -> dict[str, dict[str, str]]:
 
 
 def facts_of(out: Path) -> Row:
-    """The facts of an analysis, except its time and Spark's estimates."""
+    """Return the facts of an analysis, except its time and Spark's estimates."""
     facts: Row = json.loads((out / FACTS).read_text(encoding="utf-8"))
     del facts[_WHEN_MADE]
     for one in facts.get("record_headers", []):
@@ -120,7 +120,7 @@ def _difference(
 
 
 def _differences(one: Any, other: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every place where two values differ, as a path, with both values."""
+    """Yield every place where two values differ, as a path, with both values."""
     if isinstance(one, dict) and isinstance(other, dict):
         for name in [*one, *(name for name in other if name not in one)]:
             inner = f"{place}.{name}" if place else name

@@ -66,7 +66,9 @@ def rows_of(table: str, number: int) -> pa.RecordBatch:
 
 
 def write_parts(number: int, task_output: TaskOutput) -> None:
-    """The work of a range's task: its part of each table, with small files beside the tables."""
+    """Do the work of a range's task: write its part of each table, and small files beside the
+    tables.
+    """
     for table in ROWS:
         local = task_output.scratch / table.replace("/", "-")
         with TableWriter(local, SCHEMA) as writer:

@@ -94,7 +94,7 @@ class Planted:
         )
 
     def raw(self, data: bytes) -> None:
-        """Return a packet in its final form."""
+        """Add a packet that is in its final form."""
         self._packets.append(data)
 
     def write(self, path: Path) -> None:
@@ -181,7 +181,7 @@ def _bare_tokens(planted: Planted) -> None:
 
 
 def _damaged(data: bytes, step: int = 1) -> Iterator[bytes]:
-    """Return a frame's bytes: cut off, without their beginning, and with bytes before or after."""
+    """Yield a frame's bytes: cut off, without their beginning, and with bytes before or after."""
     for at in range(1, len(data) + 1, step):
         yield data[:at]
         yield framed(data[4:at])

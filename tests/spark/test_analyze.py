@@ -80,7 +80,7 @@ BATCH = record_batch(
 
 
 def _write_well_behaved(traffic: Traffic) -> None:
-    """All requests are answered; the requests are in one file, their responses in the next."""
+    """Write requests that are all answered: requests in one file, their responses in the next."""
     one = traffic.connect()
     asked = made("ApiVersionsRequest", client_software_name="py", client_software_version="1.2")
     traffic.exchange(one, asked, made("ApiVersionsResponse"), 3, 1)
@@ -102,7 +102,7 @@ def _write_well_behaved(traffic: Traffic) -> None:
 
 
 def _write_ports_again(traffic: Traffic) -> None:
-    """A new connection on the ports of the first one, with its correlation ids."""
+    """Write a new connection on the ports of the first one, with its correlation ids."""
     again = traffic.connect()
     fallback = made("ApiVersionsResponse", error_code=35)
     traffic.send(again, "request", request(made("ApiVersionsRequest"), 3, 1))

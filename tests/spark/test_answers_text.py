@@ -42,7 +42,7 @@ VALUES: dict[str, list[Any]] = {
 
 
 def value(kind: pa.DataType, chance: random.Random) -> Any:
-    """A value of a type: small, large, hostile or null."""
+    """Return a value of a type: small, large, hostile or null."""
     if chance.random() < 0.1:
         return None
     if pa.types.is_list(kind):

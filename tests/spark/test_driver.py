@@ -48,7 +48,7 @@ MOST_OF_A_TASK = 6_000
 
 
 def written(number: int) -> Iterator[WrittenFile]:
-    """Return a range's files of many tables: two are large enough, and all others are small."""
+    """Yield a range's files of many tables: two are large enough, and all others are small."""
     for place, table in enumerate(["records", "frames", *map("messages/M{}".format, range(60))]):
         folder, size = (TABLES, 200 << 20) if place < 2 else (PARTS, 1000 * (place + number))
         name = f"{folder}/{table}/{part_name(DIGEST, number, 0)}"
@@ -59,7 +59,7 @@ class Listed(Store):
     """A store that only answers lists: the driver's final requests."""
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """Return the names of the files in the tables."""
+        """Yield the names of the files in the tables."""
         for one in vars(self).get("found", []):
             assert one.name.startswith(prefix)
             yield FileEntry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks

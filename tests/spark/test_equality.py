@@ -150,7 +150,7 @@ def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every capture is divided into many ranges, each read in many chunks."""
+    """Divide every capture into many ranges, each read in many chunks."""
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes_for", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.capture_job.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)

@@ -25,7 +25,7 @@ COUNT = 4
 
 @pytest.fixture(scope="module")
 def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver on the cluster that speculates as soon as possible."""
+    """Yield a driver on the cluster that speculates as soon as possible."""
     conf = {
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
@@ -40,7 +40,7 @@ def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver without a cluster that still retries a task."""
+    """Yield a driver without a cluster that still retries a task."""
     made = Driver("local[2,4]", tmp_path_factory.mktemp("alone"))
     yield made
     made.close()
@@ -48,7 +48,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """A driver whose workers have little memory; its last test kills it."""
+    """Yield a driver whose workers have little memory; its last test kills it."""
     # Spark divides this memory by this number of cores.
     conf = {"spark.executor.cores": "2"}
     made = Driver("local[2]", tmp_path_factory.mktemp("bounded"), worker_memory="1g", **conf)

@@ -146,7 +146,7 @@ def in_order(values: Iterable[Any]) -> list[Any]:
 
 
 def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
-    """All facts of frames; facts without a fixed order are sorted."""
+    """Return all facts of frames, and sort facts without a fixed order."""
     return {
         "totals": sums.totals(skipped_packets=captured.skipped()),
         "withheld": sums.withheld_credentials(),

@@ -186,7 +186,7 @@ def consumed(traffic: Traffic, connection: Any) -> None:
 
 
 def logs(directory: Path, topic: str) -> Path:
-    """A log of one partition of a topic that no other part has."""
+    """Return a log of one partition of a topic that no other part has."""
     segment = MadeSegment(0)
     for first in range(0, 500, 50):
         segment.add(plain(first, 50, value=b"a value that is not too short" * 3))

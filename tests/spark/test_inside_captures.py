@@ -50,7 +50,7 @@ def fetched(rows: Sequence[tuple[bytes | None, bytes | None]], **topic: Any) -> 
 
 
 def share(traffic: Traffic, connection: Any) -> None:
-    """Return two members: one releases what the other gets; and ranges that are not ranges."""
+    """Write two members: one releases what the other gets; also ranges that are not ranges."""
     topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     metadata = made("MetadataResponse", topics=[topic])
     traffic.exchange(connection, made("MetadataRequest"), metadata, 12, 10)

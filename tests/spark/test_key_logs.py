@@ -134,7 +134,7 @@ def test_tasks_open_their_shares_and_no_file_has_the_secrets(
 
 
 def contents(output: TaskOutput) -> Iterator[bytes]:
-    """Return the content of the files that a job has left."""
+    """Yield the content of the files that a job has left."""
     for one in Path(output.directory.url).rglob("*"):
         if one.is_file():
             yield one.read_bytes()

@@ -83,8 +83,8 @@ class Hosts:
 
     @staticmethod
     def _in_turn(talks: list[list[bytes]]) -> Iterator[tuple[int, int, bytes]]:
-        """Return the packets a millisecond apart; connections on reused ports come after the
-        others.
+        """Yield the packets a millisecond apart; connections on reused ports come after
+        the others.
         """
         source, time = random.Random(8), 1_700_000_000_000_000
         early = [*enumerate(talks)][: len({*PORTS})]

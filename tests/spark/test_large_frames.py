@@ -92,7 +92,7 @@ except AnalysisError as error:
 
 @pytest.fixture(scope="module")
 def one_large_frame(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A compressed capture of a frame that does not fit twice into a small heap."""
+    """Return a compressed capture of a frame that does not fit twice into a small heap."""
     directory = tmp_path_factory.mktemp("large")
     traffic = Traffic(directory / "capture")
     traffic.writer.max_bytes = 2**30

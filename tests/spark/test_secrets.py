@@ -40,7 +40,7 @@ def analyzed(planted: Planted, directory: Path, spark: SparkSession, **asked: An
 
 
 def outputs(analysis: Analysis) -> Iterator[tuple[str, bytes]]:
-    """The output: each file's bytes, and each table's rows, one after the other."""
+    """Yield the output: each file's bytes, and each table's rows, one after the other."""
     out = analysis.report.parent
     for path in sorted(out.rglob("*")):
         if path.is_file():

@@ -91,7 +91,7 @@ class Store:
         self.lock = threading.Lock()
 
     def now(self) -> dict[str, bytes]:
-        """Every key with its content."""
+        """Return every key with its content."""
         return {k: v[-1].data for k, v in self.keys.items() if v[-1].data is not None}
 
     def put(self, key: str, data: bytes | None) -> Version:

@@ -35,7 +35,7 @@ ACCOUNT_KEY = (
 
 
 def backend() -> object:
-    """The content of moto, read without a request."""
+    """Return the content of moto, read without a request."""
     return s3_backends[ACCOUNT]["aws"]
 
 

@@ -168,7 +168,7 @@ def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
 
 
 def names_on_a_message() -> list[str]:
-    """Every public attribute of a message class before it has a field."""
+    """Return every public attribute of a message class before it has a field."""
     return [name for name in dir(Message) if not name.startswith("_")]
 
 

@@ -121,14 +121,14 @@ def run(project: Path, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def mypy(project: Path) -> list[tuple[int, str, str]]:
-    """mypy's messages about the project: (line, error code or "", text)."""
+    """Return mypy's messages about the project: (line, error code or "", text)."""
     told = run(project, "mypy", "--strict", "--config-file=", "project.py")
     return [(int(line), code, text) for line, _, text, code in _TOLD.findall(told)]
 
 
 @pytest.fixture(scope="module")
 def pyright(project: Path) -> list[tuple[int, str, str]]:
-    """pyright's messages about the project: (line, severity, text)."""
+    """Return pyright's messages about the project: (line, severity, text)."""
     told = run(project, "basedpyright", "--pythonpath", sys.executable, "--outputjson")
     return [
         (one["range"]["start"]["line"] + 1, one["severity"], one["message"])

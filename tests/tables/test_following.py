@@ -67,7 +67,7 @@ def given_in_the_end(directory: Path) -> set[tuple[Any, ...]]:
 
 
 def streamed(files: list[Path], directory: Path, seed: int) -> Query:
-    """A stream over growing files, cut and restarted at random."""
+    """Return a stream over growing files, cut and restarted at random."""
     source = random.Random(seed)
     query: Query | None = None
     for _ in grown(source, files, directory, 6):

@@ -66,7 +66,10 @@ class RdKafka:
         self.lib.rd_kafka_err2str.restype = c_char_p
 
     def client(self, kind: int, more: Mapping[str, str]) -> Any:
-        """A client; it is never destroyed, because a client that hangs would hang there too."""
+        """Return a client.
+
+        It is never destroyed, because a client that hangs would hang there too.
+        """
         conf = c_void_p(self.lib.rd_kafka_conf_new())
         told = {"bootstrap.servers": self._asked.address, "client.id": self._asked.client_id}
         told |= dict(one.split("=", 1) for one in self._asked.setting.split(",") if one)

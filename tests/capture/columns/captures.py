@@ -1,4 +1,4 @@
-"""Captures made up for tests: every link type, byte order, block type and clock, valid or not."""
+"""Draw captures for tests: every link type, byte order, block type and clock, valid or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.capture.traffic import block, enhanced, interface, option, section
 if TYPE_CHECKING:
     import random
 
-# Links that are supported, and two that are not.
+# Link types that are supported, and two that are not.
 LINKS = [0, 1, 1, 12, 14, 101, 101, 108, 113, 228, 229, 276, 9, 147]
 _ENDS = [(bytes([10, 0, 0, one]), 9000 + one) for one in range(4)]
 _IPV6_ENDS = [
@@ -25,7 +25,7 @@ MOST_DAMAGE = 4
 
 
 def tcp_segment(source: random.Random, ports: tuple[int, int], payload: bytes) -> bytes:
-    """A TCP header, usually valid, and a payload."""
+    """Return a TCP header, usually valid, and a payload."""
     words = source.choice([5] * 9 + [8, 15, 4, 0])
     head = struct.pack(
         ">HHIIBBHHH",
@@ -42,7 +42,7 @@ def tcp_segment(source: random.Random, ports: tuple[int, int], payload: bytes) -
 
 
 def ip_packet(source: random.Random, payload: bytes) -> tuple[int, bytes]:
-    """A network protocol and a packet of it, usually with a TCP segment."""
+    """Return a network protocol and a packet of it, usually with a TCP segment."""
     protocol = source.choice([6] * 12 + [17, 1, 255])
     if source.random() < 0.6:
         (near, near_port), (far, far_port) = source.choices(_ENDS, k=2)
@@ -69,7 +69,7 @@ def ip_packet(source: random.Random, payload: bytes) -> tuple[int, bytes]:
 
 
 def packet_on(source: random.Random, linktype: int, payload: bytes) -> bytes:
-    """A packet as a link carries it."""
+    """Return a packet as a link carries it."""
     network, data = ip_packet(source, payload)
     network = source.choice([network] * 12 + [0x0806, 0x88CC])
     tags = b""
@@ -127,7 +127,7 @@ def made_pcap(source: random.Random) -> bytes:
 
 
 def _clock(source: random.Random, order: str) -> bytes:
-    """Options of an interface that define its clock."""
+    """Return options of an interface that define its clock."""
     resolutions = [b"", b"", b"\x06", b"\x06", b"\x09", b"\x09", b"\x08", b"\x94", b"\xa8", b"\xa9"]
     resolutions += [b"\x05", b"\x00", b"\x80", b"\xff", bytes([source.randrange(256)])]
     resolution = source.choice(resolutions)
@@ -193,7 +193,7 @@ def made_capture(source: random.Random) -> bytes:
 
 
 def damaged(source: random.Random, data: bytes) -> bytes:
-    """The same bytes with some flipped, cut out or inserted."""
+    """Return the same bytes with some flipped, cut out or inserted."""
     for _ in range(source.randrange(1, MOST_DAMAGE)):
         at = source.randrange(len(data) + 1)
         size = source.choice([1, 1, 2, 4, 8])
@@ -203,7 +203,7 @@ def damaged(source: random.Random, data: bytes) -> bytes:
 
 
 def any_capture(source: random.Random) -> bytes:
-    """A capture: valid, damaged or cut off, compressed by gzip or not."""
+    """Return a capture: valid, damaged or cut off, compressed by gzip or not."""
     data = made_capture(source)
     if source.random() < 0.4:
         data = damaged(source, data)

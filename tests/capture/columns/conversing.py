@@ -1,4 +1,4 @@
-"""Random conversations on parallel connections, with all usual and unusual traffic."""
+"""Draw conversations on parallel connections, with all usual and unusual traffic."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def produce(version: int, acks: int, **named: Any) -> bytes:
 
 
 def sent(kind: str, chance: random.Random, correlation_id: int) -> tuple[Direction, bytes]:
-    """The direction and payload of a frame of a kind."""
+    """Return the direction and payload of a frame of a kind."""
     named: dict[str, Any] = {"correlation_id": correlation_id}
     version = chance.choice([3, 7, 9, 12])
     made: dict[str, Callable[[], bytes]] = {
@@ -127,7 +127,7 @@ def sent(kind: str, chance: random.Random, correlation_id: int) -> tuple[Directi
 
 
 def conversations(seed: int, frames: int, connections: int) -> list[CapturedFrame]:
-    """Frames of parallel connections, of all kinds."""
+    """Draw frames of parallel connections, of all kinds."""
     chance = random.Random(seed)
     counts: dict[tuple[str, str], int] = {}
     now, found = 1_700_000_000_000_000, []
@@ -167,7 +167,7 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
 
 
 def judged(frames: Iterable[CapturedFrame], seed: int) -> list[CapturedConnection]:
-    """The kinds of the connections; some of them are unknown."""
+    """Return the kinds of the connections; some of them are unknown."""
     chance = random.Random(seed)
     names = sorted({one.connection for one in frames})
     ends = {name: name.split(">") for name in names if chance.random() < 0.9}

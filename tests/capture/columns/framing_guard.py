@@ -1,4 +1,4 @@
-"""Cuts segments into frames; all its buffers end at protected pages.
+"""Cut segments into frames; all buffers end at protected pages.
 
 ``python -m tests.capture.columns.framing_guard ROUNDS [--lie input|output]``: with ``--lie`` the
 kernels are told that a buffer of payload or output is one byte larger than it is. The crash that
@@ -58,7 +58,7 @@ def against_guard(size: int, lie: int = 0) -> Array:
 
 
 def guarded(data: Array, lie: int = 0) -> Array:
-    """The same next to a protected page; nothing writes the missing byte."""
+    """Return a copy next to a protected page; nothing writes the missing byte."""
     raw = np.frombuffer(data.tobytes(), np.uint8)
     found = against_guard(len(raw), lie)
     ctypes.memmove(found.ctypes.data, raw.ctypes.data, max(0, len(raw) - lie))
@@ -67,7 +67,7 @@ def guarded(data: Array, lie: int = 0) -> Array:
 
 
 class Numpy:
-    """The replacement of numpy in `flows`: its arrays also end next to protected pages."""
+    """Stand in for numpy in `flows`: arrays also end next to protected pages."""
 
     def __init__(self, *, lie: bool) -> None:
         self._lie = lie
@@ -76,19 +76,19 @@ class Numpy:
         return getattr(np, name)
 
     def empty(self, shape: Any, kind: Any) -> Array:
-        """Space for bytes, or for the words of frames."""
+        """Return space for bytes, or for the words of frames."""
         kind = np.dtype(kind)
         size = int(np.prod(shape)) * kind.itemsize
         made: Array = against_guard(size, int(self._lie)).view(kind).reshape(shape)
         return made
 
     def frombuffer(self, data: bytes, kind: Any) -> Array:
-        """The held bytes of an incomplete frame."""
+        """Return the held bytes of an incomplete frame."""
         return guarded(np.frombuffer(data, kind))
 
 
 def hostile(rng: random.Random, segments: list[Any]) -> list[Any]:
-    """The same with other bytes, numbers and flags here and there."""
+    """Return a copy with other bytes, numbers and flags here and there."""
     found = []
     for one in segments:
         segment = one

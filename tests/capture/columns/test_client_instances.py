@@ -1,7 +1,7 @@
-"""The client instance of a connection, from any of its frames.
+"""The client instance of a connection is found in any of its frames.
 
-The id may come in the header of each request or of the first (both readings of KIP-1313), in the
-bodies of telemetry requests, or from the broker (KIP-714). The expected result comes from the
+The id may be in the header of each request or of the first (both readings of KIP-1313), in the
+bodies of telemetry requests, or come from the broker (KIP-714). The expected result comes from the
 test's own clients, and not from a second reader.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NONE = UUID(int=0)
-# How a client names itself; "never" gives no name, "late" gives it only after some requests.
+# How a client names itself; "never" sends no name, "late" sends it only after some requests.
 WAYS = ("always", "once", "late", "body", "broker", "never")
 
 
@@ -117,7 +117,7 @@ def exchange(client: Client, round_: int, turn: int, *, odd: bool) -> tuple[byte
 
 
 def conversations(seed: int, count: int = 12, rounds: int = 10, late: int = 4) -> list[Said]:
-    """Parallel clients; each frame with the final id of its row."""
+    """Draw parallel clients; each frame has the final id of its row."""
     chance, said = random.Random(seed), []
     waiting: dict[int, list[bytes]] = {number: [] for number in range(count)}
     done = dict.fromkeys(range(count), 0)
@@ -231,7 +231,7 @@ def gives(client: Client, direction: str, index: int) -> bool:
 
 
 def test_the_first_id_of_a_connection_counts(tmp_path: Path) -> None:
-    # Source: KIP-1313, a broker keeps the first and refuses another.
+    # Source: KIP-1313. A broker keeps the first id and refuses another one.
     ids = [UUID(int=5), UUID(int=4), UUID(int=6)]
     said = [Said(0, "request", offset_delete(one, ids[one]), None) for one in range(3)]
     tables = check(write(said, tmp_path))

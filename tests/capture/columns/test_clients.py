@@ -1,4 +1,4 @@
-"""The client is a fact about the connection: it may be named only once, in a captured part.
+"""The client is a fact about the connection, which may name it only once, in a captured part.
 
 The expected result comes from the test's own clients, and not from a second reader.
 """
@@ -34,7 +34,7 @@ BEGIN_US = 1_700_000_000_000_000
 
 
 class Said(NamedTuple):
-    """A frame of a connection, and the client id that its row has."""
+    """A frame of a connection, and the client id in its row."""
 
     connection: int
     direction: Direction
@@ -43,7 +43,7 @@ class Said(NamedTuple):
 
 
 def clients(seed: int, connections: int = 8, requests: int = 40) -> list[Said]:
-    """Parallel clients of one address that name themselves once, always, or too early.
+    """Draw parallel clients of one address that name themselves once, always, or too early.
 
     Every third connection began before the capture, and every fourth client always names itself.
     """
@@ -69,7 +69,7 @@ def clients(seed: int, connections: int = 8, requests: int = 40) -> list[Said]:
         client_id = known.setdefault(number, None)
         named: dict[str, Any] = {"client_id": own if says else None, "correlation_id": turn}
         if chance.random() < 0.1:
-            # A header with unknown tags is read as an object.
+            # A header with unknown tags is read by Python objects.
             named["unknown_tagged_fields"] = {5: b"tag"}
         if chance.random() < 0.3:
             key, payload = METADATA, request_payload(METADATA, 9, make("MetadataRequest"), **named)
@@ -122,7 +122,7 @@ def write(said: list[Said], directory: Path) -> list[Path]:
 
 
 def rows_of(said: list[Said]) -> Iterator[tuple[str, str, int, str | None]]:
-    """The connection, direction, index and client id of each frame."""
+    """Yield the connection, direction, index and client id of each frame."""
     for one, frame_ in zip(said, frames_of(said), strict=True):
         yield frame_.connection, one.direction, frame_.index, one.client_id
 

@@ -45,7 +45,7 @@ _KINDS = {
 
 
 class Segments:
-    """Segments in columns, made from objects."""
+    """Return segments in columns, made from objects."""
 
     timestamp_us: Any
     sequence: Any
@@ -97,7 +97,7 @@ class Ways:
 CLEAN = Ways()
 LOSSY = Ways(lost=0.02, repeated=0.02, late=0.03, cut=0.01)
 MID_STREAM = Ways(mid_stream=True)
-# Enough segments that some are in order between two losses.
+# There are enough segments that some are in order between two losses.
 SELDOM = Ways(lost=3e-3, repeated=3e-3, late=3e-3, cut=2e-3, damaged=5e-3, exchanges=200)
 RARELY = Ways(lost=5e-4, repeated=5e-4, late=5e-4, cut=3e-4, damaged=5e-3, exchanges=200)
 TWICE = Ways(twice=True, exchanges=120)
@@ -106,7 +106,7 @@ EVERYTHING = Ways(lost=0.05, repeated=0.05, late=0.05, cut=0.02, mid_stream=True
 
 
 def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
-    """The segments of one connection, in the order in which a capture has them."""
+    """Return the segments of one connection, in the order in which a capture has them."""
     client = f"10.0.{number // 250}.{number % 250 + 2}:{40_000 + rng.randrange(20_000)}"
     ends = {"request": client, "response": BROKER}
     at = {"request": rng.randrange(MODULUS), "response": rng.randrange(MODULUS)}
@@ -139,7 +139,7 @@ def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
 
 
 def exchanged(rng: random.Random, first: int, ways: Ways) -> tuple[bytes, bytes]:
-    """Requests with ids from ``first`` on, and their responses; few are damaged."""
+    """Return requests with ids from ``first`` on, and their responses; few are damaged."""
     ids = range(first, first + rng.choice([1, 1, 1, 2, 5]))
     largest = rng.choice([10, 100, 3000])
     asked = b"".join(request(one, rng.choice([0, rng.randrange(largest)])) for one in ids)
@@ -180,7 +180,7 @@ def happened(rng: random.Random, made: list[Segment], ways: Ways) -> list[Segmen
 
 
 def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
-    """The same bytes as a network card delivers them: some segments split, some joined."""
+    """Return the same bytes as a network card delivers them: some segments split, some joined."""
     found: list[Segment] = []
     for one in made:
         last = found[-1] if found else None
@@ -203,7 +203,7 @@ def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
 
 
 def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
-    """Several captures in one, with clocks that run ahead of each other in turn."""
+    """Draw several captures in one, whose clocks run ahead of each other in turn."""
     found: list[Segment] = []
     left = [list(one) for one in taps]
     while left := [one for one in left if one]:
@@ -215,7 +215,7 @@ def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
 
 
 def interleaved(rng: random.Random, ways: Ways) -> list[Segment]:
-    """The segments of several connections, some of which reuse the ports of others."""
+    """Return the segments of several connections, some of which reuse the ports of others."""
     streams = [connection(rng, number, ways) for number in range(rng.randrange(1, 8))]
     if rng.random() < 0.3:
         again = connection(rng, 0, ways)

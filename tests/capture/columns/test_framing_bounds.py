@@ -1,4 +1,4 @@
-"""The kernels that cut segments into frames touch no byte beyond payloads and the room for them.
+"""Kernels that cut segments into frames touch no byte outside the payloads and output buffers.
 
 ``make guard`` proves that the guard catches one byte too many.
 """

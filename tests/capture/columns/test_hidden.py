@@ -40,7 +40,7 @@ SHAPES = {
 LONG = Shape(connections=3, talk=Talk(exchanges=300, hidden=1.0), acks=1.0, segment=(1448, 1448))
 TOP = max(catalog().api_keys())
 CLIENT, BROKER = "10.0.0.9:50000", "10.0.0.1:9092"
-# Similar to the beginning of a request: length, api key, api version and correlation id.
+# These bytes look like the beginning of a request: length, api key, version, correlation id.
 HEAD = (16, 3, 0, 7)
 HEADS = [
     (*HEAD[:place], value, *HEAD[place + 1 :])
@@ -94,7 +94,7 @@ def test_kernels_take_nearly_all_that_is_hidden(
 
 
 class Said:
-    """Segments of one connection; each continues its direction."""
+    """Make segments of one connection; each continues its direction."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
@@ -120,7 +120,7 @@ def test_what_is_nearly_a_frame_is_told_apart_as_the_assemblers_do(*, is_known: 
     for seed, head in enumerate(HEADS):
         said = Said()
         if is_known:
-            # Requests await their responses, and then frames are lost.
+            # Requests wait for their responses, and then frames are lost.
             said.say(CLIENT, request(0, 10))
             said.say(CLIENT, request(7, 10))
         for source in (CLIENT, BROKER):

@@ -45,18 +45,18 @@ def waiting_of(files: Sequence[Path]) -> list[QueuedFile]:
 
 
 def segments_in_order(files: Sequence[Path]) -> list[Row]:
-    """The segments of files by objects, sorted as the reference sorts them."""
+    """Return the segments of files by objects, sorted as the reference sorts them."""
     found = in_order(one for file in files for one in read_file(file)[0])
     return [(connection_key(one.segment), one.file, *values_of(one.segment)) for one in found]
 
 
 def notes_of(files: Sequence[Path]) -> set[Note]:
-    """The notes that Python objects make about files."""
+    """Return the notes that Python objects make about files."""
     return {note for file in files for note in read_file(file, show_credentials=True)[1]}
 
 
 def told(notes: Sequence[FileNotes]) -> set[Note]:
-    """The same for notes."""
+    """Return the rows of notes for comparison."""
     found = {Note(one.file, None, one.packets) for one in notes}
     for one in notes:
         unused = one.unused()
@@ -80,7 +80,7 @@ def rows_of(chunk: SegmentColumns) -> list[Row]:
 def read(
     reader: MergedReader,
 ) -> tuple[list[Row], list[tuple[int, MergePosition]], list[FileNotes]]:
-    """The rows, the places at which reading can continue, and the notes."""
+    """Return the rows, the places at which reading can continue, and the notes."""
     rows: list[Row] = []
     places: list[tuple[int, MergePosition]] = []
     notes: list[FileNotes] = []
@@ -125,7 +125,7 @@ def test_segments_come_in_the_order_of_the_reference(
         )
         found, further, _ = read(begin)
         assert found == expected[count : count + more]
-        # From a position that another position led to.
+        # A position that follows from another position.
         for passed, place in further[:1]:
             again = MergedReader(waiting[front.begun + place.begun :], under_way=place.under_way)
             assert read(again)[0] == expected[count + passed :]
@@ -192,7 +192,7 @@ def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
 
 
 class Opened:
-    """Counts the open files, and how often each file was opened."""
+    """Count the open files, and how often each file was opened."""
 
     def __init__(self) -> None:
         self.open, self.most = 0, 0
@@ -225,7 +225,7 @@ def test_no_more_than_256_files_are_open_however_many_are_due(tmp_path: Path) ->
     head, files = section() + interface(), []
     for number in range(300):
         files.append(tmp_path / f"{number:03}.pcapng")
-        # Each file is due from its first to its last time, in chunks of two or three packets.
+        # Each file is open from its first to its last time, in chunks of two or three packets.
         times = [100 + number % 7 + 10 * step for step in range(4)]
         files[-1].write_bytes(head + b"".join(enhanced(packet(), one) for one in times))
     opened = Opened()

@@ -1,4 +1,4 @@
-"""The kernel that reads packets uses no byte and no row outside its memory."""
+"""The kernel that reads packets uses no byte and no row outside its buffers."""
 
 from __future__ import annotations
 

@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 SEEDS = times(240)
 SOUND = 20
-# Smaller than a block's head, than a packet, and than the file.
+# Read sizes that are smaller than a block's head, than a packet, and than the file.
 CHUNKS = [1, 7, 60, 100, 300, 1 << 20]
 
 Row = tuple[Any, ...]
 
 
 def reference(file: str) -> tuple[list[Row], list[Row]]:
-    """The rows of segments and notes that the reference returns for a file."""
+    """Return the rows of segments and notes that the reference returns for a file."""
     segments, notes = read_file(file, show_credentials=True)
     # Columns leave the order of files to the survey module.
     rows = [
@@ -70,7 +70,7 @@ def segment_row(columns: SegmentColumns, row: int) -> Row:
 
 
 def read(*readers: SegmentReader) -> tuple[list[Row], dict[str, FileNotes]]:
-    """The rows of segments of readers, one after the other, and the notes of their files."""
+    """Return the rows of segments of readers, one after the other, and the notes of their files."""
     rows: list[Row] = []
     notes: dict[str, FileNotes] = {}
     for reader in readers:
@@ -146,7 +146,7 @@ def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]
 
 
 def odd(kind: int, body: bytes) -> bytes:
-    """A block with a length, at both ends, that is not a multiple of 4."""
+    """Return a block with a length, at both ends, that is not a multiple of 4."""
     length = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + length + body + length
 
@@ -177,7 +177,7 @@ def test_a_bad_block_costs_what_it_costs_the_reference(
 
 
 def positions(file: str, chunk_bytes: int) -> list[FilePosition]:
-    """The position of a reader after each chunk, as another process receives it."""
+    """Return the position of a reader after each chunk, as another process receives it."""
     one = reader(file, chunk_bytes=chunk_bytes)
     found = [one.position for part in one if isinstance(part, SegmentColumns)]
     assert None not in found
@@ -260,7 +260,7 @@ def sound_packets(linktype: int) -> list[bytes]:
 
 
 def sound_captures() -> Iterator[tuple[str, bytes, int]]:
-    """Captures of valid packets, and how many of their blocks are left to objects."""
+    """Draw captures of valid packets, and return how many of their blocks are left to objects."""
     linktypes = [one for one in dict.fromkeys(LINKS) if one not in {9, 147}]
     made = {linktype: sound_packets(linktype) for linktype in linktypes}
     for order in "<>":

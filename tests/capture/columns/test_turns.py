@@ -1,4 +1,4 @@
-"""Headers and pairs in columns are those of the objects, however the frames are cut into chunks."""
+"""Headers and pairs in columns equal those of objects, however frames are cut into chunks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns]:
-    """The frames in chunks, some of which number their connections anew."""
+    """Return the frames in chunks, some of which number their connections anew."""
     chunks: list[FrameColumns] = []
     names: list[str] = []
     at = 0
@@ -61,7 +61,7 @@ def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns
 
 
 def told_of(parts: list[Pairing], connections: Iterable[CapturedConnection]) -> Hindsight:
-    """The state of all parts together; the state may contain the same part many times."""
+    """Return the state of all parts together; the state may contain the same part many times."""
     judgements = {
         one.connection: Judgement(one.is_kafka, one.reads_as_kafka, one.seen_from_start)
         for one in connections
@@ -123,7 +123,7 @@ def assert_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
 
 @pytest.fixture(params=["kernels", "objects"])
 def with_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to read frames."""
+    """Run both ways to read frames."""
     if request.param == "objects":
         without_kernels(monkeypatch)
     else:
@@ -171,7 +171,7 @@ def test_what_one_process_reads_with_kernels_another_goes_on_with_without(
 
 
 def exchange(number: int, kind: str, payload: bytes) -> CapturedFrame:
-    """A frame of the connection "a>b"."""
+    """Return a frame of the connection "a>b"."""
     direction: Direction = "request" if kind == "request" else "response"
     return CapturedFrame("a>b", direction, number, number, number, len(payload) + 4, payload)
 
@@ -227,7 +227,7 @@ def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> 
     again = [one for one in frames if one.connection.startswith("10.0.0.9:50003")]
     chunk = FrameColumns.from_frames(again, "a.pcapng")
     found = build_paired(chunk, pairing.read_headers(chunk), Hindsight())
-    # A place that became free was used again.
+    # A place that became free is used again.
     assert len(pairing._names) == 12
     expected = build_paired(chunk, Pairing().read_headers(chunk), Hindsight())
     assert found.to_pylist() == expected.to_pylist()
@@ -257,7 +257,7 @@ def test_many_client_ids_are_forgotten_once_nothing_names_them(
         return one
 
     assert_rows(in_columns(chunks, [], show_credentials=False, resume=keep), expected)
-    # Every third request waits for ever, with its client id.
+    # Every third request waits forever, with its client id.
     assert len(pairing[-1]._clients.texts) < 1400
 
 

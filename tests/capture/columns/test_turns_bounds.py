@@ -1,4 +1,4 @@
-"""The kernels that read headers and copy payloads touch no byte outside a payload."""
+"""Kernels that read headers and copy payloads touch no byte outside a payload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     assert done.returncode == 0, done.stderr
     rounds, plain = (int(part.split()[0]) for part in done.stdout.split(", "))
     assert rounds == 2000
-    # The kernel read them to their last byte too.
+    # The kernel also read the payloads to their last byte.
     assert plain > 800
 
 

@@ -1,4 +1,4 @@
-"""Reads headers of payloads that end at a protected page.
+"""Read headers of payloads that end at a protected page.
 
 ``python -m tests.capture.columns.turns_guard ROUNDS [--lie]``: with ``--lie`` each payload is
 declared one byte too long. The crash proves that the protected page works.
@@ -52,7 +52,9 @@ def main(rounds: int, *, lie: bool) -> None:
 
 
 def with_instance(body: bytes) -> bytes:
-    """A request whose header ends in a client instance id, which may end at its last byte."""
+    """Return a request whose header ends in a client instance id, which may end at its
+    last byte.
+    """
     fields = {"request_api_key": OFFSET_DELETE, "request_api_version": 1, "client_id": "a"}
     header = make("RequestHeader", **fields, client_instance_id=UUID(int=2**127))
     encoded: bytes = header.encode(3) + body
@@ -60,7 +62,7 @@ def with_instance(body: bytes) -> bytes:
 
 
 def frame_at(begin: int, size: int, number: int, *, is_response: bool) -> FrameColumns:
-    """A frame whose payload is where it is in memory."""
+    """Return a frame whose payload is where it is in memory."""
     memory: Any = (ctypes.c_uint8 * size).from_address(begin)
     same, start = np.array([number], np.int64), np.zeros(1, np.int64)
     return FrameColumns(

@@ -111,7 +111,7 @@ class GroupCase:
 
     @property
     def movers(self) -> tuple[Member, ...]:
-        """Whether there is one member of each kind, and they move one after the other."""
+        """The members that move one after the other, one of each kind."""
         return tuple(dict.fromkeys(self.members)) if self.members else ((JAVA, ()),)
 
     @property

@@ -50,7 +50,7 @@ class Row:
         return sorted(found, key=lambda one: (VERDICTS.index(one.verdict), one.api_key or 0))
 
     def foreseen(self, release: str) -> set[str]:
-        """The steps that the audit says will break."""
+        """Return the steps that the audit says will break."""
         return {
             _STEPS.get(api_name(one.api_key), "consume") if one.api_key is not None else "all"
             for one in self.findings(release)
@@ -58,7 +58,7 @@ class Row:
         }
 
     def broken(self, release: str) -> set[str]:
-        """The steps that worked with the captured release, but do not work with this one."""
+        """Return the steps that worked with the captured release, but do not work with this one."""
         before, now = self.happened[CAPTURED], self.happened[release]
         return {name for name, error in now.items() if error and before[name] == ""}
 

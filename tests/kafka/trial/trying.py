@@ -39,12 +39,12 @@ no such step or did not come to it."""
 
 
 def topic_of(client: Client) -> str:
-    """The topic of a client, which exists before the client starts."""
+    """Return the topic of a client, which exists before the client starts."""
     return f"trial-{client.slug}"
 
 
 def group_of(client: Client) -> str:
-    """The group in which the client reads."""
+    """Return the group in which the client reads."""
     return f"group-{client.slug}"
 
 
@@ -111,7 +111,7 @@ def run(program: Program, address: str, client: Client, seconds: int = STEP_SECO
 
 
 def plain(error: str) -> str:
-    """What a client says without what is of this run alone: its ports, times and places.
+    """Return a client's text without details of this run: ports, times and places.
 
     >>> plain("127.0.0.1:37117/1: Disconnected (after 19ms in state UP, 1 error(s) suppressed)")
     'the broker: Disconnected'

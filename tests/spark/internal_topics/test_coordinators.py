@@ -194,7 +194,9 @@ def shares(drawn: random.Random, partition: int) -> list[tuple[str, str, int]]:
 
 
 def shared(some: list[tuple[str, str, int]]) -> Shared:
-    """The share coordinator's state: the snapshot's offset by group, and the number of updates."""
+    """Return the share coordinator's state: the snapshot's offset by group, and the number of
+    updates.
+    """
     made: Shared = {}
     for at, (what, group, _) in enumerate(some):
         if what == "delete":

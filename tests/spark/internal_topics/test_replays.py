@@ -46,8 +46,8 @@ LOGS, RECORDS = times(8), 120
 
 @pytest.fixture
 def drawn() -> random.Random:
-    """The logs are the same each time; `make search` tries others and names the seed of
-    a failure.
+    """Draw the logs; they are the same each time, but `make search` draws others and prints the
+    seed.
     """
     seed = 33 if TIMES == 1 else random.randrange(2**32)
     sys.stdout.write(f"seed {seed}\n")

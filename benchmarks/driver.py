@@ -1,18 +1,18 @@
 """Measure the driver of a large analysis: a million files, and the results of 20,000 tasks.
 
-``python benchmarks/driver.py [PART...]``, or ``make bench-driver``. Each part runs in a process of
-its own and says its processor time and the most memory it had, imports included:
+``python benchmarks/driver.py [PART...]``, or ``make bench-driver``. Each part runs in a separate
+process, and prints its CPU time and its peak memory, imports included:
 
-- ``here``: list a million files of a directory; ``store``: the same of a bucket, by the real
+- ``here``: list a million files of a directory; ``store``: list as many of a bucket, with the real
   client, from a server on this machine that answers with pages as S3 does;
-- ``ask``: what is asked of a survey of a million files, its digest, and how that is left for it;
-- ``commit``: the results of all tasks, as they come from Spark, checked;
-- ``tables``: which of their small files are joined, what is written down for that, and the check of
-  what is there in the end. The joining itself is work of tasks and left out;
-- ``sums``: the sums of all tasks, merged;
+- ``ask``: the request for a survey of a million files, its digest, and its file;
+- ``commit``: the results of all tasks, as they come from Spark, are checked;
+- ``tables``: which small files of these tables are joined, the plans for that, and the check of the
+  final files. Tasks do the joining, which is left out;
+- ``sums``: the sums of all tasks are merged;
 - ``publish``: the mark, the facts and the report with a million files;
-- ``spark``: all tasks for real, each with its results and its sums, on Spark: some minutes. Java's
-  and the workers' share are told apart.
+- ``spark``: all tasks run on Spark with their results and sums, for some minutes. The shares of
+  Java and the workers are printed separately.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
-"""The column functions of Spark beside what they cannot be faster than.
+"""Compare Spark's column functions with the cost that they cannot avoid.
 
 ``python benchmarks/functions.py``, after ``pip install -e '.[spark]'``.
 
-For each case, to a sink that writes nothing, the processor time of Java and the workers together:
+Each case goes to a sink that writes nothing. Figures are the CPU time of Java and the workers
+together:
 
-- ``scan``: the binary column alone, from Parquet;
-- ``identity``: an `arrow_udf` that gives the binary column back;
-- ``prebuilt``: an `arrow_udf` that gives structs which were decoded before, so that all but the
-  decoding is as in `from_kafka`: what Spark takes to carry such structs;
+- ``scan``: only reading the binary column from Parquet;
+- ``identity``: an `arrow_udf` that returns the binary column;
+- ``prebuilt``: an `arrow_udf` that returns structs which were decoded before. It does everything
+  that `from_kafka` does except for decoding, and so shows Spark's cost for such structs;
 - ``from_kafka``;
-- ``fields``: the same with the option ``fields``, for one field of each message.
+- ``fields``: ``from_kafka`` with the option ``fields``, for one field of each message.
 
-``kernel`` is the decoding alone, in this process, in batches as Spark makes them. What is told is
-what more messages take: the difference between all of them and a quarter, so that what a query
-takes to begin is no part of it. The ratios are ``from_kafka / (identity + kernel)`` and
-``from_kafka / (prebuilt + kernel)``: what `from_kafka` is over the first and not over the second is
-what Spark takes to carry structs. Best of the rounds, which take turns.
+``kernel`` is only the decoding, in this process, in batches as Spark makes them. The result is the
+cost of additional messages: the difference between all of them and a quarter, without the start of
+a query. The ratios are ``from_kafka / (identity + kernel)`` and ``from_kafka / (prebuilt +
+kernel)``: where the first exceeds the second, Spark spends the difference on structs. The best of
+the rounds counts; cases take turns.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
-"""Internal topics: typed in one process, and through Spark from segments of `__consumer_offsets`.
+"""Measure internal topics: typed in one process, and on Spark from segments of
+`__consumer_offsets`.
 
 ``python benchmarks/internal_topics.py [--records 1000000] [--partitions 5] [--rounds 5]``. Seconds
-are those of the processor, in Java and in all Python workers; of each case the median of all
-rounds. Through Spark it is what a record more takes: the difference between all partitions and the
-first, which they are links to. All goes into a noop sink but for what views make of it:
+are CPU time of Java and all Python workers, the median of all rounds. On Spark they are the cost of
+an additional record: the difference between all partitions and the first, to which the others are
+links. All results except those of views go to a noop sink:
 
-- "read" is ``kafka-log`` alone; "by rows" has `internal_records` over it, of whole records.
-- "typed" is the same of `InternalLog.typed`, which reads and types in one task; "prebuilt" the
-  batches of that given from a file, the floor of whatever gives Spark such rows; "fields" has only
-  what `last_commits` asks for, and "prebuilt fields" is the floor of that.
+- "read" is only ``kafka-log``; "by rows" adds `internal_records` on whole records.
+- "typed" is `InternalLog.typed`, which reads and types in one task. "prebuilt" returns the same
+  batches from a file, the minimum for any source of such rows. "fields" has only the columns that
+  `last_commits` uses, and "prebuilt fields" is the minimum for these.
 - The others are views, by their names.
 
-The records are commits of 1,000 groups, a tenth of them tombstones, in batches of ten; and the same
-where a fifth are groups of ten members, tombstones of groups, and assignments of consumers.
+The records are commits of 1,000 groups in batches of ten, a tenth of them tombstones. A second log
+has a fifth of other records: groups of ten members, tombstones of groups, and assignments of
+consumers.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ READ: dict[str, dict[str, tuple[dict[str, str], str]]] = {
 
 
 class PrebuiltRows(Prebuilt):
-    """The same with the schema of the file."""
+    """A read of Arrow batches from a file, with the schema of the file."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,17 +1,18 @@
-"""``kafka-log`` to a noop sink, beside prebuilt Arrow batches of the same schema in the same run.
+"""Compare ``kafka-log`` to a noop sink with prebuilt Arrow batches of the same schema.
 
 ``python benchmarks/kafka_log.py [--mb 250] [--partitions 5] [--rounds 3] [--values text]``. The
-prebuilt batches are some of the same log, given again and again by a data source that does nothing
-else, in as many tasks as the log has: the transport's ceiling. "from files" is the same with all
-batches of a task read from a file, as any source has to get its bytes from somewhere. Seconds are
-those of the processor, in Java and in all Python workers; of each case the least of all rounds,
-which take turns, as others use the machine too. What is told is what a row more takes: the
-difference between all partitions and the first, so that what a query takes to begin is no part of
-it. Partitions after the first are links to it.
+prebuilt batches are some of the same log. A data source that does nothing else returns them
+repeatedly, in as many tasks as the log has: this is the limit of the transport. "from files" reads
+all batches of a task from a file, because any source must read its bytes from somewhere. Seconds
+are CPU time of Java and all Python workers. The lowest of all rounds counts, and cases take turns,
+because others use the machine too. The result is the cost of an additional row: the difference
+between all partitions and the first, without the start of a query. Partitions after the first are
+links to it.
 
 Records have keys, values of 200 bytes (random, or JSON that compresses) and one record header, in
-batches of 100. Under "codec" is what the codec's library takes alone for a million rows, in this
-process, with one context and one room; the last column is beside prebuilt batches plus that.
+batches of 100. "codec" is the cost of the codec's library alone for a million rows, in this
+process, with one context and one buffer; the last column compares with prebuilt batches plus that
+cost.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Talk:
     strange: float = 0.0  # exchanges that no well-behaved client and broker have
     records: int = 6  # in a batch, at most
     large: float = 0.0  # exchanges with a batch of many segments
-    hidden: float = 0.0  # connections that TLS hides, as long as the other ones
+    hidden: float = 0.0  # connections that TLS hides; their length is that of others
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:

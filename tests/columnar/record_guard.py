@@ -1,4 +1,4 @@
-"""Reads record batches into columns; all buffers end at protected pages.
+"""Read record batches into columns; all buffers end at protected pages.
 
 ``python -m tests.columnar.record_guard ROUNDS [--lie input|output]``: with a lie, the kernel is
 told that there is one more byte, or gets columns that are too small. The crash shows that the

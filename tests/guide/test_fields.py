@@ -123,7 +123,7 @@ def test_exceptions_of_headers_hold_for_specs_of_one_s_own() -> None:
         | edition("YResponse", "response", apiKey=9999, flexibleVersions="1+")
         | edition("YRequest", "request", apiKey=9999, flexibleVersions="1+")
         | edition("ZRequest", "request", apiKey=7, flexibleVersions="1+")
-        # Kafka's Fetch is flexible from version 12 on, and here from 1 on.
+        # Kafka's Fetch is flexible from version 12, and the spec of this test from version 1.
         | edition("FetchRequest", "request", apiKey=1, flexibleVersions="1+")
     )
     headers = {one.name: [version.header for version in one.versions] for one in made}

@@ -1,4 +1,4 @@
-"""Reads messages that end at a protected page; run as a program, it may crash.
+"""Read messages that end at a protected page; as a program, this may crash.
 
 ``python -m tests.kernels.guard ROUNDS [--lie]``: with ``--lie``, the kernel is told that there is
 one more byte. The crash shows that the page guards the memory.

@@ -1,4 +1,4 @@
-"""Specs like those of Kafka's trunk after 4.4, made from the newest release of the bundled catalog.
+"""Make specs like those of Kafka's trunk after 4.4 from the newest release of the bundled catalog.
 
 Every request and response names its header versions. The request header has a version 3 with a
 tagged client instance id (KIP-1313), and three requests have a version with that header. From that

@@ -80,7 +80,7 @@ class _Faulty(_TaskJob):
             return _TaskJob.run(self, number)
         flags.mkdir(exist_ok=True)
         is_first = begin(flags, number)
-        # The task has written all its files, but nobody was told.
+        # The task has written all its files, but has not reported them.
         done = _TaskJob.run(self, number)
         if is_first and self.fault == "task_killed":
             os.kill(os.getpid(), signal.SIGKILL)

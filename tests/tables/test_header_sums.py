@@ -132,7 +132,7 @@ def test_any_parts_merged_in_any_order_are_the_whole(monkeypatch: pytest.MonkeyP
 
 
 def test_the_facts_of_a_key_are_what_its_clients_come_to() -> None:
-    # A row without an offset stands for unreadable bytes, and has no headers.
+    # A row without an offset represents unreadable bytes, and has no headers.
     seen = [one for one in RECORDS_SEEN if one["offset"] is not None]
     facts = RecordHeaderSums()
     facts.add(pa.RecordBatch.from_pylist(seen, RECORDS))

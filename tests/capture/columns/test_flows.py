@@ -45,7 +45,7 @@ _KINDS = {
 
 
 class Segments:
-    """Return segments in columns, made from objects."""
+    """Segments in columns, made from objects."""
 
     timestamp_us: Any
     sequence: Any
@@ -139,7 +139,7 @@ def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
 
 
 def exchanged(rng: random.Random, first: int, ways: Ways) -> tuple[bytes, bytes]:
-    """Return requests with ids from ``first`` on, and their responses; few are damaged."""
+    """Return requests with ids from ``first``, and their responses; a few are damaged."""
     ids = range(first, first + rng.choice([1, 1, 1, 2, 5]))
     largest = rng.choice([10, 100, 3000])
     asked = b"".join(request(one, rng.choice([0, rng.randrange(largest)])) for one in ids)
@@ -203,7 +203,7 @@ def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
 
 
 def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
-    """Draw several captures in one, whose clocks run ahead of each other in turn."""
+    """Mix several captures into one; their clocks run ahead of each other in turn."""
     found: list[Segment] = []
     left = [list(one) for one in taps]
     while left := [one for one in left if one]:

@@ -260,7 +260,7 @@ def sound_packets(linktype: int) -> list[bytes]:
 
 
 def sound_captures() -> Iterator[tuple[str, bytes, int]]:
-    """Draw captures of valid packets, and return how many of their blocks are left to objects."""
+    """Yield captures of valid packets, and how many of their blocks are left to objects."""
     linktypes = [one for one in dict.fromkeys(LINKS) if one not in {9, 147}]
     made = {linktype: sound_packets(linktype) for linktype in linktypes}
     for order in "<>":

@@ -1,9 +1,9 @@
 """``python -m tests.kernels.planted``: sanitizers find a planted mistake in each kernel.
 
-The program shows whether the runs of `tests/kernels/test_sanitized.py` would find a mistake. `make
-guard` runs it; also run it when a kernel or these runs change. If every mistake is found, it writes
-a digest of the kernels to ``planted.txt``. A test compares this digest with the current kernels.
-The program takes a minute of CPU time.
+It shows whether the runs of `tests/kernels/test_sanitized.py` would find a mistake. Run it when a
+kernel or these runs change. `make guard` runs it. If every mistake is found, it writes a digest of
+the kernels into ``planted.txt`` beside it. A test compares that digest with the current kernels. It
+takes a minute of CPU time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WRITES = (
 
 @dataclass(frozen=True)
 class Mistake:
-    """The replaced and the new text, and the run that must find the mistake, by package."""
+    """The replaced and the new text, and the run that must find it, with the room's name."""
 
     right: str
     wrong: str

@@ -1,4 +1,4 @@
-"""A message has another api key.
+"""The api key of a message changed.
 
 The api key tells a broker which request it reads, and a coordinator which record it reads.
 
@@ -6,7 +6,7 @@ Flagged: `"apiKey": 47` that is now `"apiKey": 48`; data that becomes a `coordin
 api key that is not one of its versions, which were the types of the records before.
 Not flagged: data that becomes a `coordinator-value`, or a key whose number was its version.
 
-Instead: leave it as it is.
+Instead: keep the api key.
 
 Source: KIP-482, "JSON Schemas"; Kafka's EvolutionVerifier; the coordinators' specs of Kafka 4.1.
 """

@@ -5,7 +5,7 @@ does not set it.
 
 Flagged: `"default": "-1"` on a field, which was 0 before.
 
-Instead: leave the default as it is, unless you know all programs that depend on it.
+Instead: keep the default, unless you know all programs that depend on it.
 
 Source: KIP-482, "JSON Schemas".
 """

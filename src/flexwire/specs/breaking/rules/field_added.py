@@ -5,8 +5,8 @@ of the next field as this one.
 
 Flagged: a new field with `"versions": "0+"`, where version 0 was valid before.
 
-Instead: add a version, and begin the field there, `"versions": "5+"`; or tag it: "A tagged field
-can be retroactively added to an existing message version without breaking compatibility".
+Instead: add a version in which the field begins, `"versions": "5+"`; or tag the field: "A tagged
+field can be retroactively added to an existing message version without breaking compatibility".
 
 Source: KIP-482, "Tagged Fields and Version Compatibility".
 """

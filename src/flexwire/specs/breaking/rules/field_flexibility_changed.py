@@ -1,12 +1,13 @@
 """A field of an existing version became compact, or is no longer compact.
 
-The length of a compact field is an unsigned varint. Otherwise it is an int16 or int32.
+The length of a compact field is an unsigned varint. The length of any other field is an int16 or
+int32.
 
 Flagged: a field's own `"flexibleVersions": "none"`, added or removed.
 
-Instead: leave it as it is.
+Instead: keep the field's `flexibleVersions`.
 
-Source: KIP-482, "Serialization"; RequestHeader.json, whose ClientId needs it.
+Source: KIP-482, "Serialization"; RequestHeader.json, whose ClientId needs this key.
 """
 
 from __future__ import annotations

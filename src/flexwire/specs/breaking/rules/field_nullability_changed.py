@@ -1,12 +1,12 @@
 """A field of an existing version became nullable, or is no longer nullable.
 
-A reader that expects no null refuses one. For structures it is worse: a nullable structure has an
-extra byte before it.
+A reader that does not expect null rejects it. If the field is a structure, all its bytes move too:
+a nullable structure has an extra byte before it.
 
 Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or removed.
 
-Instead: begin with a new version, `"nullableVersions": "5+"`. For a tagged field even that is
-wrong; see the source.
+Instead: change the field in a new version, `"nullableVersions": "5+"`. Do not do this with a tagged
+field; see the source.
 
 Source: KIP-482, "Tagged Fields and Version Compatibility": "This includes changing a nullable field
 to a non-nullable one, or vice versa. When you create the tagged field, you must decide if it will

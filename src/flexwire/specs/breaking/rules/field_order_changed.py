@@ -4,7 +4,7 @@ Fields have no names on the wire. Only their order identifies them.
 
 Flagged: two fields that changed places, both with `"versions": "0+"`.
 
-Instead: leave the order as it is; put new fields where they belong and give them new versions.
+Instead: keep the order. A new field can be anywhere if it begins with a new version.
 
 Source: KIP-482, "Serialization"; Kafka's protocol guide.
 """

@@ -1,11 +1,11 @@
 """A field was renamed.
 
-The bytes are the same. The JSON form changes, and so must code that names the field.
+The bytes are the same. The JSON form changes, and code that uses the old name must change too.
 
 Flagged: `TopicName` that is now `Topic`, in the same place and of the same type; `Lag` that is now
-`LagLegacy` in version 0, also where a field of version 1 and later is `Lag` from now on.
+`LagLegacy` in version 0, even if version 1 and later now have a field `Lag`.
 
-Instead: leave the name as it is, unless you know all programs that depend on it.
+Instead: keep the name, unless you know all programs that depend on it.
 
 Source: KIP-482, "JSON Schemas"; what Kafka 4.4 did with StreamsGroupHeartbeatResponse.
 """

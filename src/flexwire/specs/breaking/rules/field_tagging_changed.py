@@ -2,7 +2,7 @@
 
 The field moved into the tag section, or out of it.
 
-Flagged: `"taggedVersions": "3+"` on a field that version 3 had as a mandatory one.
+Flagged: `"taggedVersions": "3+"` on a field that was mandatory in version 3.
 
 Instead: migrate with a new version: `"versions": "0+", "taggedVersions": "5+"`. "A field can be
 specified as tagged in some versions and non-tagged in others. The main use-case for this is to

@@ -1,9 +1,9 @@
 """A field is no longer ignorable, and an existing version does not have it.
 
-Code that sets an ignorable field can still write the versions without it, because the field is left
-out there. Once the field is not ignorable, writing such a version fails. A broker that sets a field
-of a response then cannot answer an older client at all; a client that sets a field of a request
-cannot talk to an older broker.
+Code that sets an ignorable field can still write versions without the field, because these versions
+leave it out. Once the field is not ignorable, writing such a version fails. A broker that sets a
+field of a response then cannot answer an older client at all. A client that sets a field of a
+request cannot talk to an older broker.
 
 Flagged: `"ignorable": true` removed from a field of `"versions": "3+"`, where version 2 is
 valid.
@@ -12,7 +12,7 @@ there; a field that becomes ignorable.
 
 Instead: leave the field ignorable until the versions without it are gone.
 
-Source: KIP-482, "Ignorable Fields". Kafka did it once: FetchResponse.PreferredReadReplica in 2.7,
+Source: KIP-482, "Ignorable Fields". Kafka did this once: FetchResponse.PreferredReadReplica in 2.7,
 whose broker sets the field only for clients of version 11 and later.
 """
 

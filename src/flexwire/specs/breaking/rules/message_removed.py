@@ -1,12 +1,12 @@
 """A message was removed.
 
-Nobody reads the message from a peer that still sends it, and data that was written with it can no
-longer be read.
+Peers may still send the message, but nobody can read it. Data that was written with the message can
+no longer be read.
 
 Flagged: a spec that no longer exists, or has another name.
 
-Instead: keep the spec, with `"validVersions": "none"` if necessary, so that nobody else uses its
-api key.
+Instead: keep the spec, with `"validVersions": "none"` if necessary, so that its api key is not used
+again.
 
 Source: the removal of the messages of the ZooKeeper mode in Kafka 4.0.
 """

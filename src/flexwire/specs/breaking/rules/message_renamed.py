@@ -1,10 +1,10 @@
 """A message was renamed, with the same api key and type.
 
-The bytes are the same. Code and JSON that name the message no longer find it.
+The bytes are the same. Code and JSON that use the old name no longer find the message.
 
 Flagged: `ListOffsetRequest` that is now `ListOffsetsRequest`.
 
-Instead: leave the name as it is, unless you know all programs that depend on it.
+Instead: keep the name, unless you know all programs that depend on it.
 
 Source: what Kafka 3.0 did with ListOffsets.
 """

@@ -1,11 +1,11 @@
 """The tag of a tagged field changed.
 
-A reader that knows the old tag misses the field and finds an unknown one.
+A reader that knows the old tag misses the field and finds an unknown tagged field.
 
-Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: in the first draft of KIP-482,
-one optional field is removed and another is added, and both are compatible.
+Flagged: `"tag": 0` that is now `"tag": 1`. Mode draft does not flag this: in the first draft of
+KIP-482, one optional field is removed and another is added, and both changes are compatible.
 
-Instead: leave the tag as it is; tags need not follow the order of the fields.
+Instead: keep the tag. Tags need not follow the order of the fields.
 
 Source: KIP-482, "Tagged Fields and Version Compatibility".
 """

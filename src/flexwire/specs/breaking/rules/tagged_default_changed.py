@@ -1,13 +1,13 @@
 """The default of a tagged field changed in an existing version.
 
-A tagged field with its default is not written. So bytes without the field now mean another value
-than before.
+A tagged field is not written if its value is the default. Bytes without the field therefore mean
+another value than before.
 
 Flagged: `"default": "-1"` on a tagged field, which was 0 before.
 
-Instead: leave the default as it is.
+Instead: keep the default.
 
-Source: KIP-482, "Serialization": a tagged field that is not there has its default.
+Source: KIP-482, "Serialization": a tagged field that is absent has its default.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Peers may still send the field. It is then an unknown tagged field, and its meaning is lost. The
 spec also loses the only note that the tag is used.
 
-Flagged: a tagged field deleted, or its `taggedVersions` begin later. Not in mode draft: the first
-draft of KIP-482 calls it compatible to remove an optional field, as long as nothing reuses its tag,
-which is `TAG_REUSED` there too.
+Flagged: a tagged field is deleted, or its `taggedVersions` begin later. Mode draft does not flag
+this: according to the first draft of KIP-482, an optional field can be removed if nothing reuses
+its tag. `TAG_REUSED` reports a reused tag in this mode too.
 
 Instead: keep the field, and stop using it.
 

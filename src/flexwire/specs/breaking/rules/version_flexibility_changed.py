@@ -5,7 +5,7 @@ This changes the lengths, the tag sections and the version of the header.
 Flagged: `"flexibleVersions": "3+"` that is now `"flexibleVersions": "2+"`, where version 2 was
 valid before.
 
-Instead: let flexible versions begin with a new one.
+Instead: begin the flexible versions with a new version.
 
 Source: KIP-482, "Tagged Fields and Version Compatibility": "we cannot retroactively change an
 inflexible version to a flexible one".
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _find(pair: StructurePair) -> Differences:
     if not pair.path and not pair.same_flexibility:
         was = "not flexible and now is" if pair.new.flexible else "flexible and now is not"
-        yield pair.position, f"{pair.name} was {was}; let flexible versions begin with a new one"
+        yield pair.position, f"{pair.name} was {was}; begin flexible versions with a new version"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

@@ -1,9 +1,10 @@
 """A version is no longer valid.
 
-A peer that knows only that version or older ones is no longer understood.
+A peer that knows only that version or older versions can no longer exchange this message.
 
 Flagged: `"validVersions": "0-9"` that is now `"3-9"`.
-Not flagged: version 2 of data that is now a `coordinator-key` with api key 2, which is the same.
+Not flagged: version 2 of data that is now a `coordinator-key` with api key 2, because both are the
+same.
 
 Instead: deprecate versions first, `"deprecatedVersions": "0-2"`, and remove them with a major
 release.

@@ -1,16 +1,16 @@
 """A version below the lowest valid one is valid again.
 
-The old spec does not have that version. So nothing shows that the new spec has the same layout as
-the releases that had this version. Peers that still know the version will use it.
+The old spec does not have that version. Therefore nothing shows that the new spec has the same
+layout as the releases that had this version. Peers that still know the version will use it.
 
 Flagged: `"validVersions": "2-9"` that is now `"0-9"`.
 Not flagged: a message that had no valid version; version 0 of a `coordinator-key` that was data.
 
-Instead: leave the lowest version as it is. If it has to come back, compare the new spec with the
-last release that had the version, and allow this finding.
+Instead: keep the lowest version. If the version must return, compare the new spec with the last
+release that had the version, and allow this finding.
 
-Source: Kafka's checker of metadata records (`EvolutionVerifier`, KAFKA-16469), which refuses it for
-every message. Kafka did it once: 4.0.1 brought JoinGroup 0 and 1 back, as 3.9 had them
+Source: Kafka's checker of metadata records (`EvolutionVerifier`, KAFKA-16469), which refuses this
+for every message. Kafka did this once: 4.0.1 restored JoinGroup 0 and 1 as they were in 3.9
 (KAFKA-19444).
 """
 

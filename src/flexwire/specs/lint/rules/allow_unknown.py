@@ -1,4 +1,4 @@
-"""A comment for flexwire names a rule that does not exist, or is not an "allow".
+"""A flexwire comment is not an "allow", or contains a rule id that does not exist.
 
 Such a comment allows nothing. lint still reports the finding.
 
@@ -13,7 +13,7 @@ Instead:
     // flexwire: allow ABOUT_MISSING the name says it
     { "name": "TopicId", "type": "uuid", "versions": "0+" }
 
-Source: flexwire; the rules are those of `schema lint` and `schema breaking`.
+Source: flexwire. The rule ids are those of `schema lint` and `schema breaking`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A comment allows a rule that has no finding there.
 
-The comment may be left over, or it may be on the wrong line. If the comment follows other text on
-its line, it is about that line. Otherwise it is about the next line that has more than comments.
-Only lint rules that are in use count. Whether a breaking change is still there depends on the old
-spec.
+The comment is left over, or is on the wrong line. A comment after other text applies to its own
+line. A comment alone on its line applies to the next line that contains more than comments. This
+rule checks only comments about lint rules that are in use. It does not check comments about
+breaking changes, because these depend on the old spec.
 
 Flagged:
 

@@ -1,4 +1,4 @@
-"""A comment allows a finding and gives no reason.
+"""A comment allows a finding without a reason.
 
 Such a comment allows nothing. The next reader must be able to check whether the reason still holds.
 

@@ -1,4 +1,4 @@
-"""A request, a response, or a record of metadata or of a coordinator has no api key.
+"""A request, a response, a metadata record or a coordinator record has no api key.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: Kafka's generator, NoSuchElementException in the generators that work on a directory; of a
+Source: Kafka's generator, NoSuchElementException in the generators that work on a directory; for a
 coordinator's key or value, "The ApiKey must be set for messages".
 """
 

@@ -23,8 +23,8 @@ Instead:
         ] }
       ] }
 
-Source: flexwire; Kafka's generator does not check this, and StreamsGroupDescribeResponse.json of
-4.1 has one.
+Source: flexwire. Kafka's generator does not check this, and StreamsGroupDescribeResponse.json in
+4.1 has an unused structure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The key of a coordinator's record has more versions than 0, or a flexible version.
+"""The key of a coordinator's record has a version other than 0, or a flexible version.
 
-Before a key, only its api key is written, and no version. So only version 0 exists, and it never
-changes.
+The bytes before a key contain its api key but no version. Therefore only version 0 can exist, and
+its layout can never change.
 
 Flagged:
 

@@ -1,8 +1,7 @@
 """A default is not a value of its field's type.
 
-An integer is decimal, or "0x" with hex digits, and fits the type. A bool is "true" or "false". A
-uuid is 22 characters of base64url. For arrays, structures and bytes, the default is "null" or
-nothing.
+An integer is decimal, or "0x" with hex digits, and must fit the type. A bool is "true" or "false".
+A uuid is 22 characters of base64url. Arrays, structures and bytes have the default "null" or none.
 
 Flagged:
 

@@ -1,4 +1,4 @@
-r"""The default of a string has a quote, a backslash or a control character.
+r"""The default of a string contains a quote, a backslash or a control character.
 
 The text is copied into a Java literal unchanged.
 

@@ -1,6 +1,6 @@
 """The elements of an array take no bytes in a version.
 
-The count then says nothing about the bytes that follow, and four bytes could announce two billion
+The count is then unrelated to the bytes that follow: four bytes could announce two billion
 elements. In a flexible version each element has a byte for its tagged fields.
 
 Flagged:

@@ -1,7 +1,7 @@
 """A field's entity type does not fit its type.
 
-A transactionalId, groupId or topicName is a string, a producerId an int64, a brokerId an int32. For
-an array, the elements must have this type.
+A transactionalId, groupId or topicName must be a string, a producerId an int64, and a brokerId an
+int32. For an array, the elements must have this type.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """The versions of a field begin above the valid versions of its message.
 
-No version has the field (or its null, or its tag), although the spec looks as if a version had it.
-Most often the new version was not added to `validVersions`.
+No valid version has the field (or allows null, or uses its tag), although the spec suggests this.
+Usually somebody forgot to add the new version to `validVersions`.
 
 Flagged:
 
@@ -13,7 +13,7 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "3+", "about": "The rack." }
 
 Source: flexwire; no released spec of Kafka does this, and Kafka's generator does not check it.
-Fields of removed versions, below the valid ones, are `FIELD_OUTSIDE_VALID`.
+`FIELD_OUTSIDE_VALID` reports fields of removed versions, which are below the valid versions.
 """
 
 from __future__ import annotations

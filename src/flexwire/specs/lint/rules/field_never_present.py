@@ -1,7 +1,7 @@
 """No version of a structure has the field.
 
-A spec may keep fields of versions that are no longer valid. Fields of versions that are not valid
-yet are `FIELD_ABOVE_VALID`.
+A spec may keep fields of versions that are no longer valid. `FIELD_ABOVE_VALID` reports fields of
+versions that are not valid yet.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A field has versions that its structure does not have.
 
-These versions do not have the field. A reader who looks only at the field is misled.
+These versions do not contain the field. Its range therefore misleads people who read the spec.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """An array of a primitive type has fields.
 
-Nobody reads these fields.
+These fields are never read.
 
 Flagged:
 
@@ -35,7 +35,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if field.fields and field.type.is_array and not field.type.is_struct:
             reason = f"elements of {field.name} are {field.type.name} and have no fields"
-            yield message.at(field, "fields"), f"{reason}; name a structure"
+            yield message.at(field, "fields"), f"{reason}; use a structure"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

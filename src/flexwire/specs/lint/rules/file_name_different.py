@@ -1,4 +1,4 @@
-"""A file does not have the name of its message.
+"""The name of a file differs from the name of its message.
 
 Flagged:
 
@@ -13,7 +13,7 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: flexwire; of Kafka's own files, QuorumState.json and ZkMigrationRecord.json differ.
+Source: flexwire. In Kafka, QuorumState.json and ZkMigrationRecord.json differ.
 """
 
 from __future__ import annotations

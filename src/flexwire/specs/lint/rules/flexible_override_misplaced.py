@@ -1,6 +1,6 @@
-"""A field that is neither string nor bytes has flexible versions of its own.
+"""A field that is neither string nor bytes has its own `flexibleVersions`.
 
-Only lengths can be compact. Kafka needed this for one field, the request header's ClientId. A
+Only lengths can be compact. Kafka needs this key for one field, the request header's ClientId. A
 broker must be able to read that field in versions that it does not know.
 
 Flagged:

@@ -1,6 +1,6 @@
 """The flexible versions of a message end.
 
-A message that is flexible stays flexible. So write "none", or an open range such as "1+".
+Once a message is flexible, it remains flexible. Write "none", or an open range such as "1+".
 
 Flagged:
 

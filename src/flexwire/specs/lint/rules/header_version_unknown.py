@@ -1,7 +1,7 @@
 """A message has a header version that the header's own spec does not have.
 
-Requests have versions of RequestHeader.json, responses versions of ResponseHeader.json. The rule
-applies if the header's spec is in the same directory.
+A request needs a version of RequestHeader.json, and a response a version of ResponseHeader.json.
+The rule applies if the header's spec is in the same directory.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A range of `headerVersions` describes only versions that do not exist.
 
-It begins above the highest valid version. A new version gets its range when it is added.
+The range begins above the highest valid version. Add the range together with the new version.
 
 Flagged:
 

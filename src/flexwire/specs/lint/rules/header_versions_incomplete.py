@@ -1,7 +1,7 @@
-"""The ranges of `headerVersions` leave out versions, or name some twice.
+"""The ranges of `headerVersions` leave out versions, or contain a version twice.
 
-The ranges begin at 0, even if the first valid version is higher. Each begins right after the
-one before, and only the last is open-ended.
+The first range begins at 0, even if the first valid version is higher. Each further range begins
+right after the previous range, and only the last range is open-ended.
 
 Flagged:
 

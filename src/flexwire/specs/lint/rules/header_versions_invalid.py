@@ -1,7 +1,7 @@
 """The key `headerVersions` cannot be read.
 
-It is an object. Each key is a range of versions of the message, as "0-1" or "2+". Each value is the
-version of the header before them, a number from 0 to 32767.
+Its value is an object. Each key is a range of message versions, such as "0-1" or "2+". Each value
+is the header version for that range, a number from 0 to 32767.
 
 Flagged:
 

@@ -1,4 +1,4 @@
-"""A message that is neither a request nor a response names header versions.
+"""A message that is neither a request nor a response has `headerVersions`.
 
 Only requests and responses have headers.
 

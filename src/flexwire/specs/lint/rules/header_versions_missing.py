@@ -1,4 +1,4 @@
-"""A request or response does not name its header versions, but others in its directory do.
+"""A request or response has no `headerVersions`, but others in its directory have them.
 
 Kafka's generator requires the key since 4.5. Specs of older releases do not have the key, so the
 rule applies only in a directory in which a request or response has it.

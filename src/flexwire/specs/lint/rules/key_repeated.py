@@ -1,6 +1,6 @@
 """An object has the same key twice.
 
-Jackson silently takes the last one, so the first one only misleads.
+Jackson silently uses the last value, so the first value only misleads people.
 
 Flagged:
 

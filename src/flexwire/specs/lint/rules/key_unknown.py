@@ -1,7 +1,7 @@
-"""A key is not known.
+"""A spec contains an unknown key.
 
-Each key has one spelling, with its capitals. The value of a misspelt key is lost, and that may
-change the bytes: a field without its `taggedVersions` is not tagged.
+Keys are case-sensitive. The value of a misspelt key is lost. This can change the bytes: a field
+without its `taggedVersions` is not tagged.
 
 Flagged:
 
@@ -12,7 +12,7 @@ Instead:
 
     { "name": "Id", "type": "int32", "versions": "0+", "ignorable": true }
 
-Source: Kafka's generator, UnrecognizedPropertyException. Mode `draft` has the keys of KIP-482's
+Source: Kafka's generator, UnrecognizedPropertyException. Mode `draft` accepts the keys of KIP-482's
 first draft.
 """
 

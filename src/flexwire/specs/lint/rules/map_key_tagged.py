@@ -1,6 +1,6 @@
 """A map key is a tagged field.
 
-A tagged field may be absent, and a key may not.
+A tagged field can be absent, but a key must be present.
 
 Flagged:
 

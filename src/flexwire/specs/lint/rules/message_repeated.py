@@ -1,6 +1,6 @@
-"""Two files of a directory have messages of the same name.
+"""Two files in a directory define messages with the same name.
 
-The class of one overwrites that of the other.
+Kafka's generator writes one class for each message, and one class overwrites the other.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """Two fields of a structure have the same name.
 
-Names that differ only in capitals count as the same. The JSON form, Java's members and Python's
-attributes could not have both.
+Names that differ only in capitals count as the same. The JSON form, members in Java and attributes
+in Python could not distinguish them.
 
 Flagged:
 

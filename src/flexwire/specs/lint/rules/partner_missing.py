@@ -1,6 +1,6 @@
 """A request has no response, a coordinator's key has no value, or the reverse.
 
-This is checked only if a whole directory is checked.
+lint checks this only in whole directories.
 
 Flagged:
 

@@ -1,8 +1,8 @@
 """A field of a response is missing in its lower versions and is not ignorable.
 
-If a broker sets the field, it cannot write a version without it: writing fails, and the client gets
-no answer. So the code has to check the version before it sets the field. An ignorable field is left
-out instead.
+If a broker sets the field, it cannot write a version without the field: writing fails, and the
+client gets no answer. The code must therefore check the version before it sets the field. An
+ignorable field is left out instead.
 
 Flagged:
 
@@ -20,9 +20,9 @@ Instead:
       ] }
 
 Not flagged: a field of a structure that the lower versions lack too; a field of a common structure,
-which may be used only in later versions; a field that later versions lack, because its value has a
-new place there; a field of a request, because the failure shows the client that the broker lacks
-the feature.
+which may be used only in later versions; a field that later versions lack, because they have its
+value in another place; a field of a request, because the failure shows the client that the broker
+lacks the feature.
 
 Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code checks the version.
 """

@@ -1,6 +1,6 @@
 """A structure contains itself.
 
-Neither Kafka's generator nor flexwire can lay it out, even if an empty array would end it.
+Neither Kafka's generator nor flexwire accepts this, even if an empty array would end the nesting.
 
 Flagged:
 

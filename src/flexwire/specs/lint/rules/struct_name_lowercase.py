@@ -1,6 +1,7 @@
 """The name of a common structure begins with a small letter.
 
-The capital distinguishes a structure from a primitive type, so no field could name this one.
+The capital distinguishes a structure from a primitive type, so no field could have this structure
+as its type.
 
 Flagged:
 

@@ -26,7 +26,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         inner = (depths.get(field.type.name, 0) for field in nesting.fields[name])
         depths[name] = 1 + max(inner, default=0)
     if max(depths.values()) > MOST_NESTED:
-        yield message.top, f"more than {MOST_NESTED} structures inside each other"
+        yield message.top, f"more than {MOST_NESTED} nested structures"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

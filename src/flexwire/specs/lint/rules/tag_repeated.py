@@ -1,7 +1,7 @@
 """Two fields of a structure have the same tag.
 
-A reader recognises a tagged field only by its tag, in every version. So a tag that a field once had
-is not free for another field.
+A reader recognises a tagged field only by its tag, in every version. A tag that one field had must
+therefore never be used for another field.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """The tagged versions of a field end.
 
-A tagged field stays tagged, because a tag cannot be given back.
+A tagged field must remain tagged, because its tag cannot be reused.
 
 Flagged:
 

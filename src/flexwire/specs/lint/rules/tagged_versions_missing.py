@@ -1,6 +1,6 @@
 """A field has a tag but no tagged versions.
 
-By KIP-482, such a field is tagged in all flexible versions, and mode `kip` reads it in that way.
+According to KIP-482, such a field is tagged in all flexible versions. Mode `kip` follows this.
 Kafka's generator and the other modes refuse it.
 
 Flagged:

@@ -1,4 +1,4 @@
-"""A field that is not a structure has fields of its own.
+"""A field that is not a structure contains fields.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A number or a boolean is written as a text, or a tag as a fraction.
 
-Jackson reads such values. Other readers of specs may not.
+Jackson accepts such values, but other programs that read specs may reject them.
 
 Flagged:
 

@@ -1,7 +1,8 @@
 """A message has no valid versions, or a structure or field has no versions.
 
-A tagged field may leave them out and then exists in its tagged versions. In mode `strict`, a tagged
-field with its own fields may not, because Kafka's generator overlooks the tagged versions there.
+A tagged field may leave out its versions. It then exists in its tagged versions. In mode `strict`,
+a tagged field that contains fields must have versions, because Kafka's generator overlooks the
+tagged versions there.
 
 Flagged:
 

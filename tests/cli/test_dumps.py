@@ -145,7 +145,9 @@ def test_what_tools_print_is_read(tool: str) -> None:
 
 def test_a_dump_that_lacks_a_line_is_refused() -> None:
     lines = _hexdump_canonical(bytes(range(64))).splitlines()
-    with pytest.raises(DumpError, match="line 2 begins at byte 32, and 16 bytes stand before it"):
+    with pytest.raises(
+        DumpError, match="line 2 claims to begin at byte 32, but 16 bytes precede it"
+    ):
         read_dump("\n".join(lines[:1] + lines[2:]))
 
 

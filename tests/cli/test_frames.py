@@ -133,7 +133,7 @@ def test_a_packet_of_a_capture_is_decoded(run: Run, tmp_path: Path) -> None:
     ran = run("explain", str(path), "--frame-number", "9")
     assert (ran.code, ran.err) == (
         1,
-        f"CaptureError: {path}: packet 9 was asked for, and it has 7\n",
+        f"CaptureError: {path}: there is no packet 9; the file has 7\n",
     )
 
 
@@ -225,7 +225,7 @@ def test_an_empty_frame_is_said_to_be_empty_and_an_odd_one_is_not(run: Run, comm
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--frame", "MetadataRequest", "00"], "give DATA alone"),
+        (["--frame", "MetadataRequest", "00"], "give only DATA"),
         (["00"], "give MESSAGE and DATA, --frame for a whole frame"),
         (["MetadataRequest", "00"], "--version is missing: give the version"),
         (["MetadataRequest", "00", "01", "-V", "1"], "text with spaces needs quotes"),

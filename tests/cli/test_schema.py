@@ -76,8 +76,8 @@ def test_error_tags_writes_a_whole_set_and_says_what_it_did(tmp_path: Path) -> N
     arguments = ["schema", "error-tags", str(place), "--out", str(out)]
     told = CliRunner().invoke(app, arguments).output
     assert "wrote 2 specs" in told
-    assert "    2 error codes are tagged fields in it" in told
-    assert "OffsetDeleteResponse v1 is its first flexible version" in told
+    assert "    2 error codes are tagged fields in the new versions" in told
+    assert "OffsetDeleteResponse: v1 becomes the first flexible version" in told
     assert "    1 neither a request nor a response" in told
     assert (out / "ResponseHeader.json").read_text() == write_spec(header)
     made = load_specs(out).message("OffsetDeleteResponse")
@@ -115,7 +115,7 @@ def test_error_tags_does_not_write_over_what_it_reads(tmp_path: Path) -> None:
     path = tmp_path / "One.json"
     path.write_text("{}", encoding="utf-8")
     for source in (tmp_path, path):
-        with pytest.raises(InputError, match="name another directory"):
+        with pytest.raises(InputError, match="give another directory"):
             CliRunner().invoke(
                 app,
                 ["schema", "error-tags", str(source), "--out", str(tmp_path)],

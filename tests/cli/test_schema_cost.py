@@ -182,10 +182,10 @@ def test_specs_are_compared_with_specs(capture: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--error-tags",), "name a capture"),
-        ((".",), "name one change"),
-        ((".", "--error-tags", "--encoding", "fixed"), "name one change"),
-        ((".", "--error-tags", "--specs", "release:3.9.0"), "name one change"),
+        (("--error-tags",), "give a capture"),
+        ((".",), "give one change"),
+        ((".", "--error-tags", "--encoding", "fixed"), "give one change"),
+        ((".", "--error-tags", "--specs", "release:3.9.0"), "give one change"),
         ((".", "--encoding", "other"), "Invalid value"),
         ((".", "--error-tags", "--at", "never"), "Invalid value"),
         (("--vectors", "nowhere", "--error-tags"), "does not exist"),

@@ -84,7 +84,7 @@ def test_limits_are_those_that_are_given() -> None:
         (["--case", "Hartbeat*", "--codec", "true"], "no case matches Hartbeat*"),
         ([], "Missing option '--codec'"),
         (["--codec", "'true"], "--codec: No closing quotation"),
-        (["--codec", ""], "--codec: name a program"),
+        (["--codec", ""], "--codec: give a program"),
         (["--starts", "0", "--codec", "true"], "0 is not in the range"),
         (["--case-seconds", "0", "--codec", "true"], "0.0 is not in the range"),
     ],
@@ -97,8 +97,8 @@ def test_a_slip_of_usage_is_told(words: list[str], told: str) -> None:
 
 def test_what_cannot_be_read_or_started_is_told(tmp_path: Path) -> None:
     for command, package, told in (
-        ("true", tmp_path, "name a directory of vectors"),
-        ("true", None, "install flexwire-vectors or name a directory"),
+        ("true", tmp_path, "give a directory of vectors"),
+        ("true", None, "install flexwire-vectors or give a directory"),
         ("./no-such-codec", FEW, "./no-such-codec: cannot start: No such file or directory"),
     ):
         done = check("--codec", command, package=package)

@@ -170,7 +170,7 @@ def _properties(
     is_flag=True,
     help=(
         "Also write the bytes of records into the message tables. By default, only the table "
-        "records has these bytes."
+        "records contains these bytes."
     ),
 )
 @click.option(
@@ -178,7 +178,7 @@ def _properties(
     metavar="NAMES",
     help='Which questions of operators to answer: "all", "none", or names with commas between '
     "them; docs/answers.md lists them. The default is the answers about logs, if the input "
-    "has logs.",
+    "contains logs.",
 )
 @labels_option
 @timezone_option
@@ -470,8 +470,8 @@ def analysis_form(analysis: Analysis) -> dict[str, Any]:
     """Return the JSON object; ``isNew`` is false if the tables already had the whole input.
 
     Without traffic, for example for logs alone, the fields about traffic are null. ``bytes`` is
-    null if the input includes request logs, which do not have sizes. The file ``facts`` has all
-    facts.
+    null if the input includes request logs, which do not have sizes. The file ``facts`` contains
+    all facts.
     """
     facts = analysis.facts
     return {

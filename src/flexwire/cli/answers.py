@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "csv", "json", "table"]),
     default="text",
     show_default=True,
-    help="Text has the columns and units of the report, in lines of up to 120 characters. CSV and "
-    'JSON have all rows and columns. "table" is the old name of text.',
+    help="Text shows the columns and units of the report, in lines of up to 120 characters. CSV "
+    'and JSON contain all rows and columns. "table" is the old name for text.',
 )
 @click.option(
     "--rows",
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--until",
     metavar="TIME",
-    help="Only traffic captured before this time, which has the form of --since.",
+    help="Only traffic captured before this time, in the same form as --since.",
 )
 @click.option(
     "--no-sums",
@@ -106,7 +106,7 @@ def answers(
     if reset_plan is not None:
         names = _plan_names(names)
     if format == "csv" and len(names) != 1:
-        raise click.UsageError("CSV has the columns of one answer, so name one")
+        raise click.UsageError("CSV has the columns of one answer, so give the name of one")
     results = stored_answers(
         out,
         names or ALL,
@@ -153,13 +153,13 @@ def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
     if names not in {(), (ANSWER_NAME,)}:
         raise click.UsageError(
-            f"--reset-plan uses the answer {ANSWER_NAME}, so name no other answer"
+            f"--reset-plan uses the answer {ANSWER_NAME}, so leave out the names of other answers"
         )
     return (ANSWER_NAME,)
 
 
 def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
-    """Write a plan, and print what it has and what it leaves out."""
+    """Write a plan, and print what it contains and what it leaves out."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural

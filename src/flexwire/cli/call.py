@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
     """Limit the CPU time of a block to ``seconds``, and then raise `CallError` about ``subject``.
 
-    Waiting does not count, because each wait has a limit of its own. The limit works only in the
+    Waiting does not count, because each wait has its own limit. The limit works only in the
     main thread, and only on systems with such timers (POSIX). On other systems there is no limit.
 
     Python drops an exception that is raised in a finalizer or in a callback of the garbage
@@ -54,7 +54,7 @@ def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
         yield
         return
     too_long = CallError(
-        f"{subject} takes more than {seconds:g} s; --timeout SECONDS gives it longer"
+        f"{subject} took more than {seconds:g} s; give more time with --timeout SECONDS"
     )
     reached = False
 
@@ -155,8 +155,8 @@ class _CallOptions:
     "--requests",
     metavar="FILE",
     help="Send the requests in this file, one on each line; - reads standard input. The command "
-    'prints one line for each request. A line is {"message": …, "body": …}. A line may also '
-    "have version, to and headerTags.",
+    'prints one line for each request. A line is {"message": …, "body": …}. A line can also '
+    "contain version, to and headerTags.",
 )
 @click.option("--apis", is_flag=True, help="List the broker's APIs with their versions.")
 @click.option(

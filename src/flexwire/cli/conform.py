@@ -67,7 +67,7 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--write",
     is_flag=True,
-    help="Also send requests that change something. These requests name only a topic, groups and "
+    help="Also send requests that change something. These requests use only a topic, groups and "
     "a transactional id with new names, which the run creates itself. The topic and the "
     "groups are removed afterwards, also if the run is interrupted. If the cluster never had "
     "a group or a transaction, it creates its internal topics.",
@@ -93,7 +93,7 @@ class ConformanceFormat(StrEnum):
     type=click.Choice(ConformanceFormat, case_sensitive=False),
     default=ConformanceFormat.TEXT,
     show_default="text",
-    help="What to print. JUnit has one test for each case.",
+    help="What to print. JUnit output contains one test for each case.",
 )
 @click.option(
     "--html",
@@ -114,7 +114,7 @@ class ConformanceFormat(StrEnum):
     "--against",
     metavar="HOST:PORT",
     help=(
-        "Also send the same requests to a second broker, for example one of Apache Kafka. The "
+        "Also send the same requests to a second broker, for example Apache Kafka. The "
         "result shows the second broker's response next to each deviation, and where the two "
         "brokers differ."
     ),
@@ -182,7 +182,7 @@ def conform(
         )
     if (write or disposable) and resume is not None:
         raise click.UsageError(
-            "--resume goes on with a run that only reads; leave out --write and --disposable"
+            "--resume continues only runs that just read; leave out --write and --disposable"
         )
     asking = _asking(release, apis, hostile=hostile, write=write, disposable=disposable)
     config = reach(ConnectionOptions(**reaching))
@@ -289,7 +289,7 @@ def _asking(
     compared = catalog().final_releases[-1] if release is None else catalog().final_release(release)
     names = None if apis is None else [name.strip() for name in apis.split(",") if name.strip()]
     if names == []:
-        raise click.UsageError("--apis names at least one API")
+        raise click.UsageError("give at least one API to --apis")
     keys = None if names is None else frozenset(find_api(name).api_key or 0 for name in names)
     own = own_name() if write or disposable else ""
     return Asking(compared, keys, hostile=hostile, own=own, disposable=disposable)

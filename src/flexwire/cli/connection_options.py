@@ -132,7 +132,7 @@ def _warn_of(config: ClientConfig) -> None:
 
 
 def _refuse_both(options: ConnectionOptions) -> None:
-    """Raise a usage error if options are given together with a properties file."""
+    """Raise a usage error if options and a properties file are used together."""
     connection_options = (
         options.tls,
         options.ca,

@@ -198,7 +198,7 @@ def _joined(lines: list[_DumpLine | None], base: int, order: Callable[[bytes], b
             data += last * ((at - len(data)) // len(last))
         if at != len(data):
             raise DumpError(
-                f"line {line.number} begins at byte {at}, and {len(data)} bytes stand before it"
+                f"line {line.number} claims to begin at byte {at}, but {len(data)} bytes precede it"
             )
         following = lines[index + 1] if index + 1 < len(lines) else None
         most = width if following is None else _offset(following, base) - at

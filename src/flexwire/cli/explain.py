@@ -65,8 +65,8 @@ _WIDTH = 8
     "--size",
     metavar="N",
     help=(
-        "Explain N, a size that an error in a log names. N is a number, 0x "
-        "and hex digits, or four characters. Give no other option or argument with it."
+        "Explain N, a size from an error in a log. N is a number, 0x and hex "
+        "digits, or four characters. Give no other option or argument with it."
     ),
 )
 @takes_standard_input("words", "request", specs=spec_name)

@@ -118,7 +118,7 @@ _OPTIONS = (
         help=(
             "DATA is a frame: header and body, with or without the length before them. Without "
             "--api and --request, the frame is a request. With one of these options, it is a "
-            "response. DATA may have several frames, one after the other, and the last frame may "
+            "response. DATA can contain several frames, one after the other. The last frame may "
             "be cut off."
         ),
     ),
@@ -126,7 +126,7 @@ _OPTIONS = (
         "--api",
         metavar="API",
         help="The frame is a response of this API (a name such as Metadata, or an api key), in "
-        "the version that --version names.",
+        "the version that --version gives.",
     ),
     click.option(
         "--request",
@@ -173,8 +173,8 @@ def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | 
     if framing.is_asked:
         if len(words) != 1:
             raise click.UsageError(
-                "a frame names its message, so give DATA alone; to read a packet of a capture, "
-                "use --frame-number N"
+                "a frame contains its api key and version, so give only DATA; to read a "
+                "packet of a capture, use --frame-number N"
             )
         return None, words[0]
     if len(words) <= 1:

@@ -61,7 +61,7 @@ _NAME_LETTERS: Final = 16
     is_flag=True,
     help=(
         "Generate whole frames of a request or response: length, header and body. With --hostile, "
-        "half of the frames have the damage in the length or the header."
+        "half of the frames are damaged in the length or the header."
     ),
 )
 @click.option(
@@ -69,7 +69,7 @@ _NAME_LETTERS: Final = 16
     type=click.Path(file_okay=False, path_type=Path),
     help=(
         "Write each message to its own file in this directory, as libFuzzer and atheris read "
-        "them. Existing files stay."
+        "them. Existing files are kept."
     ),
 )
 @click.option(

@@ -108,26 +108,27 @@ version_option = click.option(
     "--version",
     type=_Version(),
     required=True,
-    help="The message version; the latest is the newest that MESSAGE has.",
+    help="The message version; latest is the newest version of MESSAGE.",
 )
 stable_version_option = click.option(
     "-V",
     "--version",
     type=_Version(),
-    help="The message version, by default the newest stable one; the latest is the newest that "
-    "MESSAGE has.",
+    help="The message version; latest is the newest version of MESSAGE. The default is the newest "
+    "stable version.",
 )
 release_option = click.option(
     "--release",
     shell_complete=release_names,
-    help="The Kafka release whose layout to use; by default the newest that has the version.",
+    help="The Kafka release whose layout to use. The default is the newest release with the "
+    "version.",
 )
 optional_version_option = click.option(
     "-V",
     "--version",
     type=_Version(),
-    help='The message version; "latest" is the newest that MESSAGE has. Leave it out for the '
-    "frame of a request, which names its version.",
+    help='The message version; "latest" is the newest version of MESSAGE. Leave it out for the '
+    "frame of a request, which contains its version.",
 )
 _specs_option = click.option(
     "--specs",
@@ -251,8 +252,8 @@ labels_option = click.option(
     "--labels",
     metavar="FILE",
     help=(
-        "A CSV with the header client_id,team. The audit then names the team of each client. Every "
-        "answer with one row for each client also names the team."
+        "A CSV with the header client_id,team. The audit then shows the team of each client. Every "
+        "answer with one row for each client also shows the team."
     ),
 )
 
@@ -412,7 +413,7 @@ def _bounded(file: IO[bytes], source: str) -> bytes:
     data = file.read(MOST_INPUT_BYTES + 1)
     if len(data) > MOST_INPUT_BYTES:
         raise InputError(
-            f"{source} has more than {MOST_INPUT_BYTES} bytes, which no one message has"
+            f"{source} has more than {MOST_INPUT_BYTES} bytes, the limit for a message"
         )
     return data
 

@@ -57,7 +57,7 @@ _PARTS = {
     type=TimeRange(),
     help=(
         "Only records from the first time to the second, both included. You may leave out one of "
-        "the two times. A time is ISO 8601 (UTC if it names no zone) or milliseconds."
+        "the two times. A time is ISO 8601 (UTC if it has no zone) or milliseconds."
     ),
 )
 @click.option(
@@ -112,8 +112,8 @@ _PARTS = {
     type=click.Choice(["kip82", *DIALECT_NAMES]),
     help=(
         "Read logs in KIP-82's own format, in which magic 2 is a message with typed headers. "
-        "kip-82 has the types of the current KIP-82, and kip-82-earlier those of its previous "
-        "revision. kip82 is another name of kip-82. Implies --deep."
+        "kip-82 uses the types in the current KIP-82, and kip-82-earlier the types in its previous "
+        "revision. kip82 is another name for kip-82. Implies --deep."
     ),
 )
 @click.option(

@@ -508,7 +508,9 @@ def _beside(path: Path, kind: str) -> Path:
 def _base_offset(index: LogFile) -> int:
     base_offset = base_offset_of(index.path)
     if base_offset is None:
-        raise InputError(f"{index.path}: an index is named for its base offset, in twenty digits")
+        raise InputError(
+            f"{index.path}: the name of an index must be its base offset in twenty digits"
+        )
     return base_offset
 
 

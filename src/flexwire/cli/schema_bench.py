@@ -36,7 +36,7 @@ _WIDTH = 100
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write an HTML page. The HTML page also has the bytes of each message and test "
+    help="Also write an HTML page. The page also contains the bytes of each message and test "
     "vectors.",
 )
 @read_mode_option

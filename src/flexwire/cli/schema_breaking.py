@@ -78,7 +78,7 @@ def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str],
         if dots and colon and before and revision and not Path(path).exists():
             if revision.startswith("."):
                 reason = (
-                    "a range has two dots; instead of three dots, name the revision that 'git "
+                    "a range has two dots; instead of three dots, give the revision that 'git "
                     "merge-base' prints"
                 )
                 raise click.UsageError(f"{path}: {reason}")
@@ -87,5 +87,5 @@ def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str],
         else:
             new.append(path)
     if not new or not old:
-        raise click.UsageError("name the new specs and those to compare with: NEW --against OLD")
+        raise click.UsageError("give the new specs and those to compare with: NEW --against OLD")
     return new, old

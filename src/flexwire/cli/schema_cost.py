@@ -42,7 +42,7 @@ _BUNDLED = "the bundled specs"
     "--against",
     multiple=True,
     metavar="OLD",
-    help="The specs to compare with; by default all bundled ones. Can be given several times.",
+    help="The specs to compare with. The default is all bundled specs. Can be given several times.",
 )
 @click.option(
     "--error-tags",
@@ -80,7 +80,7 @@ _BUNDLED = "the bundled specs"
     type=click.Choice(["text", "json", "csv"]),
     default="text",
     show_default=True,
-    help="The output format; JSON has everything.",
+    help="The output format. Only JSON contains all results.",
 )
 @takes_standard_input(captures=capture_name, vectors=plain_name, specs=spec_name, against=spec_name)
 def schema_cost(
@@ -112,10 +112,10 @@ def schema_cost(
     from flexwire.specs.cost.meter import CostMeter, VersionChoice
 
     if not captures and not vectors:
-        raise click.UsageError("name a capture, or --vectors with a file of messages")
+        raise click.UsageError("give a capture, or --vectors with a file of messages")
     if bool(specs) + error_tags + bool(encoding or against_encoding) != 1:
         raise click.UsageError(
-            "name one change: --specs, --error-tags, or --encoding and --against-encoding"
+            "give one change: --specs, --error-tags, or --encoding and --against-encoding"
         )
     old, new, names = _sides(
         specs, against, mode, encoding or "kafka", against_encoding or "kafka", tagged=error_tags

@@ -43,7 +43,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
 
     path = Path(source)
     if path.exists() and path.resolve() in {out.resolve(), out.resolve() / path.name}:
-        raise InputError(f"{out} contains the input; name another directory")
+        raise InputError(f"{out} contains the input; give another directory")
     tagged = tag_errors(read_texts(source), mode=specs_mode)
     # Files are written as bytes, so that the ends of lines do not change.
     from flexwire.atomic_files import write_together
@@ -70,7 +70,8 @@ def _as_json(spec: TaggedErrors) -> dict[str, object]:
 def _print_summary(tagged: list[TaggedErrors], out: Path) -> None:
     changed = [spec for spec in tagged if spec.version is not None]
     print_line(f"wrote {len(tagged)} specs to {out}; {len(changed)} have a new version")
-    print(f"  {sum(spec.error_codes for spec in tagged):5} error codes are tagged fields in it")
+    error_codes = sum(spec.error_codes for spec in tagged)
+    print(f"  {error_codes:5} error codes are tagged fields in the new versions")
     print(f"  {sum(spec.error_messages for spec in tagged):5} error messages too", end="")
     null_count = sum(spec.sent_nulls for spec in tagged)
     print(
@@ -79,7 +80,7 @@ def _print_summary(tagged: list[TaggedErrors], out: Path) -> None:
     )
     for spec in changed:
         if spec.made_flexible:
-            print(f"        {spec.spec.name} v{spec.version} is its first flexible version")
+            print(f"        {spec.spec.name}: v{spec.version} becomes the first flexible version")
     unchanged = Counter(spec.reason for spec in tagged if spec.version is None)
     if unchanged:
         print(f"{unchanged.total()} are unchanged:")

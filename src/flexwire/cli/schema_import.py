@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory of the catalog; by default the one that ships in the package.",
+    help="The directory of the catalog. By default, flexwire uses the catalog in its package.",
 )
-@click.option("--release", help="The release of the sources, if the sources do not name it.")
+@click.option("--release", help="The release of the sources, if the sources do not contain it.")
 @click.option(
     "--drop",
     multiple=True,
@@ -71,7 +71,7 @@ def schema_import(
     from flexwire.schema.importer import import_specs
 
     if not sources and not drop:
-        raise click.UsageError("name jars, source trees or directories, or a release to --drop")
+        raise click.UsageError("give jars, source trees or directories, or a release to --drop")
     target = out or Path(flexwire.schema.__file__).with_name("bundled")
     base = None
     if not fresh:

@@ -44,7 +44,7 @@ def schema_lint(
             print(rule_page(LINT, explain))
             return
         if not paths:
-            raise click.UsageError("name files, directories, jars or REV:PATH")
+            raise click.UsageError("give files, directories, jars or REV:PATH")
         if released := [path for path in paths if path.startswith(RELEASE)]:
             reason = (
                 "the catalog has no text of specs, so lint cannot check it; 'schema breaking' "

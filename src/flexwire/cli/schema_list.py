@@ -57,7 +57,7 @@ def _refuse(name: str, module: str | None) -> NoReturn:
     if module is not None and module not in modules:
         raise InputError(f"no module {short(module)}; {nearest(module, modules)}")
     if any(name.lower() in message.lower() for message in catalog().names()):
-        raise InputError(f"{short(name)}: none of these messages is in that module and release")
+        raise InputError(f"{short(name)}: that module and release have no message of this name")
     # The error of this call has the most similar message.
     catalog().entry(name)
     raise AssertionError(name)

@@ -118,14 +118,14 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-certificate",
             type=_FILE,
-            help="The tap's certificate for clients: its chain in PEM. The file also has the key, "
-            "unless --listen-key names another file.",
+            help="The tap's certificate for clients: its chain in PEM. The file must also "
+            "contain the key, unless --listen-key gives another file.",
         ),
         click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
         click.option(
             "--listen-key-password-file",
             type=_FILE,
-            help=f"The file with that key's password, unless ${_PASSWORDS['listen']} has it.",
+            help=f"The file with that key's password, unless ${_PASSWORDS['listen']} contains it.",
         ),
         click.option(
             "--listen-ca",
@@ -163,7 +163,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-key-password-file",
             type=_FILE,
-            help=f"The file with that key's password, unless ${_PASSWORDS['upstream']} has it.",
+            help="The file with that key's password, unless "
+            f"${_PASSWORDS['upstream']} contains it.",
         ),
         click.option(
             "--upstream-name",

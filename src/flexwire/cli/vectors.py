@@ -40,14 +40,14 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     type=_SECONDS,
     default=5.0,
     show_default=True,
-    help="How long the codec may take for a case.",
+    help="The time limit for the codec in each case.",
 )
 @click.option(
     "--start-seconds",
     type=_SECONDS,
     default=60.0,
     show_default=True,
-    help="How long the codec may take for the first case after a start.",
+    help="The time limit for the first case after the codec has started.",
 )
 @click.option(
     "--starts",
@@ -94,7 +94,7 @@ def vectors_check(
     except ValueError as error:
         raise click.UsageError(f"--codec: {error}") from None
     if not command:
-        raise click.UsageError("--codec: name a program")
+        raise click.UsageError("--codec: give a program")
     limits = CodecLimits(case_seconds=case_seconds, start_seconds=start_seconds, starts=starts)
     found = read_package(package)
     chosen = (

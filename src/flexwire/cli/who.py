@@ -119,9 +119,9 @@ def who(
 
     PATHS are captures (pcap or pcapng) or request logs of brokers; both may be gzipped. They can
     also be directories of these files, patterns, or - for standard input. They can also be the
-    sockets of running taps (flexwire tap --live), which send the traffic from now on. On a terminal
-    the table is drawn again as files grow and as new ones appear, until Ctrl-C. After a connection
-    is closed, the table shows it once more. docs/who.md describes the columns.
+    sockets of running taps (flexwire tap --live), which send the traffic from now on. On a
+    terminal, the command redraws the table while files grow and new files appear, until Ctrl-C.
+    After a connection is closed, the table shows it once more. docs/who.md describes the columns.
 
     JSON has one line for each connection.
     """

@@ -306,7 +306,7 @@ def test_every_credential_of_a_message_is_withheld(
         ("explain", {"file": "captures"}, "is not a regular file"),
         ("explain", {"file": "captures/tap-00001.pcapng"}, "is a capture"),
         ("explain", {"data": "00", "request": "request.hex"}, "is not hex or base64"),
-        ("explain", {"data": "00", "packet": 1}, "name the capture with file"),
+        ("explain", {"data": "00", "packet": 1}, "give the capture as file"),
         ("explain", {"file": "x", "packet": 1, "version": 1}, "leave out api, request and version"),
         ("explain", {"file": "x", "packet": 1, "message": "A"}, "no message 'A'"),
         ("explain", {"file": "x", "packet": 1, "message": "FetchRequest"}, "leave out message"),

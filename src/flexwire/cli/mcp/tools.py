@@ -144,7 +144,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
     if asked.packet is not None:
         if asked.file is None:
-            raise InputError("packet needs a capture: name the capture with file")
+            raise InputError("packet needs a capture: give the capture as file")
         if asked.api or asked.request or asked.version is not None:
             raise InputError(
                 "a capture shows the kind of a frame: leave out api, request and version"

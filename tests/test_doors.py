@@ -409,7 +409,7 @@ def test_a_wrong_argument_is_python_s_own_error_as_well() -> None:
 
 
 def test_columns_are_named_and_there_is_one_at_least() -> None:
-    with pytest.raises(ArgumentError, match="columns: expected one at least, got "):
+    with pytest.raises(ArgumentError, match="columns: expected at least one, got "):
         columnar.decode_records(BATCH, columns=[])
     with pytest.raises(ArgumentError, match=r"columns: expected names of offset, .*, got 'keys'"):
         columnar.decode_records(BATCH, columns=["keys"])

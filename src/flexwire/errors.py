@@ -294,7 +294,7 @@ class ConformanceJournalError(FlexwireError):
 
 
 class ClientConfigError(FlexwireError):
-    """A client's properties file, or a value in it, with which no connection is possible."""
+    """A client's properties file, or a value in it, that makes a connection impossible."""
 
 
 class VectorsError(FlexwireError):

@@ -3,7 +3,7 @@ r"""The only module that decides which text may be sent to a terminal, a log or 
 Names, paths, client ids and addresses come from files and from the network. A terminal interprets
 some characters instead of showing them: control characters (C0, DEL, C1) move its cursor, format
 characters reverse the line or are invisible, and separators break the line. These characters are
-replaced by JSON escapes, so that JSON stays valid and keeps its meaning.
+replaced by JSON escapes, so that JSON remains valid and keeps its meaning.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def test_gzip_content_is_read(tmp_path: Path) -> None:
     assert read(tmp_path, gzip.compress(PCAPNG)) == read(tmp_path, PCAPNG)
     broken = read(tmp_path, gzip.compress(PCAPNG * 50)[:-40])
     assert isinstance(broken[-1], UnreadableBytes)
-    assert "cannot read on" in broken[-1].reason
+    assert "cannot read the rest" in broken[-1].reason
 
 
 @pytest.mark.parametrize("data", [pcap(PACKETS), PCAPNG], ids=["pcap", "pcapng"])
@@ -222,9 +222,9 @@ HUGE = struct.pack("<I", 0xFFFFFFFC)
 @pytest.mark.parametrize(
     ("tail", "reason"),
     [
-        (struct.pack("<II", 6, 0), "a block of 0 bytes"),
-        (struct.pack("<II", 6, 13), "a block of 13 bytes"),
-        (struct.pack("<I", 6) + HUGE + bytes(50), "a block of 4294967292 bytes"),
+        (struct.pack("<II", 6, 0), "length of a block is invalid: 0"),
+        (struct.pack("<II", 6, 13), "length of a block is invalid: 13"),
+        (struct.pack("<I", 6) + HUGE + bytes(50), "block is above the limit: 4294967292"),
         # An unknown block may be long and is skipped; here the file is too short for it.
         (struct.pack("<I", 99) + HUGE + bytes(50), "of 4294967280 bytes"),
         (struct.pack("<II", 6, MAX_BLOCK_BYTES) + bytes(50), "of 16777204 bytes"),
@@ -270,7 +270,7 @@ def test_a_pcap_length_that_is_damage_ends_the_file(tmp_path: Path) -> None:
     data = pcap(PACKETS) + struct.pack("<IIII", 0, 0, MAX_BLOCK_BYTES + 1, 60)
     last = read(tmp_path, data)[-1]
     assert isinstance(last, UnreadableBytes)
-    assert "a packet of 16777217 bytes is declared" in last.reason
+    assert "the length of a packet is above the limit: 16777217" in last.reason
 
 
 @settings(suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])

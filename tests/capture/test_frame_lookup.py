@@ -72,7 +72,7 @@ def test_a_packet_within_a_frame_has_that_frame(path: Path) -> None:
     [
         (1, "packet 1 carries no bytes of a stream; packet 3 does"),
         (7, "packet 7 has no TCP segment"),
-        (8, "packet 8 was asked for, and it has 7"),
+        (8, "there is no packet 8; the file has 7"),
     ],
 )
 def test_a_packet_without_frames_says_why(path: Path, number: int, reason: str) -> None:

@@ -162,8 +162,8 @@ def test_a_range_may_name_branches_with_slashes(specs: Path) -> None:
     assert breaking("origin/main..HEAD~1:specs").exit_code == 0
     three = breaking("origin/main...HEAD:specs")
     assert three.exit_code == 2
-    assert "a range has two dots; instead of three dots, name the revision" in three.output
-    # A path that exists on disk is not read as a range of revisions.
+    assert "a range has two dots; instead of three dots, give the revision" in three.output
+    # A path that exists on disk is not read as a range.
     odd = specs / "a..b:c"
     odd.mkdir()
     (odd / "Foo.json").write_text(OLD, encoding="utf-8")

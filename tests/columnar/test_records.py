@@ -460,7 +460,7 @@ def test_columns_that_are_missing_or_of_a_near_type_have_their_meaning() -> None
 @pytest.mark.parametrize(
     ("columns", "path", "reason"),
     [
-        ({"offset": [1, None]}, "offset", "null in row 1"),
+        ({"offset": [1, None]}, "offset", "row 1 is null"),
         ({"offset": [0, 2**40]}, "offset", "further than 32 bits"),
         ({"offset": [5, 4]}, "last_offset", "after the base offset"),
         ({"timestamp": [-(2**62), 2**63 - 1]}, "timestamp", "further than 64 bits"),

@@ -153,7 +153,7 @@ def test_a_dry_run_sends_nothing_but_api_versions(run: Run) -> None:
     [
         (["--dry-run", "--format", "junit"], "--dry-run has no result"),
         (["--dry-run", "--html", "x.html"], "--dry-run has no result"),
-        (["--apis", " , "], "--apis names at least one API"),
+        (["--apis", " , "], "give at least one API to --apis"),
         (["--sasl", "PLAIN"], "--sasl needs --user"),
     ],
 )

@@ -180,9 +180,9 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "another format": (FIRST.replace(b"journal 1", b"journal 2"), "not the journal of a conf"),
     "brokers that are none": (FIRST.replace(b'["b:1"]', b"[7]"), "not the journal of a conf"),
     "deeply nested": (b"[" * 100_000 + b"\n", "not the journal of a conformance run"),
-    "an entry that is none": (FIRST + b"[]\n", "line 2 is not one of a journal"),
-    "nested entry": (FIRST + b"[" * 100_000 + b"\n", "line 2 is not one of a journal"),
-    "bytes": (FIRST + b"\xff\xfe\n", "line 2 is not one of a journal"),
+    "an entry that is none": (FIRST + b"[]\n", "line 2 is not a line of a journal"),
+    "nested entry": (FIRST + b"[" * 100_000 + b"\n", "line 2 is not a line of a journal"),
+    "bytes": (FIRST + b"\xff\xfe\n", "line 2 is not a line of a journal"),
     "too long": (FIRST + b" " * (LONGEST_LINE + 1), "a line has more than"),
 }
 _CHANGES: dict[str, dict[str, Any]] = {
@@ -198,7 +198,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
 }
 for _name, _change in _CHANGES.items():
     _line = json.dumps({**GOOD, **_change}).encode() + b"\n"
-    DAMAGED[_name] = (FIRST + _line, "line 2 is not one of a journal")
+    DAMAGED[_name] = (FIRST + _line, "line 2 is not a line of a journal")
 for _name in GOOD:
     _rest = {key: value for key, value in GOOD.items() if key != _name}
     DAMAGED[f"without {_name}"] = (FIRST + json.dumps(_rest).encode() + b"\n", "line 2 is not")
@@ -219,7 +219,7 @@ def test_a_case_twice_and_a_case_of_no_run_are_refused(journal: Path) -> None:
         journal.write_bytes(FIRST + lines)
         with (
             ConformanceJournal(journal, HEADER) as kept,
-            pytest.raises(ConformanceJournalError, match="twice, or is not a case of this run"),
+            pytest.raises(ConformanceJournalError, match="twice, or this run has no such case"),
         ):
             kept.finished(0, PLAN)
     journal.write_bytes(FIRST + line * (len(PLAN.cases) + 1))

@@ -148,7 +148,7 @@ def test_every_danger_is_of_an_api_that_writes_and_can_be_asked_of_any_body() ->
 @pytest.mark.parametrize(
     ("name", "fields", "told"),
     [
-        ("FindCoordinator", {}, "create its internal topic"),
+        ("FindCoordinator", {}, "create that coordinator's internal topic"),
         ("GetTelemetrySubscriptions", {}, "registers a client instance"),
         ("Fetch", {"session_epoch": 0}, "places for fetch sessions"),
         ("Fetch", {}, None),

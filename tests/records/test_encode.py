@@ -101,7 +101,7 @@ def test_a_batch_without_records_is_a_header(compression: Compression) -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_a_message_set_without_messages_is_empty_and_a_wrapper_needs_one(magic: int) -> None:
     assert encode_batch([], magic=magic) == b""
-    with pytest.raises(EncodeError, match="one record at least"):
+    with pytest.raises(EncodeError, match="at least one record"):
         encode_batch([], magic=magic, compression="gzip")
 
 
@@ -220,9 +220,13 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("last_offset", {"last_offset": 5, "magic": 1}, "a message set that is not compressed"),
     ("producer_id", {"producer_id": 7, "magic": 1}, "a message set that is not compressed"),
     ("producer_id", {"producer_id": 7, "magic": 1, "compression": "gzip"}, "a wrapper message of"),
-    ("max_timestamp", {"max_timestamp": 7, "magic": 0, "compression": "gzip"}, "has none"),
+    (
+        "max_timestamp",
+        {"max_timestamp": 7, "magic": 0, "compression": "gzip"},
+        "must not have this field",
+    ),
     ("last_offset", {"last_offset": 6, "magic": 1, "compression": "gzip"}, "is not the offset"),
-    ("is_control", {"is_control": True, "magic": 1}, "magic 1 has no such flag"),
+    ("is_control", {"is_control": True, "magic": 1}, "magic 1 does not have this flag"),
 ]
 
 

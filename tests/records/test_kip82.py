@@ -304,10 +304,10 @@ def test_a_wrapper_has_one_timestamp_type_and_with_log_append_time_one_timestamp
     append = [Kip82Message(at, at, None, None, timestamp_type=LOG_APPEND_TIME) for at in (1, 2)]
     assert list(decode_message_set(encode_message_set(append))) == append
     with pytest.raises(
-        EncodeError, match="timestamp: a wrapper message with LogAppendTime has one"
+        EncodeError, match="timestamp: with LogAppendTime, all messages need the same"
     ):
         encode_message_set(append, compression="gzip")
-    with pytest.raises(EncodeError, match="one, got CreateTime and LogAppendTime"):
+    with pytest.raises(EncodeError, match="one timestamp type, got CreateTime and LogAppendTime"):
         encode_message_set([append[0], Kip82Message(2, 2, None, None)], compression="gzip")
 
 

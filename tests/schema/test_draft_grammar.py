@@ -129,7 +129,7 @@ REFUSED = [
     (draft({**BAR, "versions": "0+"}), "unknown key 'versions' in the field"),
     (draft({**BAR, "taggedVersions": "0+"}), "unknown key 'taggedVersions'"),
     (draft(flexibleVersions="9+"), "unknown key 'flexibleVersions' in the spec"),
-    (draft({**BAR, "optionalFields": []}), "type int8 has no fields; name a structure"),
+    (draft({**BAR, "optionalFields": []}), "type int8 has no fields; use a structure"),
     (draft({**BAR, "default": "300"}), "default '300' is not a int8"),
 ]
 

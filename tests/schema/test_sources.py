@@ -131,7 +131,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
     assert sources[0].content == FILES["clients/FooRequest.json"].encode()
     found = lint(sources, Config()).findings
     assert [(one.source, one.rule, one.message) for one in found] == [
-        ("HEAD:clients/Large.json", "TEXT_NOT_JSON", "larger than 1 MiB, which no spec is"),
+        ("HEAD:clients/Large.json", "TEXT_NOT_JSON", "larger than 1 MiB, the limit for a spec"),
         ("HEAD:clients/Largest.json", "TEXT_NOT_JSON", "expected a value, got the end of the text"),
         ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec is an object, got an array"),
     ]

@@ -355,7 +355,7 @@ def test_a_jar_is_of_the_release_and_module_that_its_name_says(tmp_path: Path) -
 
 def test_a_source_that_names_no_release_is_refused(tmp_path: Path) -> None:
     put(tmp_path, "made", "Ping", "0-1", field("A"))
-    with pytest.raises(SpecError, match="which release is it of"):
+    with pytest.raises(SpecError, match="the release is unknown"):
         import_specs(tmp_path / "made" / "Ping.json", tmp_path / "out")
     with pytest.raises(SpecError, match="not a release's name"):
         import_specs(tmp_path / "made", tmp_path / "out", release="next")

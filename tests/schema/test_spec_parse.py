@@ -246,7 +246,7 @@ def test_structures_are_given_their_fields_once() -> None:
     inner = [{"name": "Id", "type": "int8", "versions": "0+"}]
     one = {"name": "A", "type": "[]S", "versions": "0+", "fields": inner}
     other = {"name": "B", "type": "S", "versions": "0+", "fields": inner}
-    assert "structure S is given its fields twice" in str(refusal(message(one, other)))
+    assert "structure S is defined twice" in str(refusal(message(one, other)))
     reference = {key: value for key, value in other.items() if key != "fields"}
     assert parse_spec(message(one, reference)).structs()["S"][0].name == "Id"
 

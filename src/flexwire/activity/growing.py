@@ -67,10 +67,10 @@ class _GrowingFile:
 
 
 class GrowingCaptures:
-    """Reads the captures in some paths repeatedly, as they grow and as new ones appear.
+    """Reads the captures in some paths repeatedly, while captures grow and new captures appear.
 
-    ``paths`` are files, directories and patterns. ``notes`` has messages for the user: each text
-    once per file, and at most 1,000 texts.
+    ``paths`` are files, directories and patterns. ``notes`` contains messages for the user: each
+    text once per file, and at most 1,000 texts.
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:
@@ -150,7 +150,7 @@ class GrowingCaptures:
                 self._give_up(file, error.reason)
             return
         if part is not None:
-            self._note(f"{name}: it says that it holds only a part of the traffic")
+            self._note(f"{name}: the file says that it holds only a part of the traffic")
         if is_compressed:
             file.is_compressed, file.first_us = True, 0
         elif head is not None:
@@ -215,7 +215,7 @@ class GrowingCaptures:
 
     def _give_up(self, file: _GrowingFile, reason: str) -> None:
         file.is_over = True
-        self._note(f"{file.path}: not read on: {reason}")
+        self._note(f"{file.path}: stopped reading: {reason}")
 
 
 def _size(path: Path) -> int:

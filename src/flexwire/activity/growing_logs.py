@@ -2,7 +2,7 @@
 
 A log is read up to its last complete line, and later continues from there. A broker renames a log
 that is full, and begins another one. A log is therefore identified by its number in the file system
-(inode) and not by its name. A renamed file stays open until it was read to its end. A gzip'd log
+(inode) and not by its name. A renamed file remains open until it was read to its end. A gzip'd log
 that appears later was already read under another name, so only gzip'd logs that exist at the start
 are read.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_NOTES: Final = 1000
 _MOST_OPEN: Final = 100
-"""At most this many logs stay open. If more logs are renamed at the same time, lines may be lost.
+"""At most this many logs remain open. If more logs are renamed at the same time, lines may be lost.
 """
 _STEP: Final = 1 << 16
 
@@ -57,7 +57,7 @@ class _GrowingLog:
 
 
 class GrowingRequestLogs:
-    """Reads the request logs in some paths repeatedly, as they grow and as new ones begin.
+    """Reads the request logs in some paths repeatedly, while logs grow and new logs begin.
 
     ``paths`` are files, directories and patterns. Local times are those of the time zone ``zone``.
     ``notes`` has messages for the user, with at most 1,000 texts.
@@ -218,7 +218,7 @@ def _items(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[LoggedRequest | 
 
 
 def _open_part(path: Path, file: io.FileIO, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file that stays open and may grow during reading."""
+    """Open a part of a file that remains open and can grow during reading."""
     same = io.FileIO(os.dup(file.fileno()))
     same.seek(start)
     error = partial(StorageError, url=str(path), tried="read")

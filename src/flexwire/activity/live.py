@@ -65,9 +65,9 @@ class LiveCapture:
             try:
                 yield from self._read()
             except DamagedError as damage:
-                self._give_up(f"not read on: {damage.reason}")
+                self._give_up(f"stopped reading: {damage.reason}")
             except CaptureError as error:
-                self._give_up(f"not read on: {error.reason}")
+                self._give_up(f"stopped reading: {error.reason}")
 
     def close(self) -> None:
         """Disconnect from the tap. A second call has no effect."""
@@ -88,9 +88,9 @@ class LiveCapture:
         self._whole.look(self._open, begin + len(self._data))
         size = self._whole.end - begin
         if self._whole.damage is not None:
-            self._give_up(f"not read on: {self._whole.damage}")
+            self._give_up(f"stopped reading: {self._whole.damage}")
         elif len(self._data) - size > MAX_BLOCK_BYTES:
-            self._give_up(f"reading stopped: a block has more than {MAX_BLOCK_BYTES:,} bytes")
+            self._give_up(f"stopped reading: a block has more than {MAX_BLOCK_BYTES:,} bytes")
         if not size:
             return
         with io.BytesIO(self._data[:size]) as content:

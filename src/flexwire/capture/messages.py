@@ -241,7 +241,7 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
 
 
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
-    """Return the frames that end in a packet, or else the frame of which the packet has a part.
+    """Return the frames that end in a packet, or else the frame that has a part in the packet.
 
     The packets of the file are numbered from 1. Other packets with the same microsecond, connection
     and direction count as the same packet. Raises `CaptureError` if the file has no such packet, or
@@ -267,7 +267,7 @@ def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
 def find_packets(path: Path, ends: Sequence[tuple[str, str, int]]) -> list[int | None]:
     """Return the packet number for each frame end, as `find_packet_frames` takes it.
 
-    An end is the connection of a frame, its direction and its ``timestamp_us``. The result has None
+    An end is the connection of a frame, its direction and its ``timestamp_us``. The result is None
     for an end that is not in the file.
     """
     wanted: dict[tuple[int, str, str], int] = {}
@@ -334,7 +334,7 @@ def _wanted(path: Path, number: int) -> Segment:
                 f"{path}: packet {number} carries no bytes of a stream{_next(path, number)}"
             )
         return segment
-    raise CaptureError(f"{path}: packet {number} was asked for, and it has {packets}")
+    raise CaptureError(f"{path}: there is no packet {number}; the file has {packets}")
 
 
 def _next(path: Path, number: int) -> str:

@@ -81,7 +81,9 @@ def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -
     name = api_name(api_key)
     if api_key not in offered:
         raise CallError(f"{broker} does not offer {name}: it is not among its ApiVersions")
-    raise CallError(f"{broker} offers {name} {offered[api_key]}, of which flexwire knows none")
+    raise CallError(
+        f"{broker} offers {name} {offered[api_key]}, but flexwire knows none of these versions"
+    )
 
 
 # These fields have no default in the spec, and zero or "" is never a useful value: brokers refuse

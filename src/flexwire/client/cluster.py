@@ -237,7 +237,7 @@ _FIRST_PAUSE: Final = 0.2
 class Cluster(Closeable):
     """A cluster, given by the address of one or several of its brokers: "one:9092,two:9092".
 
-    Connections are opened when they are needed, and then stay open, one for each broker.
+    Connections are opened when they are needed, and then remain open, one for each broker.
     ``controllers`` means that the addresses are those of the controllers' own listener.
     """
 

@@ -130,7 +130,7 @@ def _base64(text: str, what: str) -> bytes:
 
 def _iterations(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_ITERATIONS))):
-        raise LoginError("SCRAM: the broker's count of iterations is not one")
+        raise LoginError("SCRAM: the broker's iteration count is not a valid number")
     count = int(text)
     if not FEWEST_ITERATIONS <= count <= MOST_ITERATIONS:
         raise LoginError(
@@ -238,8 +238,8 @@ def _bare(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         except CallError as error:
             # Before KIP-152, a broker refuses a login by closing the connection, without a reason.
             raise LoginError(
-                f"after SaslHandshake v0 a broker that does not take {login.mechanism} of "
-                f"{login.username!r} ends the connection without a word: {error}"
+                f"after SaslHandshake v0, a broker that refuses {login.mechanism} for "
+                f"{login.username!r} closes the connection without a reason: {error}"
             ) from None
 
     return send

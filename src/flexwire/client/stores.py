@@ -114,7 +114,7 @@ def _content(store: Store) -> str | bytes:
     if kind not in {"JKS", "PKCS12"}:
         raise ClientConfigError(f"{store.prefix}.type: expected PEM or PKCS12, got {store.type}")
     if raw.lstrip().startswith(b"-----BEGIN"):
-        raise ClientConfigError(f"{store.location} is PEM; {store.prefix}.type=PEM has to say so")
+        raise ClientConfigError(f"{store.location} is PEM; set {store.prefix}.type=PEM")
     return raw
 
 

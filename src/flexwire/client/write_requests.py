@@ -59,7 +59,8 @@ CONDITIONS: Final = {
 
 REMARKS: Final = {
     "Fetch": "with sessionEpoch 0 it takes one of the broker's 1,000 places for fetch sessions",
-    "FindCoordinator": "the first one makes the cluster create its internal topic of that kind",
+    "FindCoordinator": "the first request for a kind of coordinator makes the cluster create that "
+    "coordinator's internal topic",
     "GetTelemetrySubscriptions": "it registers a client instance at the broker",
 }
 """The traces that read-only requests leave on a broker; none of them is user data."""
@@ -79,7 +80,7 @@ def _is_open(acl_filter: Any) -> bool:
 
 _JOINS: Final = "with memberEpoch 0 it joins the group and takes a share of its work"
 _AS_CONTROLLER: Final = "a broker treats the caller as its controller"
-_AS_BROKER: Final = "the controller treats the caller as the broker that it names"
+_AS_BROKER: Final = "the controller treats the caller as the broker that the request names"
 _IN_QUORUM: Final = "the quorum treats the caller as a voter, and may elect another leader"
 
 DANGERS: Final = {
@@ -98,7 +99,9 @@ DANGERS: Final = {
     "ConsumerGroupHeartbeat": Danger(
         f"{_JOINS}; a classic group of that name is converted", lambda body: body.member_epoch == 0
     ),
-    "ControlledShutdown": Danger("the leaders of the broker that it names move elsewhere"),
+    "ControlledShutdown": Danger(
+        "all partitions that the named broker leads move to other brokers"
+    ),
     "DeleteAcls": Danger(
         "a filter that names no resource and no principal deletes the ACLs of all",
         lambda body: any(map(_is_open, body.filters)),

@@ -37,8 +37,8 @@ class Message(MessageStruct, gc=False):
     definition: ClassVar[Definition]
     entry: ClassVar[SpecSource]
     if TYPE_CHECKING:
-        # A class that is found by its name accepts any fields. The classes of `flexwire.messages`
-        # have types.
+        # A class that is looked up by name accepts any fields. Only the classes in
+        # `flexwire.messages` declare the types of their fields.
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     @classmethod
@@ -171,7 +171,7 @@ class Message(MessageStruct, gc=False):
                 plain = read_json(obj, schema, names, defaults=defaults)
         except CodecError as error:
             if isinstance(error, MissingFieldsError):
-                error.add_note("with defaults=True they have the defaults of the spec")
+                error.add_note("pass defaults=True to fill in the defaults of the spec")
             raise error.within(cls.entry.name, version) from None
         decoded = from_plain(plain, schema, cls.definition.classes)
         assert isinstance(decoded, cls)  # noqa: S101 - the definition belongs to this class

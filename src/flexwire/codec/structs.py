@@ -65,8 +65,8 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         # Every class has this field as its last one.
         unknown_tagged_fields: dict[int, bytes] = msgspec.field(default_factory=dict)
 
-        # A class that is found by its name accepts any fields. The classes of `flexwire.messages`
-        # have types.
+        # A class that is looked up by name accepts any fields. Only the classes in
+        # `flexwire.messages` declare the types of their fields.
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     @classmethod
@@ -207,9 +207,7 @@ class ClassBuilder:
         if name in open_:
             raise SpecError(f"structure {name} contains itself", source=self.source)
         if len(open_) >= MOST_NESTED:
-            raise SpecError(
-                f"more than {MOST_NESTED} structures inside each other", source=self.source
-            )
+            raise SpecError(f"more than {MOST_NESTED} nested structures", source=self.source)
         self.sizes[name] = 1
         newest = [mentions[0][0] for mentions in self.fields[name].values()]
         fields = [self._field(name, field, open_) for field in newest]

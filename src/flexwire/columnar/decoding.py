@@ -100,7 +100,7 @@ def column_names(columns: object) -> tuple[str, ...]:
     """Check and return the names of requested record columns."""
     names = to_list(columns, "columns", "a list of names")
     if not names:
-        raise refuse("columns", "one at least", columns)
+        raise refuse("columns", "at least one", columns)
     for name in names:
         if not isinstance(name, str) or name not in _KNOWN_COLUMNS:
             raise refuse("columns", f"names of {', '.join(_KNOWN_COLUMNS)}", name)
@@ -116,7 +116,7 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with only the wanted fields, in its own order; all fields if none is named.
+    """Return a type with only the wanted fields, in its own order; all fields if no field is given.
 
     The name of a field in a structure has dots, such as ``topics.partitions.leader_id``, even if
     the structure is in an array. Raises `ArgumentError` for an unknown name.

@@ -177,7 +177,7 @@ class _WrittenRows(MessageRows):
 
 
 def _put_out(run: KernelRun, size: int) -> NumpyArray:
-    """Return memory into which a run writes from now on."""
+    """Return memory for the next run."""
     out = allocate(size)
     run.put({L.C_OUT: address(out), L.C_LIMIT: address(out) + size})
     return out

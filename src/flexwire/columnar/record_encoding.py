@@ -109,7 +109,7 @@ def encode_record_pieces(
     if not isinstance(rows, pa.RecordBatch | pa.Table):
         raise refuse("rows", "a RecordBatch or a Table of Arrow", rows)
     if records_per_batch < 1:
-        raise EncodeError(f"{records_per_batch} records in a batch; one at least")
+        raise EncodeError(f"a batch must have at least one record, got {records_per_batch}")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
     # A level that the compression type does not have is refused even if there are no rows.
     level = checked_level(compression_of(attributes), level)
@@ -390,7 +390,7 @@ def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> NumpyArray:
     array = cast(array, pa.int64(), "offset")
     if array.null_count:
         row = before + pc.index(array.is_null(), value=True).as_py()
-        raise EncodeError(f"null in row {row}; a record has an offset", path="offset")
+        raise EncodeError(f"row {row} is null; a record must have an offset", path="offset")
     return _numbers(array)
 
 

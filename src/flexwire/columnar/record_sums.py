@@ -75,7 +75,7 @@ class RecordCounter(Protocol):
 class RecordSizeSums:
     """Sums of records, grouped by the sizes of keys and values and by facts about batches.
 
-    ``groups`` has `KEY_SIZE`, `VALUE_SIZE` and names of facts in `BATCH_COLUMNS`.
+    ``groups`` contains `KEY_SIZE`, `VALUE_SIZE` and names of facts in `BATCH_COLUMNS`.
     """
 
     def __init__(self, groups: Iterable[str]) -> None:

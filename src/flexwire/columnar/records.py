@@ -257,8 +257,8 @@ class RecordReader:
     batch of magic 2 that has the right crc.
 
     ``cut`` means that the data is a piece of a longer stream. If a batch does not end in the piece,
-    it is its partial batch, whatever follows in the piece. Damage after which no batch was found is
-    treated in the same way. ``skips`` is called with headers, and returns which batches to skip.
+    it is its partial batch, whatever follows in the piece. Damage is treated in the same way if no
+    batch was found after it. ``skips`` is called with headers, and returns which batches to skip.
     Some headers may be passed twice. ``hints`` come from an earlier reader with the same selection.
 
     Attributes:

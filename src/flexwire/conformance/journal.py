@@ -94,7 +94,7 @@ class ConformanceJournal(Closeable):
                 continue
             if name not in names or name in found:
                 raise self._refusal(
-                    f"{shorten(name)!r} is in it twice, or is not a case of this run"
+                    f"the journal contains {shorten(name)!r} twice, or this run has no such case"
                 )
             found[name] = outcome
         return found
@@ -156,7 +156,7 @@ class ConformanceJournal(Closeable):
                     self._entries.append(_entry(line))
                 except (ValueError, TypeError, KeyError, RecursionError):
                     number = len(self._entries) + 2
-                    raise self._refusal(f"line {number} is not one of a journal") from None
+                    raise self._refusal(f"line {number} is not a line of a journal") from None
                 end += len(line)
             if len(line) == LONGEST_LINE:
                 raise self._refusal(f"a line has more than {LONGEST_LINE} bytes")
@@ -177,12 +177,12 @@ class ConformanceJournal(Closeable):
             if old != new:
                 raise self._refusal(
                     f"it is the journal of a run against {shorten(old)}, and this one is against "
-                    f"{new}; name another file"
+                    f"{new}; give another file"
                 )
         if line != header.to_line():
             raise self._refusal(
                 "it is the journal of other cases: the broker offers other versions, or the "
-                "options or flexwire changed; name another file"
+                "options or flexwire changed; give another file"
             )
 
 

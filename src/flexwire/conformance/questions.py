@@ -216,7 +216,8 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
 """The requests to send, by API: one for each range of versions."""
 
 NOT_ASKED: Final = {
-    "FindCoordinator": "the first request makes the cluster create its internal topic of that kind",
+    "FindCoordinator": "the first request makes the cluster create the coordinator's "
+    "internal topic",
     "GetTelemetrySubscriptions": "it registers a client instance at the broker",
     "ReadShareGroupStateSummary": "it is for brokers, about the state of somebody's share group",
     "SaslAuthenticate": "a login that fails may count against somebody's account",

@@ -152,7 +152,7 @@ async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> 
 async def run_client(
     name: str, bootstrap: str, *, seconds: float = _CLIENT_SECONDS
 ) -> ClientOutcome:
-    """Run one client in its own process, so that it can be killed and its logs stay separate.
+    """Run one client in its own process, so that it can be killed and its logs are separate.
 
     The client cannot make this function raise an error: a crash, a hang or unreadable output
     becomes a failure in the outcome, with the last lines of its standard error.

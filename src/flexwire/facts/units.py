@@ -1,6 +1,6 @@
 """Numbers and foreign text, formatted for people.
 
-A title next to the number contains the exact value.
+The tooltip of the number contains the exact value.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def set_bytes(number: int) -> str:
 
 
 def exact_bytes(number: int) -> str:
-    """Return the title next to `human_bytes`: "1,500 bytes"."""
+    """Return the tooltip for `human_bytes`: "1,500 bytes"."""
     return plural(number, "byte")
 
 
@@ -119,7 +119,7 @@ def duration_ms(milliseconds: float) -> str:
 
 
 def exact_ms(milliseconds: float) -> str:
-    """Return the title next to `duration_ms`, exact to the microsecond.
+    """Return the tooltip for `duration_ms`, exact to the microsecond.
 
     >>> exact_ms(3.2), exact_ms(30000)
     ('3.2 ms', '30,000 ms')

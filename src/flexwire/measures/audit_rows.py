@@ -2,8 +2,8 @@
 
 Clients choose their own names, and anybody can write a request log, so each line may name a new
 client. The evidence about a client takes a hundred times as much memory as choosing clients. All
-clients are therefore counted first, by hashes, and evidence is kept only for the chosen ones. The
-others are only counted.
+clients are therefore counted first, by hashes, and evidence is kept only for the chosen clients.
+The others are only counted.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class DistinctCounter:
     is_cut: bool = False
 
     def add(self, hashes: Numbers, most: int) -> None:
-        """Add the hashes of values, of which at most ``most`` are kept."""
+        """Add the hashes of values. At most ``most`` hashes are kept."""
         if self.is_cut:
             hashes, most = hashes[hashes < self.hashes[-1]], min(most, len(self.hashes))
         if not len(hashes):

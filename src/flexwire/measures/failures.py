@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_REASONS = 200
-"""The report lists at most this many reasons, with the most frequent ones first."""
+"""The report lists at most this many reasons, with the most frequent reasons first."""
 
 _FIGURES = re.compile(r"[0-9]+")
 _MOST_KEPT = 10_000
@@ -178,7 +178,7 @@ _MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Return the rows of bytes that are not a record batch, except cut off or withheld ones."""
+    """Return the rows of bytes that are not a record batch, except cut off or withheld bytes."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):

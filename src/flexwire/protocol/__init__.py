@@ -13,7 +13,7 @@ The laws of this package (tests below `tests/`):
 - Only `conversation` decides what a frame is and which request a response answers. Otherwise the
   tap, captures and Spark could pair frames differently (`protocol/test_conversation.py`).
 - Only `error_codes` decides which fields are error codes (`protocol/test_error_codes.py`).
-- A log does not name the release that wrote it, so only `record_types` decides how its records are
+- A log does not show which release wrote it, so only `record_types` decides how its records are
   read (`protocol/test_record_types.py`).
 """
 

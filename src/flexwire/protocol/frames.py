@@ -60,7 +60,7 @@ class FrameGroup(NamedTuple):
 
 
 class TruncatedFrame(NamedTuple):
-    """A frame of which only the first bytes were kept, with its length.
+    """The first bytes of a frame, and the length of the whole frame.
 
     ``missing`` is the number of bytes after them.
     """
@@ -103,7 +103,7 @@ class FrameSplitter:
     The splitter holds at most one incomplete frame, of at most ``limit`` bytes of payload. A
     negative length, or a length above the limit, cannot belong to a frame. In this case the
     payloads before it are returned, `error` is set, and every later `feed` raises this error. The
-    bytes from that length on stay in `pending`.
+    bytes that begin with that length remain in `pending`.
 
     If a ``room`` is given, the held bytes are counted in it. The caller may keep only the beginning
     of a frame that `is_too_long`: after `shorten`, pass the bytes to `skip` until that frame ends.

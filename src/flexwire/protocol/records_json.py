@@ -1,9 +1,9 @@
 """Records as JSON: the form in which people read and write the bytes of a records field.
 
-A batch is ``{"records": […]}``, with the facts in its header under the names of `RecordBatch`, in
-JSON's spelling. A record has ``key``, ``value``, ``headers`` and ``timestamp``. Bytes are text, or
-``{"base64": …}`` and ``{"hex": …}`` if they are not text. The JSON form can be sent again as a
-request.
+A batch is ``{"records": […]}``, together with the fields of its header. The header fields have the
+names of `RecordBatch` in the spelling of JSON. A record contains ``key``, ``value``, ``headers``
+and ``timestamp``. Bytes are a string if they are text, and otherwise ``{"base64": …}`` or
+``{"hex": …}``. The JSON form can be sent again as a request.
 """
 
 from __future__ import annotations

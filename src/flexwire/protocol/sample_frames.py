@@ -107,7 +107,7 @@ def _read(message_class: type[Message], version: int, data: bytes) -> None:
         fields: Any = header
         got = (fields.request_api_key, fields.request_api_version)
         if got != (entry.spec(version).api_key, version):
-            raise FrameError(f"the header names api key {got[0]} and version {got[1]}")
+            raise FrameError(f"the header contains api key {got[0]} and version {got[1]}")
     message_class.decode(payloads[0][end:], version)
     if splitter.pending_length:
         raise FrameError(f"the frame ends here but {splitter.pending_length} bytes follow")

@@ -21,11 +21,11 @@ PYTHON = RecordFunctions(
     batch.read_and_keep,
     encode.write_plain_batch,
 )
-"""Python's own functions, which read batches one at a time."""
+"""The functions in Python, which read batches one at a time."""
 
 
 def kernel_functions() -> RecordFunctions:
-    """Return the kernel functions, or Python's without kernels or if kernels refuse the classes."""
+    """Return the kernel functions; those in Python if kernels are missing or refuse the classes."""
     objects: Any = load_kernel("record_objects")
     if objects is None:
         return PYTHON

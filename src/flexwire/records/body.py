@@ -1,8 +1,8 @@
 """The records in a magic 2 record batch, read and written in Python.
 
 This is the hot loop of the package. Varints of one byte (and of two, if they are common) are
-therefore read inline: a call for each would take longer than all other work for a record. Longer
-ones are read by `flexwire.wire.varint`. A length is compared with the end of the record before
+therefore read inline: a call for each would take longer than all other work for a record.
+`flexwire.wire.varint` reads longer varints. A length is compared with the end of the record before
 bytes are sliced. If a varint continues beyond that end, this is noticed because the record then has
 a different size.
 
@@ -257,9 +257,9 @@ def read_records(  # noqa: PLR0917 - a kernel may replace this function and has 
 ) -> list[Record]:
     """Read ``count`` records, which must fill ``data`` from ``start`` to its end.
 
-    ``budget`` is the maximum number of records and record headers, because inflated bytes may
-    contain millions of empty ones. ``append_time`` replaces every timestamp. Raises `RecordError`
-    with an offset in ``data``.
+    ``budget`` is the maximum number of records and record headers, because inflated bytes can
+    contain millions of empty records. ``append_time`` replaces every timestamp. Raises
+    `RecordError` with an offset in ``data``.
     """
     remaining = len(data) - start
     if not 0 <= count <= remaining // LEAST_RECORD:

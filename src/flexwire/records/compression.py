@@ -93,7 +93,7 @@ def lz4_bound(data: bytes | memoryview) -> int:
         position += lz4_header_size(data, start)
         code = data[start + 5] >> LZ4_SIZE_SHIFT & LZ4_MOST_SIZE
         if code < LZ4_LEAST_SIZE:
-            raise RecordError("an lz4 frame names a block size that does not exist")
+            raise RecordError("an lz4 frame has a block size that does not exist")
         after_block = 4 if data[start + 4] & LZ4_BLOCK_CHECKSUM else 0
         while size := _little(data, position, 4, "lz4"):
             stored = size & LZ4_LENGTH_MASK

@@ -224,7 +224,7 @@ def _check_compression(attributes: int, magic: int, start: int) -> Compression:
     if number >= len(COMPRESSIONS):
         raise RecordError(f"unknown compression type {number}", offset=start)
     if number == ZSTD and magic < RECORD_BATCH:
-        raise RecordError(f"zstd compression, which magic {magic} does not have", offset=start)
+        raise RecordError(f"zstd compression, which magic {magic} does not support", offset=start)
     return COMPRESSIONS[number]
 
 
@@ -321,7 +321,7 @@ def decode_records(
 
 
 def extents(batch: RecordBatch) -> tuple[int, list[int]]:
-    """Return the size of a batch without compression, and the sizes of its `records`.
+    """Return the uncompressed size of a batch, and the sizes of its `records`.
 
     The size of a record includes its length, and the size of a message includes its offset and
     size. Raises `RecordError` if the records cannot be inflated. It must be possible to read the

@@ -241,11 +241,11 @@ def _write_message_set(
         is_given = is_wrapper and name in WRITTEN_FIELDS[magic]
         if not is_given and value not in (None, NO_VALUE):
             kind = "a wrapper message" if is_wrapper else "a message set that is not compressed"
-            raise EncodeError(f"{kind} of magic {magic} has none", path=name)
+            raise EncodeError(f"{kind} of magic {magic} must not have this field", path=name)
     if not is_wrapper:
         return write_messages(records, magic=magic, attributes=attributes)
     if not records:
-        raise EncodeError("a wrapper message has one record at least", path="records")
+        raise EncodeError("a wrapper message must have at least one record", path="records")
     first, last = _ends(records)
     last_offset = _number(fields, "last_offset", 64, last.offset)
     # Readers treat the offsets in a wrapper of magic 1 as relative, unless the last one is 0.

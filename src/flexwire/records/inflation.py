@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from flexwire.records.record import Record
 
 MAX_RATIO: Final = 1024
-"""The number of bytes to which each captured byte may inflate, which is about the most that gzip
-achieves."""
+"""The highest number of inflated bytes for each captured byte. gzip achieves hardly more than
+this."""
 RECORD_COST: Final = 256
 """The number of bytes that a record or record header counts for, in addition to its content."""
 BEYOND: Final = "; if that is meant, raise max_"

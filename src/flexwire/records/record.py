@@ -109,7 +109,7 @@ def pack_attributes(
         attributes |= bits[name]
     for name, flag in flags.items():
         if flag and magic < RECORD_BATCH:
-            raise EncodeError(f"magic {magic} has no such flag", path=name)
+            raise EncodeError(f"magic {magic} does not have this flag", path=name)
         attributes |= _FLAGS[name] if flag else 0
     return attributes
 

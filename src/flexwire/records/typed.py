@@ -26,7 +26,7 @@ class ValueType(enum.StrEnum):
 
     In Python a boolean is a bool. Byte, short, int and long are signed ints of 8, 16, 32 and 64
     bits. A char is a str of one UTF-16 code unit, which may be a lone surrogate. Float and double
-    are floats, of which the first is rounded to 32 bits. A string is a str, and byte[] is bytes.
+    are floats. A float is rounded to 32 bits. A string is a str, and byte[] is bytes.
     """
 
     NULL = "null"

@@ -67,7 +67,7 @@ class CaptureScan:
         brokers, ports: the ends that are brokers, as "10.0.0.1:9092", and the ports of brokers.
         release: the release of the captured brokers, as "3.9.2".
         show_credentials: whether possible credentials are shown.
-        record_bytes: whether messages have the bytes of records, and not their sizes.
+        record_bytes: whether messages contain the bytes of records instead of their sizes.
         skip_unreadable: whether files that are no captures are left out.
         accept_sampled: whether captures are read that hold only a part of the traffic.
     """

@@ -57,7 +57,7 @@ def release_order(release: str) -> Order:
     """
     match = _RELEASE.fullmatch(release)
     if match is None:
-        reason = "not a release's name; name it like '3.8.0', '3.9.0-rc3' or '4.5.0-SNAPSHOT'"
+        reason = "not a release's name; write it like '3.8.0', '3.9.0-rc3' or '4.5.0-SNAPSHOT'"
         raise SpecError(reason, source=release)
     major, minor, patch, candidate, preview = match.groups()
     stage = _CANDIDATE if candidate else _PREVIEW if preview else _FINAL
@@ -284,7 +284,7 @@ class CatalogEntry:
                 for version in versions
             ):
                 return narrowed(spec, valid)
-        reason = f"{self.name} has no one spec for {valid} there; name the jars of the release"
+        reason = f"{self.name} has no one spec for {valid} there; give the jars of the release"
         raise SpecError(reason, source=f"release:{release}")
 
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
@@ -332,7 +332,7 @@ _FORGET: list[Callable[[], object]] = []
 def catalog() -> Catalog:
     """Return the catalog of this process.
 
-    Raises `SpecError` if ``FLEXWIRE_CATALOG`` names a directory without a catalog.
+    Raises `SpecError` if ``FLEXWIRE_CATALOG`` is a directory without a catalog.
 
     >>> catalog().entry("ApiVersionsRequest").api_key
     18
@@ -514,7 +514,7 @@ class Catalog:
         release = self.release(asked)
         if is_preview(release):
             raise ArgumentError(
-                f"release: name a final release, or none; {release} is a preview, and can still "
+                f"release: give a final release, or none; {release} is a preview, and can still "
                 "change"
             )
         return release

@@ -67,7 +67,7 @@ def import_specs(
     """Read releases, and write a catalog of these and of ``base`` to ``out``.
 
     ``sources`` are paths that `read_sources` accepts, and directories of releases
-    (``<release>/<module>/*.json``). ``release`` names the release of all sources. Without it, the
+    (``<release>/<module>/*.json``). ``release`` is the release of all sources. Without it, the
     release is taken from the jar, the source tree or the directory. With ``preview``, ``-preview``
     is added to a name that would be final. A module that is read replaces the same module of this
     release in ``base``. Releases in ``drop`` are left out. Files that an earlier import has written
@@ -166,7 +166,7 @@ def _directory_release(source: SpecFile) -> str:
         return steps[-2]
     if steps:
         return Path(source.given).resolve().name
-    reason = "which release is it of? Name it with --release, or the directory <release>/<module>"
+    reason = "the release is unknown; give --release, or name the directory <release>/<module>"
     raise SpecError(reason, source=source.name)
 
 
@@ -203,5 +203,5 @@ def _former_files(out: Path) -> set[str]:
         messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
         return {f"{facts['module']}/{name}.json" for name, facts in messages.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"not a catalog's index ({error!r}); remove it to import here"
+        reason = f"not a catalog's index ({error!r}); delete the file to import here"
         raise SpecError(reason, source=str(path)) from None

@@ -187,8 +187,8 @@ class _Parser:
         if first != members.offset:
             at = self.text.position(first)
             reason = (
-                f"structure {name} is given its fields twice; the first time at "
-                f"{at.line}:{at.column}. Give them once, in 'commonStructs' perhaps"
+                f"structure {name} is defined twice, first at "
+                f"{at.line}:{at.column}; define it once, for example in 'commonStructs'"
             )
             self.text.refuse("STRUCT_REPEATED", reason, members.position)
 
@@ -326,6 +326,6 @@ class _Parser:
         if type_.is_struct:
             self.remember(members, type_.name)
         elif not type_.is_array:
-            reason = f"{members.what}: type {type_} has no fields; name a structure"
+            reason = f"{members.what}: type {type_} has no fields; use a structure"
             members.refuse("TYPE_WITHOUT_FIELDS", reason, key)
         return self.fields(members, type_.name)

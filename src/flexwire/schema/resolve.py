@@ -156,7 +156,7 @@ class _Resolver:
         self.open.append(name)
         if len(self.open) > MOST_NESTED:
             raise SpecError(
-                f"more than {MOST_NESTED} structures inside each other",
+                f"more than {MOST_NESTED} nested structures",
                 source=self.spec.source or self.spec.name,
             )
         resolved = tuple(self.field(field) for field in fields)

@@ -75,7 +75,7 @@ class SpecFile:
     def text(self) -> SpecText:
         """Return the content as text; raises `SpecError` if it is too large or not UTF-8."""
         if len(self.content) > LARGEST:
-            reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
+            reason = f"larger than {LARGEST >> 20} MiB, the limit for a spec"
             raise SpecError(reason, source=self.name)
         try:
             return SpecText(self.content.decode("utf-8"), self.name)
@@ -396,7 +396,7 @@ def _to_path_list(paths: Paths) -> list[str | os.PathLike[str]]:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
             raise refuse("paths", "a str or a Path for each", path)
     if not several:
-        raise refuse("paths", "one at least", paths)
+        raise refuse("paths", "at least one", paths)
     return several
 
 

@@ -69,7 +69,7 @@ class Position:
 
 
 FIRST = Position(1, 1)
-"""The place of findings about a whole message, which no field has."""
+"""The place of findings about a whole message instead of a field."""
 
 PRIMITIVES = frozenset(
     {

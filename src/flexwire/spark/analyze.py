@@ -235,8 +235,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture. ``answers`` are
     "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: of logs only. ``labels``
     name teams. ``as_of`` is a time or offsets ({"__consumer_offsets-3": 17}) instead of the end.
-    docs/limits.md has ``max_inflated`` and ``max_ratio``. Raises `CaptureError` (file or address),
-    `StorageError`, `JavaError`, `AnalysisError` (Spark), `FlexwireError` (``out``).
+    docs/limits.md describes ``max_inflated`` and ``max_ratio``. Raises `CaptureError` (file or
+    address), `StorageError`, `JavaError`, `AnalysisError` (Spark), `FlexwireError` (``out``).
     """
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)

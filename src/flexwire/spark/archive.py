@@ -70,8 +70,8 @@ def find_archive() -> Path | None:
 def make_archive(settings: Mapping[str, str]) -> Path | None:
     """Make an archive unless one exists; return None if Java makes none or no directory is safe.
 
-    ``settings`` are those of the sessions that will use it. Making an archive takes a start of
-    Spark and 120 MB of disk space.
+    ``settings`` are those of the sessions that will use it. To create an archive, Spark is started
+    once. The archive takes 120 MB of disk space.
     """
     archive = find_archive()
     if archive is not None:

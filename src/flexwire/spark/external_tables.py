@@ -1,6 +1,6 @@
 """Registers the tables of an output in a Spark catalog as external tables.
 
-The catalog has a name, a location and columns for each table; the files stay where the analysis
+The catalog has a name, a location and columns for each table; the files remain where the analysis
 wrote them. Dropping such a table removes no files. Only tables of the same output are changed. A
 table belongs to the output if its comment names the output, or if its location is inside it.
 """

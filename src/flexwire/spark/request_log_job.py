@@ -251,9 +251,9 @@ def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> 
 class _Reading:
     """The work of the tasks: their input, and the ids of connections whose lines lack ids.
 
-    ``first`` is the number of the first task's files. The first and the second reading write
-    different bytes, so their files have different names: a late attempt of the first reading must
-    not replace a file of the second.
+    ``first`` is the number in the names of the first task's files. The logs are read twice, and
+    each reading writes different bytes. The two readings therefore use different file names, so
+    that a late attempt of the first reading cannot replace a file of the second reading.
     """
 
     plan: RequestLogPlan

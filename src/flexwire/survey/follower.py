@@ -192,7 +192,9 @@ class CaptureFollower:
         was_sound = whole.damage is None
         has_more = whole.look(file.open, size, most)
         if was_sound and whole.damage is not None:
-            _LOGGER.warning("%s, byte %d: not read on: %s", file.name, whole.end, whole.damage)
+            _LOGGER.warning(
+                "%s: stopped reading at byte %d: %s", file.name, whole.end, whole.damage
+            )
         self._whole[file.name] = whole
         return max(begin, whole.end), has_more
 
@@ -212,7 +214,7 @@ class CaptureFollower:
 
     def _lose(self, name: str, reason: str) -> None:
         if self._fails_on_loss:
-            reason = f"{reason}; to go on with what is left, set failOnDataLoss to false"
+            reason = f"{reason}; to continue with what is left, set failOnDataLoss to false"
             raise CaptureError(reason, source=name)
         _LOGGER.warning("%s: %s", name, reason)
 
@@ -344,8 +346,8 @@ class CaptureFollower:
 
 
 SAMPLED: Final = (
-    "it says that it holds only a part of the traffic: set acceptSampled to true to read it, and "
-    "remember that all counts cover only this part"
+    "the file says that it holds only a part of the traffic: set acceptSampled to true to read it, "
+    "and remember that all counts cover only this part"
 )
 """The reason why such a capture is read only on request."""
 

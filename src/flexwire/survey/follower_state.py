@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 MANY_KEYS: Final = 10_000
 """With fewer connections than this, no connection is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000
-"""The connection count is kept for at most this many pairs of ends that were forgotten."""
+"""The connection count is kept for at most this many forgotten endpoint pairs."""
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class FollowerState:
         self._software: dict[str, Software] = {}
         self._instances: dict[str, GivenInstance] = {}
         self._names: dict[str, str] = {}
-        # The number of forgotten connections for each pair of ends.
+        # The number of forgotten connections for each endpoint pair.
         self._forgotten: dict[str, int] = {}
         self._most_keys = MANY_KEYS
         # The evidence about connections that are not yet recognized as Kafka.

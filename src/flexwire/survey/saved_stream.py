@@ -114,7 +114,7 @@ class FileRecord(SavedRecord):
 
 
 class FollowedRecord(SavedRecord):
-    """The content of the file. The state does not name the analyses in which connections began."""
+    """The content of the file, without the analyses in which connections began."""
 
     release: str | None
     catalog: str

@@ -1,7 +1,7 @@
 """The tap: a proxy that captures the traffic between clients and brokers.
 
 The cluster need not be changed. Clients bootstrap at the tap. Where a response advertises a
-broker's address, the tap replaces it with an address of its own, so that the next connection comes
+broker's address, the tap replaces it with its own address, so that the next connection comes
 to the tap too. All other bytes pass unchanged and at once, and the capture gets the bytes that were
 really sent. `flexwire.protocol` decides which bytes are frames, and which response answers which
 request. `flexwire.capture.files.pcapng` writes captures.

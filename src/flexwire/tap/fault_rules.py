@@ -260,7 +260,9 @@ class _Words:
 
     def _set(self, name: str, value: object, word: str) -> None:
         if name in self._fields:
-            raise ArgumentError(f"{short(word)} says again what another word in the fault says")
+            raise ArgumentError(
+                f"{short(word)} repeats another word of the fault; leave one of them out"
+            )
         self._fields[name] = value
 
 
@@ -273,7 +275,7 @@ def _to_code(text: str) -> int:
         named = ", ".join(one.name for one in nearest_codes(text))
         raise ArgumentError(f"expected the name or number of an error, as {named}, got {text!r}")
     if not code:
-        raise ArgumentError("expected an error, and 0 is none")
+        raise ArgumentError("expected the code of an error, got 0")
     return code
 
 

@@ -89,7 +89,7 @@ class TopicNames:
         return name or (None if topic_id is None else self._names.get(topic_id))
 
     def requested(self, payload: bytes, request: RequestFrame) -> list[str | None]:
-        """Return the topics in a request; None stands for a topic of which only the id is known.
+        """Return the topics in a request; None means a topic whose id alone is known.
 
         Raises `FlexwireError` for a request that cannot be read, or that has more than
         `MOST_WALKED` elements.

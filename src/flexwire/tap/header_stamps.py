@@ -120,7 +120,7 @@ def _defined_tags() -> set[int]:
 
 
 class StampedRequest(NamedTuple):
-    """A request in the form in which it is sent on.
+    """A request as the tap forwards it.
 
     ``added`` are the tagged fields that the client did not send. If there are none, ``payload`` is
     unchanged, and ``reason`` is the name of a count in `TapStatistics`.

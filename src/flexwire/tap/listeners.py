@@ -189,8 +189,8 @@ def _read(path: Path) -> dict[HostPort, int]:
         return _parsed(data)
     except (ValueError, TypeError, AttributeError, RecursionError, TapError) as error:
         raise TapError(
-            f"{path}: expected brokers' addresses and the port of each: {error}; remove it to "
-            "give ports anew"
+            f"{path}: expected brokers' addresses and the port of each: {error}; delete the file "
+            "to assign new ports"
         ) from error
 
 
@@ -201,7 +201,7 @@ def _parsed(data: bytes) -> dict[HostPort, int]:
     ports = {parse_host_port(address): port for address, port in entries.items()}
     are_ports = all(type(port) is int and 0 < port <= HIGHEST_PORT for port in ports.values())
     if not are_ports or len(set(ports.values())) < len(entries):
-        raise ValueError("expected each port once")
+        raise ValueError("each broker needs its own port, from 1 to 65535")
     return ports
 
 

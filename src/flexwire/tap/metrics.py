@@ -106,7 +106,7 @@ class TapStatistics:
     """Frames that were passed on but are not in the capture: it could not be written, or a file of
     it was deleted while it was written."""
     shortened_frames: int = 0
-    """Frames that were passed on, but of which the capture has only the beginning.
+    """Frames that were forwarded, but whose beginning alone is in the capture.
 
     Too many bytes were held: see `flexwire.tap.limits`.
     """

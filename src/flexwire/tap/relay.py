@@ -579,6 +579,6 @@ class Relay:
         self._recorder.close(reset=reset, by_broker=self._broker_left())
 
     def _broker_left(self) -> bool:
-        """Return whether the broker ended the connection, and not the client."""
+        """Return whether the broker, rather than the client, ended the connection."""
         broker = self._broker
         return not self._client_ended and (broker.has_ended or broker.error is not None)

@@ -91,14 +91,14 @@ class TapSecurity:
         if self.upstream is not None and self.upstream.certificate is not None:
             raise TapError(
                 "with a certificate of the tap's own, brokers that know clients by certificates "
-                "see one principal for all of them, and apply its ACLs and quotas: if that is "
-                "meant, say --as-one-principal"
+                "see one principal for all of them, and apply its ACLs and quotas; if you want "
+                "that, give --as-one-principal"
             )
         if self.listen is not None and self.listen.client_auth != "none":
             raise TapError(
                 "clients' certificates end at the tap: brokers do not see them, and know all "
-                "clients as one principal, whose ACLs and quotas they apply: if that is meant, "
-                "say --as-one-principal"
+                "clients as one principal, whose ACLs and quotas they apply; if you want that, "
+                "give --as-one-principal"
             )
 
 

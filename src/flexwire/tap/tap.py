@@ -99,11 +99,11 @@ class Tap:
     next run. ``sample`` is the share of connections to capture, each of them completely, and
     ``only`` selects some of their frames. Each file says this. ``stamping`` adds tags to the
     headers of requests that are sent on. Comments in the capture have these tags, next to the
-    client's own bytes. ``rehearsal`` names a release whose versions clients get in place of the
-    brokers' versions. ``faults`` break requests on purpose. With an empty `FaultPlan`, faults may
-    be added while the tap runs (`add_fault`). With several ``processes``, each process carries some
-    of the clients and writes its own capture files. A script that starts such a tap must be
-    importable by `multiprocessing`.
+    client's own bytes. ``rehearsal`` gives a release. Clients get the versions of this release
+    instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
+    `FaultPlan`, faults may be added while the tap runs (`add_fault`). With several ``processes``,
+    each process carries some of the clients and writes its own capture files. A script that starts
+    such a tap must be importable by `multiprocessing`.
     """
 
     @_takes_options(TapConfig)

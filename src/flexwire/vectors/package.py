@@ -81,27 +81,27 @@ class Vector(
     ] = None
     read: Annotated[
         int | None,
-        Meta(description="How many bytes Apache Kafka reads, if that is not all of them."),
+        Meta(description="The number of bytes that Apache Kafka reads. Absent if it reads all."),
     ] = None
     written: Annotated[
         str | UnsetType | None,
         Meta(
-            description="What Apache Kafka writes of what it read, if these are other bytes. Null "
-            "if it refuses to write. Never present for record batches."
+            description="The bytes that Apache Kafka writes for the message, if they differ from "
+            "the input. Null if it refuses to write. Never present for record batches."
         ),
     ] = UNSET
     known: Annotated[
         str | None,
         Meta(
-            description="What Apache Kafka writes once unknown tagged fields are taken out, if "
-            "there are any."
+            description="The bytes that Apache Kafka writes without the unknown tagged fields. "
+            "Absent if the message has none of them."
         ),
     ] = None
     decode_only: Annotated[
         bool,
         Meta(
-            description="Apache Kafka's converter does not read its own JSON back, so a codec is "
-            "not asked to."
+            description="Apache Kafka's converter cannot read its own JSON of this case, so a "
+            "codec is not asked to encode it."
         ),
     ] = False
     refused: Annotated[
@@ -197,7 +197,7 @@ def read_package(directory: Path | str | None = None) -> VectorPackage:
         raw = path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise VectorsError(f"{path}: cannot read: {reason}; name a directory of vectors") from None
+        raise VectorsError(f"{path}: cannot read: {reason}; give a directory of vectors") from None
     try:
         found = msgspec.json.decode(raw)
         number = found.get("format") if isinstance(found, dict) else None
@@ -214,7 +214,7 @@ def installed() -> Path:
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(
-            "no package of vectors is installed; install flexwire-vectors or name a directory"
+            "no package of vectors is installed; install flexwire-vectors or give a directory"
         )
     return Path(spec.origin).parent
 

@@ -316,7 +316,7 @@ class Bytes(_Sized):
 
 @dataclass(frozen=True)
 class ArrayType(_Sized):
-    """A number of elements of one type, none of which is null."""
+    """A sequence of elements of one type without nulls."""
 
     element: Type = Boolean()
 
@@ -408,7 +408,8 @@ def checked_type(value: object, name: str) -> Type:
 def _of_some_bytes(element: Type) -> Type:
     if not checked_type(element, "element").least_size:
         # In this case the count has no relation to the number of bytes, and cannot be checked.
-        raise ArgumentError(f"an array of {element.name}, which takes no bytes")
+        reason = "the elements of an array must take at least one byte"
+        raise ArgumentError(f"{reason}, but {element.name} takes none")
     return element
 
 

@@ -1,8 +1,8 @@
 """The audit of clients and of a cluster: evidence from finished tables, and verdicts.
 
-The tables are summed up by the measure that a running analysis uses: each task sums up its rows,
-and the driver merges the sums one after the other. Both audits therefore agree, and have the same
-limits.
+The audit uses the same measure as a running analysis: each task sums up its rows, and the driver
+merges the sums one by one. An audit of finished tables therefore agrees with the audit of a running
+analysis, and both have the same limits.
 """
 
 from __future__ import annotations

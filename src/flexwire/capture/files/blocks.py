@@ -237,7 +237,7 @@ class WholeBlocks:
                 return 0
             (captured,) = struct.unpack_from(f"{self.order}8xI", head)
             if captured > MAX_BLOCK_BYTES:
-                return self._damaged(f"a packet of {captured} bytes is declared")
+                return self._damaged(f"the length of a packet is above the limit: {captured}")
             return _passed(file, len(head), _RECORD + int(captured))
         return self._block(file.read(_MAGIC), file)
 
@@ -260,10 +260,10 @@ class WholeBlocks:
         if kind == SECTION_MAGIC:
             self.order = BYTE_ORDERS.get(rest[_MAGIC:], "")
             if not self.order:
-                return self._damaged(f"a section's byte order is given as {rest[_MAGIC:].hex(' ')}")
+                return self._damaged(f"a section's byte order is invalid: {rest[_MAGIC:].hex(' ')}")
         (length,) = struct.unpack_from(f"{self.order}I", rest)
         if length < BLOCK_FRAME or length % _ALIGNED:
-            return self._damaged(f"a block of {length} bytes is declared")
+            return self._damaged(f"the length of a block is invalid: {length}")
         return _passed(file, BLOCK_FRAME, int(length))
 
     def _damaged(self, reason: str) -> int:
@@ -272,7 +272,7 @@ class WholeBlocks:
 
 
 def _passed(file: ByteStream, read: int, length: int) -> int:
-    """Skip the rest of a block of which some bytes were read."""
+    """Skip the rest of a partly read block."""
     left = length - read
     while left > 0 and (data := file.read(min(left, STEP_BYTES))):
         left -= len(data)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.reading import OnSecrets, Opener
 
 MOST_OPEN: Final = 256
-"""At most this many files are open at once. Of more that overlap, the last ones begin late."""
+"""At most this many files are open at once. If more files overlap, the last of them begin late."""
 _NEVER_US: Final = 1 << 63
 
 

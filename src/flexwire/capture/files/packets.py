@@ -31,7 +31,7 @@ _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
 _HIGHEST_PORT = 65535
-# By measurement, numpy is faster from about this many bytes on: 10 times at 32 KiB.
+# For at least about this many bytes, numpy is faster. At 32 KiB it is 10 times as fast.
 _LONG = 1024
 _FOLD_BITS = 8192
 
@@ -184,8 +184,8 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
 }
 """What a comment on a packet can say about the packet's payload.
 
-The comment is on the packet and not on the file. It therefore stays true when files are cut,
-filtered or merged, and Wireshark's tools copy it.
+The comment is on the packet and not on the file. It therefore remains true if files are cut,
+filtered or merged. Wireshark's tools copy it.
 """
 
 SAMPLE_BYTES = 1024

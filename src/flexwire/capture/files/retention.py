@@ -70,7 +70,7 @@ class KeptFiles:
             self._size += file.size
 
     def make_room(self, size: int) -> list[Path]:
-        """Remove the oldest files until ``size`` more bytes fit; return the removed ones."""
+        """Remove the oldest files until ``size`` more bytes fit; return the removed files."""
         gone = []
         while self._files and self._is_beyond(size):
             file = self._files.popleft()

@@ -1,4 +1,4 @@
-"""Reads the headers of a chunk's frames: a kernel reads the plain ones, objects the others."""
+"""Reads the headers of a chunk's frames: a kernel reads plain headers, objects read all others."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class HeaderColumns:
 
     @classmethod
     def fresh(cls, rows: int, clients: list[str]) -> HeaderColumns:
-        """Return columns for a number of rows, none of which was read."""
+        """Return columns for a number of rows that were not read yet."""
         columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
         columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
         return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
@@ -132,7 +132,7 @@ _HEADER = ("correlation_id", "header_version", "body_offset")
 
 
 class PairingRun:
-    """The words of a kernel's run over one chunk, and the memory to which they point."""
+    """The words of a kernel's run over one chunk, and the memory that they point to."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 The state of all connections is kept from chunk to chunk, in arrays. A kernel reads the plain
 frames, and asks Python when it is not sure. A connection that may carry raw tokens is read frame by
-frame from then on. Without kernels, all connections are read in this way. All results are equal to
+frame after that. Without kernels, all connections are read in this way. All results are equal to
 those of `FrameReader`.
 """
 

@@ -102,7 +102,7 @@ class PendingTable:
         self._put(entries)
 
     def entries(self) -> NumpyArray:
-        """Return all waiting entries. They stay in the table."""
+        """Return all waiting entries. They remain in the table."""
         entries = self.take(L.ALL)
         self._put(entries)
         return entries

@@ -163,7 +163,7 @@ class FrameAssembler:
         return self._begin(segment)
 
     def _begin(self, segment: Segment) -> list[CapturedFrame]:
-        """Open the connection of which this is the first captured segment."""
+        """Open the connection whose first captured segment this is."""
         frames: list[CapturedFrame] = []
         if segment.flags & SYN:
             for candidate in [
@@ -188,7 +188,7 @@ class FrameAssembler:
         return frames
 
     def pause(self) -> list[CapturedConnection]:
-        """Return the facts about open connections since the last pause; they stay open.
+        """Return the facts about open connections since the last pause; they remain open.
 
         Connections without a captured segment since then are left out. Connections whose client is
         unknown are left out too.

@@ -290,7 +290,7 @@ class Framer:
     Every byte of the stream counts in the ``size`` of exactly one `FramedBytes`. After an
     impossible length, or a gap that hides the next length, frames begin again with the first piece
     that begins a frame. Either the capture marks this piece, or ``begins`` returns true for it.
-    ``begins`` is called with the bytes from there on, and returns None if they are too few to tell.
+    ``begins`` gets the bytes that begin there, and returns None if they are too few to decide.
     """
 
     def __init__(

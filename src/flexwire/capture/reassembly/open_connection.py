@@ -341,7 +341,7 @@ class OpenConnection:
 
     @property
     def _request_is_cut(self) -> bool:
-        """True if request bytes wait for a gap, or if the broker has acknowledged missing ones."""
+        """True if request bytes wait for a gap, or if the broker has acknowledged missing bytes."""
         half = self._halves["request"]
         if half.stream.waits:
             return True

@@ -60,7 +60,7 @@ class SavedRecord(msgspec.Struct, array_like=True, forbid_unknown_fields=True, g
 
 
 class RequestRecord(SavedRecord):
-    """A request, of which only the header is stored."""
+    """A request. Only its header is stored."""
 
     api_key: Int16
     api_version: Int16

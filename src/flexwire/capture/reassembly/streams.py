@@ -2,7 +2,7 @@
 
 Sequence numbers say where the bytes of each segment belong. Missing bytes may still come. Later
 bytes therefore wait for the gap to be filled, until that becomes unlikely. The gap is then reported
-as lost, and stays lost.
+as lost, and remains lost.
 
 While no bytes are missing or out of order, an assembler only counts each segment and cuts its new
 bytes into frames. A fast path can do the same: `FrameAssembler.hand_off` returns the state of both
@@ -34,10 +34,10 @@ before the acknowledged segment.
 
 MAX_PENDING_BYTES = 4 * 1024 * 1024
 MAX_PENDING_PIECES = 4096
-"""A gap is given up if more than this many pieces wait for it."""
+"""If more than this many pieces wait for a gap, the gap is reported as lost."""
 
 MOST_GAPS = 4096
-"""This many lost ranges of a stream are remembered, to recognize bytes that come too late."""
+"""This many lost ranges of a stream are remembered, to recognize bytes that arrive too late."""
 
 _WIDEST_WINDOW = 1 << 30
 
@@ -333,8 +333,8 @@ class SideState(NamedTuple):
     If it is unknown where frames begin, nothing is held, and ``seeks`` says which payloads surely
     begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only such payloads may be processed.
 
-    At most ``room`` bytes may be processed, because later ones might belong to an earlier
-    connection on the same ports.
+    At most ``room`` bytes are processed, because later bytes might belong to an earlier connection
+    on the same ports.
     """
 
     sequence: int
@@ -360,11 +360,11 @@ class Handoff:
 class SideResult(NamedTuple):
     """The progress of one end on the fast path.
 
-    ``size`` bytes were processed. The number of ``frames`` in them is given with their total
-    ``sizes``, and the latest frame has a ``length``. The bytes after them are ``held``, as in
-    `SideState`. ``repeated`` is the number of bytes that had come before. If a frame is being
-    searched for, ``first_us`` and ``last_us`` are the times of the first and the last of these
-    bytes.
+    ``size`` is the number of bytes that were processed. These bytes contain ``frames`` frames with
+    the total size ``sizes``, and ``length`` is the length of the latest frame. ``held`` contains
+    the bytes after the frames, as in `SideState`. ``repeated`` is the number of bytes that had
+    arrived before. During the search for a frame, ``first_us`` and ``last_us`` are the times of the
+    first and the last of these bytes.
     """
 
     size: int

@@ -43,7 +43,7 @@ _CLOSE_NOTIFY: Final = b"\x00"
 NO_SECRET: Final = "the key logs have no secret for it"  # noqa: S105 - this is a reason
 NOT_WHOLE: Final = "its handshake is incomplete in the capture"
 NOTHING: Final = "it ended within its handshake, or the key logs have another connection's secret"
-RENEGOTIATED: Final = "it was renegotiated (TLS 1.2), and is not decrypted from there on"
+RENEGOTIATED: Final = "it was renegotiated (TLS 1.2), and its later data is not decrypted"
 
 
 class Plaintext(NamedTuple):

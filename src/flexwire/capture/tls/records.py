@@ -76,7 +76,7 @@ class RecordStream:
         self.unread += len(data)
         self._times.append((self._position + len(self._held), timestamp_us))
         if len(self._held) > MOST_HELD:
-            raise BrokenError("what opens it is not in the capture")
+            raise BrokenError(f"its keys are unknown after {MOST_HELD >> 20} MiB of data")
 
     def miss(self, size: int) -> None:
         """Record how many bytes are missing here."""
@@ -109,7 +109,7 @@ class RecordStream:
                 return opened
 
     def change_keys(self) -> None:
-        """Use the next keys for all records from here on."""
+        """Use the next keys for all later records."""
         assert self.opener is not None  # noqa: S101 - the data that led to this was decrypted
         self.opener = self.opener.next()
         self._sequence = 0

@@ -134,7 +134,8 @@ class SpringJson(Convention):
                 text = self.key_text(key)
                 class_ = self._class(text, value)
                 if first.setdefault(text, class_) != class_:
-                    reason = f"one key has one class, got {first[text]} and {class_}"
+                    reason = "headers with the same key must have one class, got"
+                    reason = f"{reason} {first[text]} and {class_}"
                     raise self.misfit(key, reason)
                 if class_:
                     types[text] = class_
@@ -164,7 +165,7 @@ class SpringJson(Convention):
     def write_value(self, key: str, value: Any) -> bytes:
         """Write a value in the form of its class, which `write` lists."""
         if key in {TYPES_KEY, _DELIVERY_ATTEMPT}:
-            raise self.misfit(key, "Spring alone writes this header")
+            raise self.misfit(key, "only Spring writes this header")
         if isinstance(value, bytes):
             if key in _TEXT:
                 raise self.misfit(key, f"expected a str, got {short(value)}")

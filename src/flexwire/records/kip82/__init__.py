@@ -1,9 +1,9 @@
 """KIP-82 as its document defines it: messages of magic 2 with headers, and the requests for them.
 
-Here, magic 2 means the message in the document, and not the record batch that Kafka later released
-with this number. Versions 4 of Produce and Fetch are also those of the document. The bytes do not
-show which of the two formats they have. By calling these functions, the caller says that it is the
-document's format. ``SPECS`` is the directory with the specs of the requests and responses, for
+Here, magic 2 means the message in the document. Kafka later released the record batch with the same
+number. Versions 4 of Produce and Fetch are also those of the document. The bytes do not show which
+of the two formats they have. By calling these functions, the caller says that it is the document's
+format. ``SPECS`` is the directory with the specs of the requests and responses, for
 `flexwire.load_specs`.
 
 >>> from flexwire.records.headers import Headers

@@ -75,8 +75,8 @@ def read_entry(data: bytes) -> Kip82Entry:
     """Read the message of magic 2 in ``data``; the crc is not checked.
 
     Raises `RecordError` with an offset in ``data``: for an invalid length, for attributes that are
-    not in the document, and for a flag that announces headers of zero bytes, which no writer would
-    set.
+    not in the document, and for a flag that announces headers of zero bytes, because a writer would
+    not set the flag.
     """
     reader = Reader(data)
     reader.path = ["message"]

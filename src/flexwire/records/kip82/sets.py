@@ -277,7 +277,9 @@ def _write_wrapper(
 ) -> bytes:
     types = {str(message.timestamp_type) for message in messages}
     if len(types) > 1:
-        reason = f"a wrapper message has one, got {' and '.join(sorted(types))}"
+        reason = (
+            f"a wrapper message must have one timestamp type, got {' and '.join(sorted(types))}"
+        )
         raise EncodeError(reason, path="timestamp_type")
     # The offsets in it are relative. If that of the last message is 0, readers do not change them.
     last_offset = checked_integer(messages[-1].offset, 64, f"messages[{len(messages) - 1}].offset")
@@ -285,7 +287,7 @@ def _write_wrapper(
     inner = _write_each(messages, base_offset if last_offset else 0)
     timestamps = {message.timestamp for message in messages}
     if types == {TimestampType.LOG_APPEND_TIME} and len(timestamps) > 1:
-        reason = f"a wrapper message with {TimestampType.LOG_APPEND_TIME} has one for all"
+        reason = f"with {TimestampType.LOG_APPEND_TIME}, all messages need the same timestamp"
         raise EncodeError(reason, path="timestamp")
     return write_entry(
         last_offset,

@@ -114,7 +114,7 @@ class GrownTables(ABC):
 
     out: OutputDirectory
     at_once: int
-    """The number of tables to which commits may be made at the same time."""
+    """The highest number of tables that get commits at the same time."""
 
     @property
     @abstractmethod

@@ -310,8 +310,8 @@ def _day(number: int, table: str) -> str:
         return moment_at(number * _DAY_US).date().isoformat()
     except OverflowError:
         raise AnalysisError(
-            f"{table} has rows that were captured in no year from 1 to 9999, which no day can say; "
-            "write format parquet"
+            f"{table} has rows whose capture time is not in the years 1 to 9999, so no "
+            "day can hold them; write format parquet"
         ) from None
 
 

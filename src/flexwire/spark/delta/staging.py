@@ -1,6 +1,6 @@
 """Adds one analysis to tables, from its first file to its entry in the ledger.
 
-`undo` takes the last analysis out again, so that its input can be analyzed again. One commit
+`undo` removes the last analysis again, so that its input can be analyzed again. One commit
 removes its entry from the ledger. From then on flexwire's readers do not see its rows. If `undo` is
 killed after this commit, the next analysis completes it. The next analysis begins with the state
 that the removed one began with.
@@ -71,7 +71,7 @@ def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
 def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
     """Remove analyses that are not in from the tables, with their files; return the ledger.
 
-    If an analysis had rows in a table until now, its files stay until the next sweep, because
+    If an analysis had rows in a table until now, its files are kept until the next sweep, because
     somebody may be reading them.
     """
     out, ledger = tables.out, tables.ledger

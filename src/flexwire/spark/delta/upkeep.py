@@ -1,7 +1,7 @@
 """Upkeep of tables that grow: joins small files, takes old days out, and removes leftover files.
 
 Each step first lists its work, and may be killed at any moment. A file is written before a commit
-names it. It is removed only a long time after the last commit that named it.
+lists it. It is removed only a long time after the last commit that listed it.
 
 - `to_join` and `join` make one file from the small files of one day of a table. Only files of
   analyses that are in are joined, so that other analyses can still be taken out by their files. A

@@ -209,7 +209,7 @@ def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
         inflation = replace(inflation, max_inflated=size_of(MAX_INFLATED, max_inflated))
     if max_ratio is not None:
         if not _RATIO.fullmatch(max_ratio.strip()):
-            raise refuse(MAX_RATIO, "a number from 1 on, as 1024", max_ratio)
+            raise refuse(MAX_RATIO, "a number of at least 1, as 1024", max_ratio)
         inflation = replace(inflation, max_ratio=int(max_ratio)).held()
     return inflation
 

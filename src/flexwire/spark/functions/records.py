@@ -207,9 +207,10 @@ def _extents(data: pa.Array) -> tuple[Words, Words]:
 def message_variants(
     options: FunctionSettings, data: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.StructArray:
-    """Decode messages into Variants; ``names`` has the message of each row, and null stays null.
+    """Decode messages into Variants; null remains null.
 
-    Each Variant is an object with the fields of the result of `messages.decoded`.
+    ``names`` contains the message of each row. Each Variant is an object with the fields of the
+    result of `messages.decoded`.
     """
 
     def decode(name: str | None, rows: pa.Array) -> pa.StructArray:

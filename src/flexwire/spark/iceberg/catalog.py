@@ -89,7 +89,7 @@ def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
 def _catalog_file(out: OutputDirectory) -> Path:
     if out.path is None:
         raise FlexwireError(
-            f"{out} is in a store, where a catalog cannot be a file; name one with "
+            f"{out} is in a store, where a catalog cannot be a file; give one with "
             "--iceberg-catalog CATALOG.DATABASE, as docs/iceberg.md describes"
         )
     return out.path / CATALOG_FILE

@@ -76,8 +76,8 @@ def expire_old(
     """Expire a table's snapshots that are older than ``seconds``; return their number.
 
     The ``kept`` newest snapshots are kept. Nothing is expired if fewer than ``least`` snapshots are
-    old. Files that only expired snapshots name stay until `flexwire tables vacuum`, so that running
-    readers can finish.
+    old. Files that only expired snapshots list are kept until `flexwire tables vacuum`, so that
+    running readers can finish.
     """
     old = old_snapshots(table, seconds, kept)
     if len(old) < least:

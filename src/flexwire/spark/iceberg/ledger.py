@@ -1,8 +1,8 @@
 """The ledger as an Iceberg table, in the same catalog as the tables that it lists.
 
-An engine that reads the tables can therefore also read the ledger. A commit names the snapshot that
-it is based on, and the catalog refuses the commit if there is a newer snapshot. pyiceberg must not
-retry by itself.
+An engine that reads the tables can therefore also read the ledger. A commit contains the id of the
+snapshot that it is based on, and the catalog refuses the commit if there is a newer snapshot.
+pyiceberg must not retry by itself.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """The number of tables to which commits may be made at once. SQLite allows one writer."""
+        """The highest number of tables that get commits at once. SQLite allows one writer."""
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -95,14 +95,14 @@ class IcebergTables(GrownTables):
         if is_iceberg(self.out) and (kept := _kept(self.out)).place != self.catalog.place:
             raise FlexwireError(
                 f"{self.out} has its tables in the catalog {kept.place}, and not in "
-                f"{self.catalog.place}; name that one, or choose another --out"
+                f"{self.catalog.place}; give that catalog, or choose another --out"
             )
         with iceberg_failures(self.out, "open the ledger of"):
             ledger = load(self.opened, self.catalog.place.database, LEDGER)
         if ledger is not None and ledger.location() != location(self.out.child(LEDGER)):
             raise FlexwireError(
                 f"the database {self.catalog.place} has the tables of another output, in "
-                f"{ledger.location()}; name another database for {self.out}"
+                f"{ledger.location()}; give another database for {self.out}"
             )
 
     def prepare(self) -> None:

@@ -2,7 +2,7 @@
 
 All engines can join the small files of Iceberg tables, so flexwire does not: the error of `to_join`
 explains how to do it. Each step first lists its work, and may be killed at any moment. A file is
-removed only if no remaining snapshot names it.
+removed only if no remaining snapshot lists it.
 """
 
 from __future__ import annotations

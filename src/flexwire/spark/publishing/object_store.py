@@ -52,8 +52,8 @@ STAGING: Final = "_staging"
 class RunStaging(Staging):
     """The files of one analysis, written as a separate run in their final place.
 
-    ``kept`` contains the run once the run may be part of the output. From then on its files stay,
-    whatever happens.
+    ``kept`` contains the run once the run may be part of the output. After that, its files are kept
+    even if the analysis fails.
     """
 
     run: str

@@ -1,8 +1,8 @@
 """The data source ``kafka-capture``, which reads captures of Kafka traffic as rows.
 
 The offset of a stream is the number of bytes that were read of each file. Spark does not tell a
-Python data source where the checkpoint of its query is, so an option of its own says where to keep
-the state.
+Python data source where the checkpoint of its query is, so a separate option gives the place of the
+state.
 """
 
 from __future__ import annotations

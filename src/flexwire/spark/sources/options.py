@@ -30,8 +30,8 @@ class SourceOptions:
 
     Unknown options are refused.
 
-    ``aliases`` are other names of some options. An error is raised if two names of the same option
-    are given.
+    ``aliases`` are other names of some options. An error is raised if one option is given under two
+    names.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ MOST_FIELDS = 100_000
 def renames(
     old: tuple[MessageSpec, int], new: tuple[MessageSpec, int]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Find the fields of which only the names changed, between two specs at their versions.
+    """Find the fields whose names alone changed between two specs at their versions.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """

@@ -41,7 +41,7 @@ class Ruleset:
     table: str
     rules: Callable[[], Mapping[str, RuleInfo]]
     left_out: Enum | None = None
-    """The category that is used only if the user names it."""
+    """The category that is used only if the user selects it."""
 
     def defaults(self) -> frozenset[str]:
         """Return the ids of the rules that are used by default."""

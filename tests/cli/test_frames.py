@@ -229,7 +229,7 @@ def test_an_empty_frame_is_said_to_be_empty_and_an_odd_one_is_not(run: Run, comm
         (["00"], "give MESSAGE and DATA, --frame for a whole frame"),
         (["MetadataRequest", "00"], "--version is missing: give the version"),
         (["MetadataRequest", "00", "01", "-V", "1"], "text with spaces needs quotes"),
-        (["--frame", "00", "-V", "1"], "a request names its version"),
+        (["--frame", "00", "-V", "1"], "a request contains its version"),
         (["--frame", "00", "--api", "Metadata"], "--api needs --version"),
         (["--frame", "00", "--lenient"], "frames are read with Kafka's own specs"),
         (

@@ -158,16 +158,16 @@ def test_credentials_are_withheld_under_tls_or_when_asked(
 @pytest.mark.parametrize(
     ("options", "wording"),
     [
-        (["--listen-key", "FILE"], "--listen-key goes with --listen-certificate"),
-        (["--listen-ca", "FILE"], "--listen-ca goes with --listen-certificate"),
-        (["--upstream-key", "FILE"], "--upstream-key goes with --upstream-certificate"),
-        (["--listen-client-auth", "required"], "goes with --listen-certificate"),
+        (["--listen-key", "FILE"], "--listen-key needs --listen-certificate"),
+        (["--listen-ca", "FILE"], "--listen-ca needs --listen-certificate"),
+        (["--upstream-key", "FILE"], "--upstream-key needs --upstream-certificate"),
+        (["--listen-client-auth", "required"], "needs --listen-certificate"),
         (["--throwaway-ca", "DIR"], "is for --listen ssl://"),
         (
             ["--throwaway-ca", "DIR", "--listen-certificate", "FILE"],
             "either --listen-certificate or --throwaway-ca",
         ),
-        (["--listen", HERE], "TLS takes a certificate"),
+        (["--listen", HERE], "TLS needs a certificate"),
         (["--listen-key-password-file", "BYTES", "--listen-certificate", "FILE"], "in UTF-8"),
     ],
 )
@@ -222,7 +222,7 @@ def test_faults_are_those_of_options_and_of_a_file_in_this_order(
 @pytest.mark.parametrize(
     ("options", "file", "reason"),
     [
-        (["--fault-seed", "7"], None, "--fault-seed goes with --fault"),
+        (["--fault-seed", "7"], None, "--fault-seed needs --fault"),
         (["--fault", "Fetch"], None, "--fault: expected one of error"),
         (["--fault", "Fetch close", "--pretend", "4.4"], None, "either --fault or --pretend"),
         (["--fault", "Fetch close", "--header-tag", "10042=x"], None, "either --fault or --header"),
@@ -248,9 +248,9 @@ def test_options_that_are_no_faults_are_refused(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--share", "5%"], "--share goes with --pretend"),
-        (["--for", "10m"], "--for goes with --pretend"),
-        (["--most-failed", "0"], "--most-failed goes with --pretend"),
+        (["--share", "5%"], "--share needs --pretend"),
+        (["--for", "10m"], "--for needs --pretend"),
+        (["--most-failed", "0"], "--most-failed needs --pretend"),
         (["--pretend", "4.4", "--share", "0%"], "expected a percentage as 5%, got '0%'"),
         (["--pretend", "4.4", "--share", "0.05"], "expected a percentage as 5%, got '0.05'"),
         (["--pretend", "4.4", "--for", "10"], "expected a time as 90s, 10m or 2h, got '10'"),

@@ -235,5 +235,5 @@ def test_a_login_has_a_mechanism_that_is_known() -> None:
         ClientConfigError, match="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, got 'GSSAPI'"
     ):
         Login("GSSAPI", "a", "b")
-    with pytest.raises(ClientConfigError, match="with SCRAM, not with PLAIN"):
+    with pytest.raises(ClientConfigError, match="needs a SCRAM mechanism, got PLAIN"):
         Login("PLAIN", "a", "b", is_token=True)

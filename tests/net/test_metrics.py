@@ -205,7 +205,7 @@ def test_only_loopback_is_listened_at_unless_told(tmp_path: Path) -> None:
 
 def test_options_that_do_not_fit_are_said(tmp_path: Path) -> None:
     command = ["tap", "--upstream", "b:1", "--out", str(tmp_path / "out")]
-    with pytest.raises(InputError, match="goes with --metrics"):
+    with pytest.raises(InputError, match="needs --metrics"):
         CliRunner().invoke(app, [*command, "--metrics-beyond-loopback"], catch_exceptions=False)
     with pytest.raises(TapError, match="expected host:port"):
         CliRunner().invoke(app, [*command, "--metrics", "9464"], catch_exceptions=False)

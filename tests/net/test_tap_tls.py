@@ -265,7 +265,7 @@ def test_a_certificate_that_cannot_be_read_is_said_before_anything_is_written(
 @pytest.mark.parametrize(
     ("listen", "upstream", "security", "wording"),
     [
-        ("ssl://127.0.0.1:0", "127.0.0.1:1", "none", "TLS takes a certificate"),
+        ("ssl://127.0.0.1:0", "127.0.0.1:1", "none", "TLS needs a certificate"),
         ("127.0.0.1:0", "ssl://127.0.0.1:1", "listen", "not ssl:// before the address"),
         ("ssl://127.0.0.1:0", "plaintext://127.0.0.1:1", "both", "options of TLS are given"),
         ("http://127.0.0.1:0", "127.0.0.1:1", "none", "expected one of plaintext://, .*'http://'"),

@@ -199,14 +199,17 @@ WRONG = [
         "value: the length of a NULLABLE_BYTES takes 4 bytes but 0 remain",
     ),
     (new_message(b"v", attributes=GZIP), "the gzip data is cut off"),
-    (new_message(None, attributes=GZIP), "a wrapper message has a value, no key and no headers"),
+    (
+        new_message(None, attributes=GZIP),
+        "a wrapper message must have a value, and neither a key nor headers",
+    ),
     (
         new_message(b"v", key=b"k", attributes=GZIP),
-        "a wrapper message has a value, no key and no headers",
+        "a wrapper message must have a value, and neither a key nor headers",
     ),
     (
         new_message(b"v", headers=b"h", attributes=GZIP),
-        "a wrapper message has a value, no key and no headers",
+        "a wrapper message must have a value, and neither a key nor headers",
     ),
     (new_wrapper(), "a wrapper message without inner messages (at byte 0 of the inflated"),
     (new_wrapper(message(b"v")), "magic 1 inside a wrapper of magic 2 (at byte 0 of the inflated"),

@@ -222,7 +222,7 @@ def test_credentials_of_other_protocols_are_withheld(by_evidence: Analysis) -> N
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"ports": [0]}, "a port is a number from 1 to 65535, got 0"),
+        ({"ports": [0]}, "a port must be from 1 to 65535, got 0"),
         ({"brokers": ["localhost:9092"]}, "got 'localhost:9092'; a capture has addresses"),
     ],
 )

@@ -203,7 +203,7 @@ def test_every_option_says_what_it_says() -> None:
         ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger: expected 1 or more, got 0"),
         ({"capturedRelease": "0.1"}, "0.1"),
         ({"brokers": "kafka:9092"}, "expected the address and port of a broker"),
-        ({"ports": "70000"}, "a port is a number from 1 to 65535, got 70000"),
+        ({"ports": "70000"}, "a port must be from 1 to 65535, got 70000"),
         ({"opt": "1"}, "there is no option opt; choose one of: acceptSampled, brokers"),
     ],
 )

@@ -106,7 +106,7 @@ def answers(
     if reset_plan is not None:
         names = _plan_names(names)
     if format == "csv" and len(names) != 1:
-        raise click.UsageError("CSV has the columns of one answer, so give the name of one")
+        raise click.UsageError("CSV can contain only one answer; give the name of one")
     results = stored_answers(
         out,
         names or ALL,

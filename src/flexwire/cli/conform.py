@@ -173,7 +173,7 @@ def conform(
     with 100 if the broker breaks a rule. The broker of --against does not change the exit code.
     """
     if against_config is not None and against is None:
-        raise click.UsageError("--against-config says how to reach the broker of --against")
+        raise click.UsageError("--against-config needs --against")
     files = (html, badge, against, resume)
     if dry_run and (any(one is not None for one in files) or output is ConformanceFormat.JUNIT):
         raise click.UsageError(

@@ -143,8 +143,8 @@ def _refuse_both(options: ConnectionOptions) -> None:
     )
     if any(connection_options) or options.password_file is not None:
         raise click.UsageError(
-            "--command-config says how to reach the broker; leave out --tls, --ca, --certificate, "
-            "--key, --sasl, --user and --password-file"
+            "with --command-config, leave out --tls, --ca, --certificate, --key, --sasl, --user "
+            "and --password-file"
         )
 
 
@@ -153,7 +153,7 @@ def _security(options: ConnectionOptions) -> Security:
     from flexwire.client.tls import client_context
 
     if options.key is not None and options.certificate is None:
-        raise click.UsageError("--key is the key of --certificate; give both")
+        raise click.UsageError("--key needs --certificate; give both")
     context = None
     if options.tls or options.ca or options.certificate:
         context = client_context(options.ca, certificate=options.certificate, key=options.key)
@@ -165,7 +165,7 @@ def _login(options: ConnectionOptions) -> Login | None:
 
     if options.sasl is None:
         if options.user is not None or options.password_file is not None:
-            raise click.UsageError("--sasl says how to log in: PLAIN or SCRAM-SHA-256")
+            raise click.UsageError("a login needs --sasl, such as PLAIN or SCRAM-SHA-256")
         return None
     if options.user is None:
         raise click.UsageError("--sasl needs --user")

@@ -102,7 +102,7 @@ def explain(
     framing = FramingOptions(**framing_values)
     if size is not None:
         if words or framing.is_asked or version is not None:
-            raise click.UsageError("--size explains a number; leave out everything else")
+            raise click.UsageError("with --size, leave out all other arguments and options")
         _explain_size(size, output)
         return
     message, data = split_words(words, framing)

@@ -262,13 +262,13 @@ def _read_input_frames(
     if request is not None:
         if api is not None or version is not None:
             raise click.UsageError(
-                "--request names the API and the version; leave out --api and --version"
+                "--request contains the API and the version; leave out --api and --version"
             )
         answered_request = match_by_correlation_id(read_input_requests(request))
         return read_input_responses(raw, answered_request, has_length=has_length)
     if api is None:
         if version is not None:
-            raise click.UsageError("a request names its version; use --version only with --api")
+            raise click.UsageError("a request contains its version; use --version only with --api")
         return read_input_requests(raw, has_length=has_length)
     key_and_version = _api(api, version)
     return read_input_responses(raw, lambda _: key_and_version, has_length=has_length)

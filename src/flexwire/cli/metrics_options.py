@@ -33,5 +33,5 @@ def metrics_port(address: str | None, *, beyond_loopback: bool) -> MetricsPort |
     if address is not None:
         return MetricsPort(parse_host_port(address), beyond_loopback=beyond_loopback)
     if beyond_loopback:
-        raise InputError("--metrics-beyond-loopback goes with --metrics")
+        raise InputError("--metrics-beyond-loopback needs --metrics")
     return None

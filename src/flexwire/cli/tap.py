@@ -342,7 +342,7 @@ def _listening(
     if certificate is None:
         _refuse_alone(parameters, "listen_certificate", "listen_key", "listen_ca")
         if parameters["listen_client_auth"] != "none":
-            raise InputError("--listen-client-auth goes with --listen-certificate")
+            raise InputError("--listen-client-auth needs --listen-certificate")
         return None, None
     auth = parameters["listen_client_auth"]
     return ListenTls(
@@ -370,7 +370,7 @@ def _connecting(parameters: dict[str, Any]) -> UpstreamTls | None:
 def _refuse_alone(parameters: dict[str, Any], with_: str, *names: str) -> None:
     for name in names:
         if parameters[name] is not None:
-            raise InputError(f"{_option(name)} goes with {_option(with_)}")
+            raise InputError(f"{_option(name)} needs {_option(with_)}")
 
 
 def _option(name: str) -> str:

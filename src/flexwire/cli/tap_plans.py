@@ -21,7 +21,7 @@ def to_faults(parameters: dict[str, Any]) -> FaultPlan | None:
     texts, path, seed = (parameters[name] for name in ("faults", "fault_file", "fault_seed"))
     if not texts and path is None:
         if seed is not None:
-            raise InputError("--fault-seed goes with --fault or --fault-file")
+            raise InputError("--fault-seed needs --fault or --fault-file")
         return None
     for name, option in (("pretend", "--pretend"), ("header_tags", "--header-tag")):
         if parameters[name]:
@@ -59,7 +59,7 @@ def to_rehearsal(parameters: dict[str, Any]) -> RehearsalPlan | None:
         for name in ("share", "seconds", "most_failed"):
             if parameters[name] is not None:
                 option = "--for" if name == "seconds" else f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} goes with --pretend")
+                raise InputError(f"{option} needs --pretend")
         return None
     if parameters["header_tags"]:
         raise InputError("either --pretend or --header-tag, not both")

@@ -132,7 +132,7 @@ def who(
 
     port = metrics_port(metrics, beyond_loopback=metrics_beyond_loopback)
     if port is not None and (once or output is Format.JSON):
-        raise InputError("--metrics goes with neither --once nor --format json")
+        raise InputError("--metrics cannot be used with --once or --format json")
     source = open_activity(paths, timezone)
     view = _View(order_by, filters, limit)
     if port is None and (once or output is Format.JSON or not sys.stdout.isatty()):

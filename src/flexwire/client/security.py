@@ -168,10 +168,10 @@ class Login:
         except UnicodeEncodeError:
             # The text of the error quotes the input.
             raise ClientConfigError(
-                "user name and password: expected text that has UTF-8"
+                "user name and password: expected text that UTF-8 can encode"
             ) from None
         if self.is_token and self.mechanism == PLAIN:
-            raise ClientConfigError("a delegation token logs in with SCRAM, not with PLAIN")
+            raise ClientConfigError("a delegation token needs a SCRAM mechanism, got PLAIN")
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,7 +312,7 @@ def _binary(data: pa.Array) -> tuple[NumpyArray, int, int]:
     """Return the offsets of the rows, and the address and size of their bytes."""
     width = {pa.binary(): np.int32, pa.large_binary(): np.int64}.get(data.type)
     if width is None:
-        raise TypeError(f"messages are binary or large_binary, not {data.type}")
+        raise TypeError(f"messages must be binary or large_binary, got {data.type}")
     _, raw, content = data.buffers()
     if not len(data):
         return np.zeros(1, np.int64), 0, 0

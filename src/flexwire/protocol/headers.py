@@ -257,7 +257,7 @@ def read_request(payload: bytes) -> RequestFrame:
     """
     if len(payload) < _HEAD.size:
         raise FrameError(
-            f"a request header has at least {_HEAD.size} bytes, got a frame of {len(payload)}"
+            f"a request header must have at least {_HEAD.size} bytes, got a frame of {len(payload)}"
         )
     api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
     check_request(api_key, api_version)
@@ -378,7 +378,7 @@ def parse_correlation_id(payload: bytes) -> int:
     """Return the correlation id, with which every version of the response header begins."""
     if len(payload) < _CORRELATION_ID.size:
         raise FrameError(
-            f"a response header has at least {_CORRELATION_ID.size} bytes, "
+            f"a response header must have at least {_CORRELATION_ID.size} bytes, "
             f"got a frame of {len(payload)}"
         )
     correlation_id: int = _CORRELATION_ID.unpack_from(payload)[0]

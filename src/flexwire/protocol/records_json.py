@@ -137,7 +137,7 @@ def _headers(form: Any, path: str) -> Iterator[tuple[bytes, bytes | None]]:
             )
         key = _bytes(header["key"], f"{here}.key")
         if key is None:
-            raise JsonFormError("a record header's key is not null", path=f"{here}.key")
+            raise JsonFormError("the key of a record header must not be null", path=f"{here}.key")
         yield key, _bytes(header["value"], f"{here}.value")
 
 

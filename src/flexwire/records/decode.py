@@ -140,8 +140,7 @@ class _BatchWalk(msgspec.Struct, gc=False):
             else:
                 least = LEAST_SIZES[magic]
         if reason is None and size < least:
-            reason = f"batch length {size - ENTRY.size} is less than the {least - ENTRY.size}"
-            reason += " that every batch takes"
+            reason = f"batch length {size - ENTRY.size} is below the minimum, {least - ENTRY.size}"
         if reason is not None:
             self.position = len(self.data)
             raise RecordError(reason, offset=start)

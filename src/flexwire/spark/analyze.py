@@ -331,8 +331,8 @@ def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
     if inputs.request_logs and options.output.format != PARQUET:
         raise CaptureError(
-            f"a request log, which format {options.output.format} does not take; leave one of them "
-            "out: it is rotated by renaming, so that what was read could come again",
+            "leave out this request log, or choose format parquet: format "
+            f"{options.output.format} keeps earlier rows, and a rotated log could be read twice",
             source=inputs.request_logs[0].source.name,
         )
     return inputs

@@ -146,7 +146,7 @@ def analysis_error(
     if _DISK_FULL in text:
         return AnalysisError(
             f"{stage}: a disk is full: that of the output, or that of {local_directory()}, where "
-            f"Spark keeps what it is at ({LOCAL_DIRS} or TMPDIR puts it elsewhere): {text}"
+            f"Spark keeps its working data ({LOCAL_DIRS} or TMPDIR changes this place): {text}"
         )
     return AnalysisError(f"{stage}: Spark failed with {text}")
 

@@ -115,7 +115,7 @@ def open_captures(
     ``shares`` is the number of tasks. Raises `CaptureError` for a file that is not a capture.
     """
     if not files:
-        raise CaptureError("a key log opens captures, and there is none", source=keys[0])
+        raise CaptureError("a key log needs captures, but the input contains none", source=keys[0])
     key_logs = read_key_logs(keys)
     if out.path is not None:
         make_private_directory(out.path.parent)

@@ -167,7 +167,7 @@ def parse_fault(text: str) -> Fault:
         api, *words = shlex.split(text)
     except ValueError:
         raise ArgumentError(
-            f"expected an API and what is done, as Fetch delay=2s, got {short(text)}"
+            f"expected an API and an action, such as Fetch delay=2s, got {short(text)}"
         ) from None
     if len(text) > _MOST_TEXT:
         raise ArgumentError(f"expected a fault of at most {_MOST_TEXT} characters")
@@ -213,8 +213,7 @@ class _Words:
         if name in _KINDS:
             if self.kind is not None:
                 raise ArgumentError(
-                    f"expected one thing that is done, got {self.kind} and {name} in "
-                    f"{short(self._text)}"
+                    f"expected one action, got {self.kind} and {name} in {short(self._text)}"
                 )
             self.kind = cast("FaultKind", name)
             self._take_value(word, name, value if is_given else None)
@@ -237,9 +236,9 @@ class _Words:
         points = _POINTS[kind]
         point = fields.get("point")
         if point is not None and point not in points:
-            raise ArgumentError(f"{kind} is done {points[0]} forwarding, not {point}")
+            raise ArgumentError(f"{kind} must be {points[0]} forwarding, got {point}")
         if "length" in fields and kind != "cut":
-            raise ArgumentError(f"after=BYTES goes with cut; {kind} is done before or after")
+            raise ArgumentError(f"only cut takes after=BYTES; {kind} takes before or after")
         if point is None and kind != "error":
             fields["point"] = points[0]
         return fields

@@ -151,8 +151,8 @@ def resolve_security(
         address, is_tls = parse_listener(listen)
         if is_tls and security.listen is None:
             raise TapError(
-                f"{listen}: TLS takes a certificate: --listen-certificate, or --throwaway-ca "
-                "for a try"
+                f"{listen}: TLS needs a certificate: give --listen-certificate, or "
+                "--throwaway-ca for a test"
             )
         if security.listen is not None and not is_tls:
             raise TapError(f"{listen}: a certificate is given, but not ssl:// before the address")

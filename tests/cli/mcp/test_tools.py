@@ -226,7 +226,7 @@ def test_an_audit_is_that_of_the_facts(root: ServedRoot) -> None:
     some = _result(ask(root, "audit", analysis="analysis", **chosen))
     assert some["findings"] == [row for row in every["findings"] if chosen.items() <= row.items()]
     assert [form["release"] for form in some["releases"]] == [one["release"]]
-    assert "and not for '9.9'" in refusal(root, "audit", analysis="analysis", release="9.9")
+    assert "but not for '9.9'" in refusal(root, "audit", analysis="analysis", release="9.9")
     assert "at `$.verdict`" in refusal(root, "audit", analysis="analysis", verdict="fine")
 
 

@@ -98,7 +98,7 @@ def test_payloads_come_without_their_length_where_that_is_said() -> None:
 
 
 WRONG = [
-    (b"", "a frame begins with a length of 4 bytes, got 0"),
+    (b"", "a frame must begin with a length of 4 bytes, got 0"),
     (b"\0\0\0\2a", "the frame declares 2 bytes and has 1"),
     (b"\xff\xff\xff\xff", "the frame declares -1 bytes and has 0"),
     (framed(b"\x7f\xff\0\0\0\0\0\0"), "has api key 32767"),

@@ -58,7 +58,7 @@ def endpoints(
     hosts = [ip_address(client[0]), ip_address(server[0])]
     for _, port in (client, server):
         if not 0 <= port <= _HIGHEST_PORT:
-            raise ValueError(f"a port is a number from 0 to {_HIGHEST_PORT}, got {port}")
+            raise ValueError(f"a port must be from 0 to {_HIGHEST_PORT}, got {port}")
     if hosts[0].version != hosts[1].version:
         hosts = [_mapped(host) for host in hosts]
     return SocketAddress(hosts[0].packed, client[1]), SocketAddress(hosts[1].packed, server[1])

@@ -287,7 +287,7 @@ class BrokerEnds:
         ports = frozenset(ports)
         for port in ports:
             if not 0 < port <= HIGHEST_PORT:
-                raise CaptureError(f"a port is a number from 1 to {HIGHEST_PORT}, got {port}")
+                raise CaptureError(f"a port must be from 1 to {HIGHEST_PORT}, got {port}")
         return cls(ports, frozenset(map(parse_end, brokers)))
 
     def __bool__(self) -> bool:

@@ -42,7 +42,7 @@ def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
     releases = facts.audit.releases
     if asked.release is not None and asked.release not in releases:
         raise InputError(
-            f"the audit is for {', '.join(releases)}, and not for {short(asked.release)}"
+            f"the audit is for {', '.join(releases)}, but not for {short(asked.release)}"
         )
     found = [
         msgspec.to_builtins(audit_row(finding))

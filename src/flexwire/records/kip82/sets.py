@@ -97,7 +97,7 @@ class EntryIterator(Iterator[tuple[int, bytes]]):
             raise StopIteration
         size = ENTRY.size + ENTRY.unpack_from(self._data, start)[1]
         if size < LEAST_SIZES[0]:
-            reason = f"message size {size - ENTRY.size} is less than every message takes"
+            reason = f"message size {size - ENTRY.size} is less than the minimum of a message"
             raise RecordError(reason, offset=start)
         if size > remaining:
             self.partial = PartialBatch(start, remaining, size)
@@ -183,7 +183,7 @@ def _read_new(data: bytes, reading: DecodeOptions) -> DecodedEntry:
             MAGIC, entry.compression, [_message(entry, entry.offset, entry, reading)]
         )
     if entry.key is not None or entry.headers or entry.value is None:
-        raise RecordError("a wrapper message has a value, no key and no headers")
+        raise RecordError("a wrapper message must have a value, and neither a key nor headers")
     inner = inflate(entry.compression, entry.value, magic=MAGIC, limit=reading.max_inflated)
     try:
         return DecodedEntry(MAGIC, entry.compression, _read_inner(inner, entry, reading))

@@ -388,7 +388,9 @@ def _check_request(request: tuple[int, int]) -> None:
 def _payload(frame: bytes) -> bytes:
     """Return a frame without its length prefix; raise an error if that is wrong."""
     if len(frame) < PREFIX_LENGTH:
-        raise FrameError(f"a frame begins with a length of {PREFIX_LENGTH} bytes, got {len(frame)}")
+        raise FrameError(
+            f"a frame must begin with a length of {PREFIX_LENGTH} bytes, got {len(frame)}"
+        )
     length, rest = int.from_bytes(frame[:PREFIX_LENGTH], signed=True), frame[PREFIX_LENGTH:]
     if length != len(rest):
         raise FrameError(f"the frame declares {length} bytes and has {len(rest)}")

@@ -74,10 +74,11 @@ class ConnectionActivity:
     and ``response_bytes`` include the length prefixes of frames. They are None for request logs,
     which have no sizes. ``client_id`` is the last client id that was sent. ``principal`` is known
     only from request logs. ``instance_id`` is the client instance id (KIP-714, KIP-1313), in
-    Kafka's text form, from the first frame that has one. ``apis`` has the number of requests of
-    each API. ``topics`` has the topics in requests, in the order of their first request, and
-    ``more_topics`` is the number of others. ``closed_by`` and ``is_reset`` say how the connection
-    ended, if this was captured. ``is_open`` is None if this is unknown, as in request logs.
+    Kafka's text form, from the first frame that has one. ``apis`` contains the number of requests
+    of each API. ``topics`` contains the topics in requests, in the order of their first request,
+    and ``more_topics`` is the number of others. ``closed_by`` and ``is_reset`` say how the
+    connection ended, if this was captured. ``is_open`` is None if this is unknown, as in request
+    logs.
     """
 
     connection: str
@@ -179,8 +180,8 @@ class ActivityTable:
 
     At most ``most`` connections are kept. Above that number, a closed connection is forgotten, or
     the oldest one. ``left_out`` is the number of Kafka connections that were forgotten in other
-    ways than with `forget_closed`. ``last_us`` is the latest time of a frame. ``topics`` has the
-    names of topics by id. ``leaving`` is called with each connection that is forgotten.
+    ways than with `forget_closed`. ``last_us`` is the latest time of a frame. ``topics`` contains
+    the names of topics by id. ``leaving`` is called with each connection that is forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:

@@ -60,7 +60,7 @@ class GrowingRequestLogs:
     """Reads the request logs in some paths repeatedly, while logs grow and new logs begin.
 
     ``paths`` are files, directories and patterns. Local times are those of the time zone ``zone``.
-    ``notes`` has messages for the user, with at most 1,000 texts.
+    ``notes`` contains messages for the user, with at most 1,000 texts.
     """
 
     def __init__(self, paths: Sequence[str | Path], zone: Zone) -> None:

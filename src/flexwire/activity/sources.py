@@ -30,7 +30,7 @@ _Item_contra = TypeVar("_Item_contra", contravariant=True)
 class ActivitySource(Protocol):
     """The activity of connections, with messages for the user about the reading.
 
-    ``table`` has the connections. ``notes`` grows, and has each text only once.
+    ``table`` contains the connections. ``notes`` grows, and has each text only once.
     """
 
     table: ActivityTable

@@ -8,7 +8,7 @@ these problems, and accounts for every byte:
 - `reassembly` finds the connection of each segment, puts each direction in order, cuts it into
   frames, and decides whether the connection is Kafka.
 - `pairing` finds the request that each response answers.
-- `tls` decrypts TLS if a key log has the secrets.
+- `tls` decrypts TLS if a key log contains the secrets.
 
 Nothing is dropped silently, and memory is bounded, whatever a file contains. `flexwire.protocol`
 reads the content of a frame.

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
     """List the bundled messages.
 
-    Each line has the versions of a message, its flexible versions, and the releases that have it.
+    Each line contains the versions of a message, its flexible versions, and the releases that have
+    it.
 
     NAME limits the list to messages whose name contains NAME, in upper or lower case.
     """

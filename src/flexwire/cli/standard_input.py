@@ -78,7 +78,7 @@ def takes_standard_input(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Let a command accept ``-`` as a file; each parameter has a function that names the input.
 
-    ``also`` has parameters that read standard input themselves, which is possible only once.
+    ``also`` contains parameters that read standard input themselves, which is possible only once.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -76,7 +76,7 @@ def vectors_check(
     """Test a codec in any language with vectors of Apache Kafka.
 
     For each case the codec reads a line of JSON from its standard input, and writes a line to its
-    standard output. That line has the message that the codec read (json), or the bytes that it
+    standard output. That line contains the message that the codec read (json), or the bytes that it
     wrote (hex), or says that the codec refuses the bytes. docs/vectors.md describes the lines.
     PACKAGE is a directory of vectors. The default is the installed package flexwire-vectors.
 

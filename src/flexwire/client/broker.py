@@ -200,7 +200,7 @@ class Broker(Closeable):
         timeout: float = DEFAULT_SECONDS,
         frame_limit: int = SENT_FRAME_LIMIT,
     ) -> Self:
-        """Connect to a broker, and log in if ``security`` has a login.
+        """Connect to a broker, and log in if ``security`` contains a login.
 
         ``timeout`` is the time limit for one answer, in seconds. ``frame_limit`` is the largest
         size of an answer in bytes.

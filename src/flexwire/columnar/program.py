@@ -54,8 +54,8 @@ _WORD = np.dtype(np.int64)
 class ColumnProgram:
     """A program that reads or writes messages of some versions, as words for a kernel.
 
-    ``entries`` has the first operation for each version, and ``refuse`` is the entry for unknown
-    versions. A program never changes after it is made, so threads can share it.
+    ``entries`` contains the first operation for each version, and ``refuse`` is the entry for
+    unknown versions. A program never changes after it is made, so threads can share it.
     """
 
     def __init__(

@@ -69,10 +69,10 @@ def encode_records(
 ) -> bytes:
     """Encode rows as record batches of magic 2, one after another.
 
-    ``rows`` has columns with the names that `decode_records` uses: ``key``, ``value``, ``headers``,
-    ``timestamp`` (timestamps of whole milliseconds, or milliseconds as int64) and ``offset``. If a
-    column is missing, keys and values are null, there are no headers, timestamps are -1, and
-    offsets are 0, 1, 2 and so on. Other columns are ignored. A batch has at most
+    ``rows`` contains columns with the names that `decode_records` uses: ``key``, ``value``,
+    ``headers``, ``timestamp`` (timestamps of whole milliseconds, or milliseconds as int64) and
+    ``offset``. If a column is missing, keys and values are null, there are no headers, timestamps
+    are -1, and offsets are 0, 1, 2 and so on. Other columns are ignored. A batch has at most
     ``records_per_batch`` records, all from one chunk of a table.
 
     Raises `EncodeError`, with the rows, for values that a record cannot have, and for a column of a

@@ -45,9 +45,9 @@ class RefusedPiece(NamedTuple):
 class PieceGroup:
     """Several batches in order: a table of type `BATCH`, and the records in them.
 
-    ``records`` has the rows of the batches that were read. Each batch says how many rows it has. An
-    entry without rows is something other than a batch, a batch without records, or a refused batch.
-    For such an entry, `flexwire.records` reads as many bytes as the entry's size.
+    ``records`` contains the rows of the batches that were read. Each batch says how many rows it
+    has. An entry without rows is something other than a batch, a batch without records, or a
+    refused batch. For such an entry, `flexwire.records` reads as many bytes as the entry's size.
     """
 
     batches: NumpyArray

@@ -83,8 +83,8 @@ class Case:
     """A request and its expected outcome.
 
     ``data`` is the bytes to send, with the length first. ``body_offset`` counts from the end of the
-    length. ``damage`` describes the fault of a hostile request in words. ``asked`` has the values
-    that the answer must repeat, by the spec's entity type. ``writes`` is true if the request
+    length. ``damage`` describes the fault of a hostile request in words. ``asked`` contains the
+    values that the answer must repeat, by the spec's entity type. ``writes`` is true if the request
     changes something. ``route`` is the broker of the cluster that has to answer.
     """
 
@@ -131,8 +131,8 @@ class Asking:
     """The options of a run.
 
     ``release`` is the release whose layouts are used, and that the broker is compared with.
-    ``apis`` has the api keys to test; None for all. With ``hostile``, requests that no client sends
-    are also sent. ``own`` names what requests may create and change: a topic, groups and a
+    ``apis`` contains the api keys to test; None for all. With ``hostile``, requests that no client
+    sends are also sent. ``own`` names what requests may create and change: a topic, groups and a
     transactional id; "" to read only. With ``disposable`` requests may change the whole cluster.
     """
 
@@ -264,7 +264,7 @@ class RequestWriter:
         body: Message | None = None,
         **header: Any,
     ) -> Case:
-        """Return a case whose body is a form; ``header`` has arguments for `header`."""
+        """Return a case whose body is a form; ``header`` contains arguments for `header`."""
         sent = self.body(form) if body is None else body
         data = to_frame(self.header(correlation_id, **header) + sent.encode(self.version))
         return Case(

@@ -103,7 +103,7 @@ class CaseResult:
     """A case, its outcome, and the verdict.
 
     ``deviation`` is the first broken rule. ``remark`` is a useful fact about the case, although no
-    rule is broken. ``error_codes`` has the response's error codes other than 0.
+    rule is broken. ``error_codes`` contains the response's error codes other than 0.
     """
 
     case: Case

@@ -256,7 +256,7 @@ def one_question(route: Route = ANY, **form: Any) -> tuple[Question, ...]:
 def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNED) -> Any:
     """Return a form in which ``{number}`` is replaced and topic ids are derived from names.
 
-    ``known`` has the values that the broker has sent, by the names of their `Learned`.
+    ``known`` contains the values that the broker has sent, by the names of their `Learned`.
 
     >>> filled({"groups": [NAME]}, 7)
     {'groups': ['flexwire-conform-7']}

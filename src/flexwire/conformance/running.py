@@ -116,8 +116,8 @@ def conform(
 class _Side:
     """A broker, the versions that it offers, its cases, and its finished cases.
 
-    ``is_known`` is true if the list of versions could be read. ``finished`` has the outcomes of
-    cases that were sent before, by name. ``record`` stores the outcome of a case.
+    ``is_known`` is true if the list of versions could be read. ``finished`` contains the outcomes
+    of cases that were sent before, by name. ``record`` stores the outcome of a case.
     """
 
     sender: CaseSender

@@ -20,9 +20,9 @@ class ConformanceRun:
     """A broker, the release with which it is compared, and the result of each case.
 
     ``skipped`` are cases that were not sent, because the plain request of their API and version got
-    no answer. ``against`` has the results of a second broker. ``resumed`` counts the results that
-    come from a journal. ``left`` has the names of objects that the run created and could not
-    remove.
+    no answer. ``against`` contains the results of a second broker. ``resumed`` counts the results
+    that come from a journal. ``left`` contains the names of objects that the run created and could
+    not remove.
     """
 
     address: str
@@ -94,8 +94,8 @@ class OfferedAlone:
 class BrokerComparison:
     """The results of a second broker for the cases of a run.
 
-    ``other`` is its run. ``only_here`` has the versions that only the first broker offers, and
-    ``only_there`` has the versions that only the second broker offers.
+    ``other`` is its run. ``only_here`` contains the versions that only the first broker offers, and
+    ``only_there`` contains the versions that only the second broker offers.
     """
 
     other: ConformanceRun

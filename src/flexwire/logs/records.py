@@ -219,7 +219,7 @@ def in_aborted(
 ) -> Words:
     """Return which batches are in an aborted transaction of their producer.
 
-    ``aborted`` has the transactions of each producer in order. The producer is -1 for a batch
+    ``aborted`` contains the transactions of each producer in order. The producer is -1 for a batch
     outside transactions.
     """
     is_aborted: Words = np.zeros(len(producers), bool)

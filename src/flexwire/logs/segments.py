@@ -91,7 +91,7 @@ class LogFile:
             ) from error
 
     def is_zero(self, position: int) -> bool:
-        """Return whether the file has only zeros from ``position`` on."""
+        """Return whether the file contains only zeros from ``position`` on."""
         while position < self.size:
             piece = self.read(position, _READ_AHEAD)
             if not piece or piece.count(0) != len(piece):

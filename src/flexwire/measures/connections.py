@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 200
-"""The report lists at most this many connections that are not Kafka. The table has all of them."""
+"""The report lists at most this many connections that are not Kafka. The table lists them all."""
 
 _SHOWN_COLUMNS = (
     "client",

@@ -88,9 +88,9 @@ class SeenUse(NamedTuple):
 class SeenClient:
     """The known facts about a client, except its requests.
 
-    ``connections`` has the number of the client's connections for each software that was named on
-    them. Each connection counts for one client. ``whole`` is true if all its connections were seen
-    from their start.
+    ``connections`` contains the number of the client's connections for each software that was named
+    on them. Each connection counts for one client. ``whole`` is true if all its connections were
+    seen from their start.
     """
 
     connections: Counter[Software] = field(default_factory=Counter)

@@ -74,7 +74,7 @@ def coded_steps(numbers: Numbers, width: int) -> CodedColumn:
 class RowGroups:
     """At least one row. Rows with equal values in all columns form a group.
 
-    ``of`` has the number of each row's group, and ``first`` the first row of each group.
+    ``of`` contains the number of each row's group, and ``first`` the first row of each group.
     """
 
     def __init__(self, *columns: CodedColumn) -> None:

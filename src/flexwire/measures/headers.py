@@ -113,10 +113,10 @@ class _KeyCounts:
 class _HeaderEntries:
     """The record headers of some records, in order.
 
-    ``keys`` has the distinct keys. ``codes`` has the key of each header, and ``parents`` its
-    record. ``order`` groups the headers by key, with each group in the order of the records, and
-    ``begins`` has the start of each key in it. ``is_first`` is true if no earlier header of the
-    record has the same key, so that these headers count records.
+    ``keys`` contains the distinct keys. ``codes`` contains the key of each header, and ``parents``
+    its record. ``order`` groups the headers by key, with each group in the order of the records,
+    and ``begins`` contains the start of each key in it. ``is_first`` is true if no earlier header
+    of the record has the same key, so that these headers count records.
     """
 
     keys: pa.Array

@@ -281,7 +281,7 @@ class _ClientIds:
 
 
 class _RowSoftware:
-    """The software of rows as codes; ``first`` has one row for each code."""
+    """The software of rows as codes; ``first`` contains one row for each code."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         groups = RowGroups(*(coded_only(rows[name]) for name in SOFTWARE))

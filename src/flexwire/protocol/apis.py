@@ -83,7 +83,7 @@ def api_name(api_key: int) -> str:
 def api_key_of(name: str) -> int:
     """Return the API key of a request by the request's name, with or without the suffix.
 
-    Raises `UnknownMessageError`, whose text has the most similar names.
+    Raises `UnknownMessageError`, whose text contains the most similar names.
 
     >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
     (3, 3)

@@ -11,7 +11,7 @@ from typing import Final
 # Each name is at the margin, and its meaning is below, indented. Names in lower case are settings.
 _TEXT: Final = """
 UNKNOWN_SERVER_ERROR
-    The broker failed, and no other error code describes the failure. The broker's log has the
+    The broker failed, and no other error code describes the failure. The broker's log contains the
     reason.
 NONE
     Nothing failed.

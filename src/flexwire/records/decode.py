@@ -265,9 +265,10 @@ def decode_batches(
     """Iterate over the record batches, or top-level messages, in ``data``.
 
     Headers and crcs are read during the iteration. Records are read when `RecordBatch.records` is
-    used. If the data ends within a batch, the iteration ends, and ``partial`` has the beginning of
-    that batch. This is not an error, because a full fetch ends in this way. ``max_inflated`` limits
-    the inflated bytes of the records in one compressed batch, and thereby the number of objects.
+    used. If the data ends within a batch, the iteration ends, and ``partial`` contains the
+    beginning of that batch. This is not an error, because a full fetch ends in this way.
+    ``max_inflated`` limits the inflated bytes of the records in one compressed batch, and thereby
+    the number of objects.
 
     A damaged batch raises `RecordError`. If the length of this batch is valid, the iteration can
     continue after it. Otherwise the iteration is over.

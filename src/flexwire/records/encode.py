@@ -204,7 +204,7 @@ def seal_batch(
 ) -> bytes:
     """Compress ``count`` encoded records, and write a header with a crc before them.
 
-    ``fields`` has both offsets and both timestamps of the header. Raises `EncodeError`.
+    ``fields`` contains both offsets and both timestamps of the header. Raises `EncodeError`.
     """
     check_size(len(body), "records")
     base_offset, last_offset = (

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from flexwire.records.record import Record
 
 MAX_RATIO: Final = 1024
-"""The highest number of inflated bytes for each captured byte. gzip achieves hardly more than
-this."""
+"""The highest number of inflated bytes for each captured byte, which is about gzip's maximum."""
 RECORD_COST: Final = 256
 """The number of bytes that a record or record header counts for, in addition to its content."""
 BEYOND: Final = "; if that is meant, raise max_"

@@ -40,12 +40,12 @@ class SpecOrigin:
 class Edition:
     """A message as it is in a directory or a release.
 
-    ``by_version`` has the specs for versions that ``spec`` does not describe. (The bundled catalog
-    stores differences, and not a file for each release.) ``top`` is the place where the spec begins
-    in its text, after the comments. ``path`` is the name of its file in the configuration, and
-    ``place`` is where the message was found. ``own_text`` is false for an older release of the
-    catalog: its values of ``ignorable`` and ``latestVersionUnstable`` come from a newer release
-    with the same layouts.
+    ``by_version`` contains the specs for versions that ``spec`` does not describe. (The bundled
+    catalog stores differences, and not a file for each release.) ``top`` is the place where the
+    spec begins in its text, after the comments. ``path`` is the name of its file in the
+    configuration, and ``place`` is where the message was found. ``own_text`` is false for an older
+    release of the catalog: its values of ``ignorable`` and ``latestVersionUnstable`` come from a
+    newer release with the same layouts.
     """
 
     spec: MessageSpec

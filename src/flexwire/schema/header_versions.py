@@ -47,7 +47,7 @@ def header_versions(
 ) -> HeaderVersions:
     """Return the header versions of a request or response.
 
-    ``flexible`` has the flexible versions of the message. ``written`` is the value of the key
+    ``flexible`` contains the flexible versions of the message. ``written`` is the value of the key
     ``headerVersions`` in its spec, or None without this key.
 
     >>> str(header_versions(MessageType.RESPONSE, 18, Versions.parse("3+")))

@@ -32,9 +32,9 @@ class ImportReport:
     """The result of an import: the sources that it read and the files that it wrote.
 
     ``read`` are the releases that were read, and ``releases`` are all releases in the catalog.
-    ``pairs`` is the number of versions of all messages. ``changed`` has the versions whose bytes
-    differ between a release that was read and the others. ``renamed`` has the versions in which
-    only the names of fields differ.
+    ``pairs`` is the number of versions of all messages. ``changed`` contains the versions whose
+    bytes differ between a release that was read and the others. ``renamed`` contains the versions
+    in which only the names of fields differ.
     """
 
     read: tuple[str, ...]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class MergedField:
     """A field of a structure, with its descriptions in all specs that have it, the newest first.
 
-    ``mentions`` has the description in each spec, with the versions for which the spec is used.
-    ``highest`` is the message's highest version.
+    ``mentions`` contains the description in each spec, with the versions for which the spec is
+    used. ``highest`` is the message's highest version.
     """
 
     highest: int
@@ -104,7 +104,7 @@ def identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
     """Return the fields of a structure that identify it, such as a partition's number.
 
     They are in every version of the structure, are never tagged, and have no default in their
-    newest spec. ``fields`` has the descriptions of each field by attribute, the newest first.
+    newest spec. ``fields`` contains the descriptions of each field by attribute, the newest first.
     """
     present = {
         name: reduce(

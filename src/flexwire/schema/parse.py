@@ -84,8 +84,8 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
     out its ``versions``, and text after the spec is ignored. ``kip`` is like ``strict``, with an
     additional rule of KIP-482: a tag without ``taggedVersions`` applies to all flexible versions.
     Kafka's generator and the other modes refuse such a field. ``draft`` is the grammar of the first
-    draft of KIP-482: ``versionsWithOptional`` has the flexible versions, and ``optionalFields`` has
-    the fields that are tagged in all of these.
+    draft of KIP-482: ``versionsWithOptional`` contains the flexible versions, and
+    ``optionalFields`` contains the fields that are tagged in all of these.
 
     Raises `SpecError` for a text that is refused. Rules about style and compatibility are not
     checked here.

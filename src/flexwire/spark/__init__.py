@@ -6,8 +6,8 @@ A capture may be larger than memory, and a connection may continue from one of i
 next. So `surveying` first finds the state of all connections at each cut. Then each range between
 cuts is a task that writes its part of every table (`capture_job`) and adds to the facts. At the end
 everything is published in one step (`outputs`). The packages named above read the bytes; this
-package has only the parts that need Spark. PySpark is imported only here, and in the modules where
-Spark looks for formats (``pyspark_flexwire_…``).
+package contains only the parts that need Spark. PySpark is imported only here, and in the modules
+where Spark looks for formats (``pyspark_flexwire_…``).
 
 The laws of this room (tests below `tests/`):
 

@@ -119,9 +119,9 @@ def plan_logs(
     """Plan the reading of logs; ``files`` are their segments and indexes.
 
     If several directories have the same partition, the directory is read with which Kafka would
-    continue (`flexwire.logs.discovery`). If tables grow, ``known`` has the offsets at which reading
-    continues, and each log is read up to its last whole batch. Raises `CaptureError` if there is no
-    log among ``files``.
+    continue (`flexwire.logs.discovery`). If tables grow, ``known`` contains the offsets at which
+    reading continues, and each log is read up to its last whole batch. Raises `CaptureError` if
+    there is no log among ``files``.
     """
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())

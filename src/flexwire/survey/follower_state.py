@@ -63,8 +63,8 @@ class FollowStep:
     For each row, ``is_proven`` says whether its connection had been recognized as Kafka by then.
     ``is_introduced`` says whether its client had named its software by then. It covers only clients
     that name their software in this step. ``is_identified`` says the same about the client instance
-    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
-    incomplete requests about complete responses, by connection and the response's index.
+    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` contains facts
+    from incomplete requests about complete responses, by connection and the response's index.
     """
 
     frames: FrameColumns

@@ -584,7 +584,7 @@ def _places_of(rows: NumpyArray, by_row: Mapping[int, object]) -> list[int]:
 
 
 def _without(segments: SegmentColumns, left_to_skip: dict[str, int]) -> SegmentColumns:
-    """Return the segments of some keys; ``left_to_skip`` has the number to skip of each key."""
+    """Return the segments of some keys; ``left_to_skip`` says how many of each key to skip."""
     is_kept = np.zeros(len(segments), np.bool_)
     for number in np.unique(segments.key).tolist():
         key = segments.keys[number]

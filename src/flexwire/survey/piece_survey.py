@@ -63,8 +63,8 @@ class RowSteps(NamedTuple):
 
     ``order`` sorts the rows by key.
 
-    In that order, ``key`` has the number of each row's key. ``step`` has the number of its
-    fast-path step, and -1 for any other step.
+    In that order, ``key`` contains the number of each row's key. ``step`` contains the number of
+    its fast-path step, and -1 for any other step.
     """
 
     order: NumpyArray

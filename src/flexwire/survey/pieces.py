@@ -139,9 +139,9 @@ class PieceFrames:
 class PieceSummary:
     """The survey of a piece, which is valid only if the piece begins at ``start``.
 
-    ``logs`` has the steps of every key. ``fresh`` has the assemblers of keys about which nothing
-    was guessed. ``ended`` has the ended connections of those keys. ``keys`` has all keys, in the
-    order in which they first appeared.
+    ``logs`` contains the steps of every key. ``fresh`` contains the assemblers of keys about which
+    nothing was guessed. ``ended`` contains the ended connections of those keys. ``keys`` contains
+    all keys, in the order in which they first appeared.
     """
 
     start: FilePosition

@@ -110,9 +110,9 @@ class SavedState:
     """The state of the open connections at the end of an analysis.
 
     ``software`` and ``instances`` are those of the clients on open connections. ``names`` are the
-    names of topics by their ids. ``began`` has the analysis in which each open connection began.
-    Only these connections of ``pairing`` are written. ``end_us`` is the time at which the last
-    segment was captured.
+    names of topics by their ids. ``began`` contains the analysis in which each open connection
+    began. Only these connections of ``pairing`` are written. ``end_us`` is the time at which the
+    last segment was captured.
     """
 
     flows: Flows

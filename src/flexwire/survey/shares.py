@@ -59,8 +59,8 @@ def join_shares(
 ) -> Survey:
     """Return the survey of all connections, and keep the entries for each range.
 
-    ``survey`` has the known facts about the files. The ``parts`` belong to the same files and to
-    the same state ``before``. Raises `UnprovenError` if their ranges differ.
+    ``survey`` contains the known facts about the files. The ``parts`` belong to the same files and
+    to the same state ``before``. Raises `UnprovenError` if their ranges differ.
     """
     state = SurveyState(request, keep, load_state(request, before))
     state.survey = replace(survey, notes=list(survey.notes), connections=[], is_merged=True)

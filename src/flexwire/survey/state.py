@@ -461,7 +461,7 @@ class SegmentOrder:
 
     A file is read in its own order. The clock of a file is the latest time in it so far. Two files
     overlap if a connection continues in the second file at a clock before that of the first.
-    ``ends`` has the times of the last segments of an earlier analysis, by connection key.
+    ``ends`` contains the times of the last segments of an earlier analysis, by connection key.
     """
 
     def __init__(self, ends: dict[str, int] | None = None) -> None:

@@ -78,7 +78,7 @@ def list_readable_files(
 ) -> list[InputFile] | None:
     """Return the readable files in the capture's order, and add the others to the survey.
 
-    If the caller has already examined the files, ``looks`` has the results, in the same order.
+    If the caller has already examined the files, ``looks`` contains the results, in the same order.
     Returns None if a file cannot be read and must not be skipped. Raises `StorageError` for a file
     that is gone, or that has changed since it was listed.
     """

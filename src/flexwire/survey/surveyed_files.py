@@ -73,7 +73,7 @@ class CaptureMarks:
 
     Only the marks of rehearsals grow with the number of captures.
 
-    ``rehearsed`` has the name and the release of each capture whose tap rehearsed a release.
+    ``rehearsed`` contains the name and the release of each capture whose tap rehearsed a release.
     """
 
     sampled: tuple[SampledCaptures, ...] = ()

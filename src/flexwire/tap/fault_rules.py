@@ -69,9 +69,9 @@ class Fault:
     """One fault: the requests that match it, its action, its point, and how often it applies.
 
     ``code`` is the code of an error, ``seconds`` is the time of a delay or throttle, ``length`` is
-    the number of bytes that remain of a cut frame, and ``tag`` has the number and the bytes of a
-    tagged field. ``point`` is None for an error that is applied before the broker if possible, and
-    otherwise after it. ``text`` is the text that `parse_fault` read.
+    the number of bytes that remain of a cut frame, and ``tag`` contains the number and the bytes of
+    a tagged field. ``point`` is None for an error that is applied before the broker if possible,
+    and otherwise after it. ``text`` is the text that `parse_fault` read.
     """
 
     kind: FaultKind

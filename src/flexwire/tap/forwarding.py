@@ -29,8 +29,8 @@ class LateBytes(NamedTuple):
 class ForwardedRequests(NamedTuple):
     """The bytes to forward for complete requests, and the comments on them for the capture.
 
-    ``answers`` has the payloads with which the tap itself answers requests, by the place of the
-    request. With None the connection is closed at that request, and no later bytes are sent on.
+    ``answers`` contains the payloads with which the tap itself answers requests, by the place of
+    the request. With None the connection is closed at that request, and no later bytes are sent on.
     ``late`` is sent after ``outgoing``. If it ``silences`` the connection, nothing more is sent to
     the broker.
     """

@@ -135,7 +135,7 @@ class TapStatistics:
     live_readers_dropped: int = 0
     """Readers of the live capture that were closed because they read too slowly."""
     failures: int = 0
-    """Connections closed by a defect in the tap; the log has the traceback."""
+    """Connections closed by a defect in the tap; the log contains the traceback."""
 
     def count_stamped(self, reasons: Iterable[str | None]) -> None:
         """Count requests if the tap stamps, by the reason for not stamping each, or none."""

@@ -140,7 +140,7 @@ def _body(
 ) -> bytes | None:
     """Return the replacement of a body and of the bytes after it, or None to keep them.
 
-    ``place`` has the name of the message, its version, and the start of its body.
+    ``place`` contains the name of the message, its version, and the start of its body.
     """
     name, version, start = place
     hidden = make_filler(len(payload) - start)

@@ -62,8 +62,8 @@ class _OwnAnswer(NamedTuple):
 class _TakenResponses:
     """Responses that came together, with their turns and the payloads that must still be sent on.
 
-    The first ``sent`` of them were already sent, or will not be sent. ``comments`` has one comment
-    for each, or is empty.
+    The first ``sent`` of them were already sent, or will not be sent. ``comments`` contains one
+    comment for each, or is empty.
     """
 
     turns: list[Turn] = field(default_factory=list)

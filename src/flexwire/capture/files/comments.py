@@ -162,7 +162,7 @@ class CaptureFilter:
 class CapturedPart(NamedTuple):
     """The part that a capture file holds: a share of connections, or some frames.
 
-    ``only`` is empty if the file has all frames of these connections.
+    ``only`` is empty if the file contains all frames of these connections.
     """
 
     share: float = 1.0

@@ -233,7 +233,7 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
     """Bytes of a capture file that should be a segment but cannot be read as one.
 
     ``offset`` is counted from the start of the uncompressed file. ``size`` is the number of
-    affected bytes in the file, if it is known, and ``data`` has the first of them.
+    affected bytes in the file, if it is known, and ``data`` contains the first of them.
     """
 
     source: str

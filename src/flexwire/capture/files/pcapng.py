@@ -155,7 +155,7 @@ class PcapngWriter(Closeable):
     directory. Files of earlier runs are not changed, and several writers may use the same
     directory. Only the owner can read the files, and the directory too if the writer creates it.
     With a ``keep`` limit, the oldest finished files of this writer are removed to make room, and
-    are listed in ``kept.removed``. Each file has the ``comment``, or several comments.
+    are listed in ``kept.removed``. Each file contains the ``comment``, or several comments.
 
     The first payload of each stream in each file has a comment which says that a frame begins
     there. The frames of each file can therefore be read without the other files. A stream without

@@ -43,9 +43,9 @@ _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 class ApiTable:
     """A table with a row for each api key, and with ``versions`` columns.
 
-    The last column is for all versions above the released versions. ``words`` has the word of each
-    version, in the layout of `flexwire.capture.pairing.layout`. ``names`` has the number of the
-    request's name in ``requests``.
+    The last column is for all versions above the released versions. ``words`` contains the word of
+    each version, in the layout of `flexwire.capture.pairing.layout`. ``names`` contains the number
+    of the request's name in ``requests``.
     """
 
     words: NumpyArray

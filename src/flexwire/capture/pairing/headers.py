@@ -53,10 +53,10 @@ class HeaderColumns:
     ``kind`` is `UNREAD`, `REQUEST` (also for a damaged request whose header can be read),
     `UNPAIRED` or `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. The kind decides
     which columns have a meaning. A response has the api key, version, client id and
-    ``request_time`` of its request. ``client`` has indexes into ``clients``. ``instance_at`` is the
-    offset of the client instance id in the payload of a plain request with such an id, and
-    otherwise 0. ``is_expected`` says whether a request expects a response. ``odd`` has the results
-    of `FrameReader` for the rows that were not plain. ``flags`` are those of a plain row's
+    ``request_time`` of its request. ``client`` contains indexes into ``clients``. ``instance_at``
+    is the offset of the client instance id in the payload of a plain request with such an id, and
+    otherwise 0. ``is_expected`` says whether a request expects a response. ``odd`` contains the
+    results of `FrameReader` for the rows that were not plain. ``flags`` are those of a plain row's
     connection after that row.
 
     A row that ``is_given`` was already read. The columns already have its kind, correlation id and
@@ -226,8 +226,9 @@ class RequestSummary(NamedTuple):
 class WaitingFrames(NamedTuple):
     """The frames on a connection that wait for their request or response.
 
-    ``asked`` has the correlation id, the index and the facts of each request. The facts are None
-    for a token. ``early`` has the correlation id, the index and the time of each response.
+    ``asked`` contains the correlation id, the index and the facts of each request. The facts are
+    None for a token. ``early`` contains the correlation id, the index and the time of each
+    response.
     """
 
     asked: list[tuple[int, int, RequestSummary | None]]

@@ -15,19 +15,19 @@ API_VERSION_AT, REQUEST_HEAD = 2, 8
 class PairingWords(ctypes.Structure):
     """The inputs and outputs of a run. Pointers are given as addresses.
 
-    The columns of frames have ``end`` rows, and ``at`` is the next row. ``numbers`` has the number
-    of the state of each frame's connection. ``errors`` marks frames with an error. ``kind`` to
-    ``flags`` are columns for the results. Row ``prepared`` is a request that was processed
+    The columns of frames have ``end`` rows, and ``at`` is the next row. ``numbers`` contains the
+    number of the state of each frame's connection. ``errors`` marks frames with an error. ``kind``
+    to ``flags`` are columns for the results. Row ``prepared`` is a request that was processed
     elsewhere, and ``expects`` says whether it expects a response. For row ``tried``, it is known
     that the body does not rule out authentication. ``forgotten`` and ``early`` are tables with room
     for all rows: for requests that stopped waiting, and for responses whose request came later. For
     rows that are marked in ``given``, the columns already have the results, including ``flags``.
     For other rows, ``flags`` gets the flags of the row's connection after that row.
 
-    ``table`` has ``versions`` words for each of ``keys`` api keys. ``clients`` is a hash table of
-    the numbers of client ids, plus 1. ``client_extents`` has the place of the bytes for each
-    number. A request of the class SEARCHED must contain neither of the ``secrets``, which are two
-    byte strings.
+    ``table`` contains ``versions`` words for each of ``keys`` api keys. ``clients`` is a hash table
+    of the numbers of client ids, plus 1. ``client_extents`` contains the place of the bytes for
+    each number. A request of the class SEARCHED must contain neither of the ``secrets``, which are
+    two byte strings.
 
     The waiting frames are kept in the ``states`` of connections, in a ``pool`` of entries with room
     for ``capacity``, and in a hash table of chains with ``heads`` and ``tails``. ``count`` entries

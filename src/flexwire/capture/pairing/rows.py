@@ -98,8 +98,9 @@ _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 class Hindsight:
     """Facts that only the whole capture shows, by connection.
 
-    ``unanswered`` has the indexes of the requests without a response, in ascending order. ``early``
-    has the facts in requests that came after their response, by the index of the response.
+    ``unanswered`` contains the indexes of the requests without a response, in ascending order.
+    ``early`` contains the facts in requests that came after their response, by the index of the
+    response.
     """
 
     judgements: Mapping[str, Judgement] = field(default_factory=dict)

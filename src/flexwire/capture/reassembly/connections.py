@@ -95,7 +95,7 @@ class KafkaEvidence:
         self._cut: RequestFrame | None = None
 
     def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
-        """Process a frame; unless it ``is_whole``, ``payload`` has only the captured bytes."""
+        """Process a frame; unless it ``is_whole``, ``payload`` contains only the captured bytes."""
         # By chance, zeros decode as many different messages.
         if self.found is not None or not any(payload[:_LEADING]):
             return
@@ -352,8 +352,8 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     the same ports ends with "#2" and so on. ``index`` counts the frames of one direction from 0.
     ``payload`` excludes the length prefix, and ``size`` includes it. The sizes of all frames add up
     to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and last
-    byte. If there is an ``error``, ``payload`` has at most 1,024 of the bytes. They begin with the
-    frame's header if it ``is_placed``, and otherwise anywhere.
+    byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. They begin with
+    the frame's header if it ``is_placed``, and otherwise anywhere.
     """
 
     connection: str

@@ -38,9 +38,9 @@ class FrameColumns:
 
     ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
     ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, as
-    uint8. ``error`` has the rows with an error, and ``unplaced`` has the rows that are not placed.
-    ``file`` is the capture file of these frames. If they come from several files, ``origins`` has
-    the files.
+    uint8. ``error`` contains the rows with an error, and ``unplaced`` contains the rows that are
+    not placed. ``file`` is the capture file of these frames. If they come from several files,
+    ``origins`` contains the files.
     """
 
     connection: NumpyArray

@@ -95,10 +95,10 @@ class SegmentColumns:
     packets of the file before the chunk. Unreadable packets between its segments come before the
     rows in ``unreadable_before``.
 
-    If the segments come from several files, ``origins`` has the file of each segment, and ``file``
-    is not used. In this case ``clock_us`` has the clock of the file at each segment. If they are
-    the segments of a share of the connections, ``of_all`` has the totals of the chunk with the
-    segments of all shares.
+    If the segments come from several files, ``origins`` contains the file of each segment, and
+    ``file`` is not used. In this case ``clock_us`` contains the clock of the file at each segment.
+    If they are the segments of a share of the connections, ``of_all`` contains the totals of the
+    chunk with the segments of all shares.
     """
 
     file: str

@@ -259,13 +259,13 @@ class TlsCounts:
 
     Each connection is in exactly one of three groups.
 
-    ``opened`` connections were decrypted from their handshake on. ``partly`` has the connections
-    that were decrypted up to some record, by the reason for stopping there. ``unopened`` counts the
-    connections that were not decrypted and remain as captured, by the reason. ``lost_bytes`` is the
-    number of data bytes of decrypted connections that are missing from the capture.
-    ``unread_bytes`` is the number of TLS bytes after the last decrypted record of a connection.
-    ``stray_packets`` is the number of packets that came after a connection had ended or belong to
-    no connection. They are left out.
+    ``opened`` connections were decrypted from their handshake on. ``partly`` contains the
+    connections that were decrypted up to some record, by the reason for stopping there.
+    ``unopened`` counts the connections that were not decrypted and remain as captured, by the
+    reason. ``lost_bytes`` is the number of data bytes of decrypted connections that are missing
+    from the capture. ``unread_bytes`` is the number of TLS bytes after the last decrypted record of
+    a connection. ``stray_packets`` is the number of packets that came after a connection had ended
+    or belong to no connection. They are left out.
     """
 
     opened: int = 0

@@ -66,7 +66,7 @@ def _text_of(value: Any) -> str:
 
 
 class _Cutter:
-    """Cuts a form; ``left_out`` has the number of missing elements for each place."""
+    """Cuts a form; ``left_out`` contains the number of missing elements for each place."""
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS

@@ -35,7 +35,7 @@ class HeaderEvidence(NamedTuple):
 class BulkCondition(NamedTuple):
     """A condition with which Spark SQL judges many values, for the answer about record headers.
 
-    ``condition`` is an expression of Spark SQL over two columns: ``value`` has the bytes, and
+    ``condition`` is an expression of Spark SQL over two columns: ``value`` contains the bytes, and
     ``size`` their number. It is true if the convention can read the value. ``meaning`` describes
     the condition in a few words.
     """

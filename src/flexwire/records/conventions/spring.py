@@ -83,7 +83,7 @@ class SpringJson(Convention):
     UUIDs, lists and maps are written as JSON. A value of a trusted class that has no equivalent in
     Python is read as its JSON. A value of any other class, or without a class, is read as bytes.
     The record header with the classes is left out of the result of reading, and is written last.
-    ``types`` has the classes for additional keys.
+    ``types`` contains the classes for additional keys.
 
     >>> SpringJson().read([
     ...     (b"retries", b"3"),

@@ -141,8 +141,8 @@ def decode_message_set(
     """Iterate over the messages of a message set in which magic 2 is that of the document.
 
     It may also have messages of magic 0 and 1, as in a log that is older than the document. These
-    have no headers. If the data ends within a message, the iteration ends, and ``partial`` has the
-    beginning of that message. ``max_inflated`` limits the inflated bytes of one wrapper.
+    have no headers. If the data ends within a message, the iteration ends, and ``partial`` contains
+    the beginning of that message. ``max_inflated`` limits the inflated bytes of one wrapper.
     ``dialect`` is the type table of the headers, which are read on request.
 
     A damaged message raises `RecordError`. If its size is valid, the iteration can continue after

@@ -242,7 +242,7 @@ def _stored_answer(
 
     Answers about internal topics cannot be computed again. So their stored answers are returned
     even if they were cut, or if an older release lacked the last columns, which are then null.
-    ``counts`` has the number of rows of each answer.
+    ``counts`` contains the number of rows of each answer.
     """
     name = f"answers/{answer.name}"
     if type(output) is not Output or name not in output.names:

@@ -15,7 +15,8 @@ The column ``analysis`` of every table names the analysis that each row is from.
 the rows whose ``analysis`` has the ``state`` "in" in the ledger.
 
 Tables are partitioned by day only, so that `upkeep` can join the small files that appends leave.
-The directory of a file names its analysis. A joined file has only rows of analyses that are in.
+The directory of a file names its analysis. A joined file contains only rows of analyses that are
+in.
 
 Readers that ignore the ledger also see each input once, except for short periods. A killed analysis
 leaves files that no log names and no reader sees. If it was killed in the seconds between its first

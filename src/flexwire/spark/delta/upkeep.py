@@ -175,7 +175,7 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
     for name, files in tables.items():
         log = TableLog(out, name)
         table = log.open()
-        assert table is not None  # noqa: S101 - for mypy: the table has the files
+        assert table is not None  # noqa: S101 - for mypy: the table contains the files
         paths = {file["path"] for file in files}
         left = [file for file in added_files(table) if file["path"] in paths]
         if left:

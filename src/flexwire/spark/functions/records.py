@@ -229,7 +229,7 @@ def message_variants(
 def encoded_messages(
     options: FunctionSettings, structs: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.BinaryArray:
-    """Encode structures as messages; ``names`` has the message of each row."""
+    """Encode structures as messages; ``names`` contains the message of each row."""
 
     def encode(name: str | None, rows: pa.Array) -> pa.BinaryArray:
         return messages.encoded(_named(name), options, structs.take(rows), versions.take(rows))

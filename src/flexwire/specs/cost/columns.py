@@ -85,10 +85,10 @@ class _ErrorTaggedVersion(NamedTuple):
 def frame_sizes(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Measure the frames of one message and return a row for each: `FRAME_SIZES`.
 
-    ``rows`` has the columns `NEEDED`. A size is null if the encoding cannot express a value (such
-    as tagged fields in an encoding without them), and if the body is null. ``has_error`` is null if
-    KIP-636 does not change the message or the message has no error code. Sizes include the four
-    bytes of a frame's length.
+    ``rows`` contains the columns `NEEDED`. A size is null if the encoding cannot express a value
+    (such as tagged fields in an encoding without them), and if the body is null. ``has_error`` is
+    null if KIP-636 does not change the message or the message has no error code. Sizes include the
+    four bytes of a frame's length.
     """
     parts = [_measure_rows(message, part).columns for part in _parts(rows)]
     columns = [pa.concat_arrays(each) for each in zip(*parts, strict=True)]

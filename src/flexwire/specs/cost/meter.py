@@ -89,9 +89,9 @@ class MessageCost:
 
     ``api`` is the message's API, or None if the message is neither a request nor a response.
     ``fields`` are the fields of the body, by path; their totals add up to the total of ``body``.
-    ``saved`` has the number of bytes by which each message is smaller on the new side. ``sent``
-    counts the bytes of the bodies as they were sent. ``lost`` counts, by path, the values that have
-    no field on the new side. ``losing`` counts the messages with such values.
+    ``saved`` contains the number of bytes by which each message is smaller on the new side.
+    ``sent`` counts the bytes of the bodies as they were sent. ``lost`` counts, by path, the values
+    that have no field on the new side. ``losing`` counts the messages with such values.
     """
 
     name: str

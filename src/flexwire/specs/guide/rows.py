@@ -79,8 +79,8 @@ def make_rows(
 ) -> tuple[FieldRow, ...]:
     """Return the fields of ``schema``, a version of ``spec``: first inline fields, then tagged.
 
-    The fields of a structure follow the field that holds it. ``present`` has the versions of every
-    field, by structure and attribute. Raises `SpecError` for too many fields.
+    The fields of a structure follow the field that holds it. ``present`` contains the versions of
+    every field, by structure and attribute. Raises `SpecError` for too many fields.
     """
     structs = spec.fields_by_structure()
     specs = {(name, field.attribute): field for name, fields in structs.items() for field in fields}

@@ -212,7 +212,7 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
 
     ``layouts`` numbers the layout of each version. ``steps`` has, under "old-new", the steps
     between two layouts that change something: the place in the old table and in the new table (-1
-    for none), and the aspects as bits. ``facts`` has the changed facts between two numbers of
+    for none), and the aspects as bits. ``facts`` contains the changed facts between two numbers of
     ``states``.
     """
     layouts = _numbered([_aspects(version) for version in message.versions])
@@ -325,7 +325,7 @@ def render(
     """Return every file of the guide by its path.
 
     ``title`` describes the source of the messages. ``releases`` are the releases whose support is
-    shown, at least one. ``traffic`` has the senders of messages and fields. The same messages
+    shown, at least one. ``traffic`` contains the senders of messages and fields. The same messages
     always result in the same files. All texts are treated as hostile: they are escaped, and
     unprintable characters are made visible. Raises `FlexwireError` if Jinja2 is not installed.
     """

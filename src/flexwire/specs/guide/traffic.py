@@ -142,7 +142,7 @@ def _sent_fields(
 ) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Yield the path of each field and the messages that sent it, with repetitions.
 
-    ``rows`` has the message for each of ``values``.
+    ``rows`` contains the message for each of ``values``.
     """
     columns = {column.name for column in values.type}
     for field in (*structure.inline, *structure.tagged.values()):

@@ -101,7 +101,7 @@ class GrowingCaptures:
                 yield from self._read(file)
 
     def unfinished(self) -> list[str]:
-        """Return a note for each file that ends within a packet, assuming that it grows no more."""
+        """Return a note for each file that ends within a packet, if files no longer grow."""
         texts = []
         for file in self._files.values():
             with suppress(StorageError):

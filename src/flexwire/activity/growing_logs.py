@@ -101,7 +101,7 @@ class GrowingRequestLogs:
         self._logs.clear()
 
     def close(self) -> None:
-        """Close the open logs without reading any more."""
+        """Close the open logs without further reading."""
         for log in self._logs.values():
             if log.file is not None:
                 log.file.close()
@@ -151,7 +151,7 @@ class GrowingRequestLogs:
         yield from self._read(log)
 
     def _leave(self, log: _GrowingLog) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Read the rest of a log that grows no more, and close it."""
+        """Read the rest of a log that no longer grows, and close the log."""
         yield from self._read(log, is_last=True)
         if log.file is not None:
             log.file.close()

@@ -10,7 +10,7 @@ these problems, and accounts for every byte:
 - `pairing` finds the request that each response answers.
 - `tls` decrypts TLS if a key log contains the secrets.
 
-Nothing is dropped silently, and memory is bounded, whatever a file contains. `flexwire.protocol`
+For every file, nothing is dropped silently, and memory is bounded. `flexwire.protocol`
 reads the content of a frame.
 
 The laws of this package (tests below `tests/`):

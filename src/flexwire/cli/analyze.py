@@ -534,7 +534,7 @@ def _request_logs(logs: RequestLogFacts) -> dict[str, Any]:
 
 
 def audit_form(facts: Facts) -> list[dict[str, Any]]:
-    """Return the audit's sentences about each release, with the most serious one first."""
+    """Return the audit's sentences about each release, with the most serious sentence first."""
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 

@@ -101,8 +101,8 @@ def generate(
 
     A valid message has random values in every field, and unknown tagged fields. A line of JSON has
     the message, the version, the bytes as hex, and the JSON form as body. With --frame, it also has
-    the header. With --hostile, the line has a description of the damage instead of body and header.
-    It also has the error of flexwire's strict decoder. The error is null if the decoder accepts the
+    the header. With --hostile, the line contains a description of the damage instead of body and
+    header, and the error of flexwire's strict decoder. The error is null if the decoder accepts the
     bytes.
     """
     from flexwire.atomic_files import write_together

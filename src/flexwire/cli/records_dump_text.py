@@ -65,7 +65,7 @@ class DumpText:
         yield from self._forms.get(kind, self._field_lines)(row)
 
     def summary(self) -> str:
-        """Return the last line, which has the number of rows of each kind."""
+        """Return the last line, which shows the number of rows of each kind."""
         counts = [
             f"{self._counts[kind]} {_plural(name, self._counts[kind])}"
             for kind, name in _COUNTED.items()

@@ -82,8 +82,8 @@ def schema_docs(
 ) -> None:
     """Write a guide to message specs.
 
-    The guide describes every API and message, version by version. It has the fields in wire order,
-    the header versions, the releases that support a version, and the changes between any two
+    The guide describes every API and message, version by version. It shows the fields in wire
+    order, the header versions, the releases that support a version, and the changes between any two
     versions. The guide also has a search. Open index.html in a browser. The pages work offline.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a

@@ -1,6 +1,7 @@
 """The Python classes of a message: one for the message, and one for each of its structures.
 
-A class has the fields of every version. A field that a version does not have keeps its default.
+A class contains the fields of every version. A field that a version does not have keeps its
+default.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The columns of records: while a kernel fills them, and as Arrow arrays.
 
-`flexwire.columnar.record_schema` has the names and types of the columns.
+`flexwire.columnar.record_schema` lists the names and types of the columns.
 
 Copying a text to every row takes as long as copying a key, and Spark does not accept dictionaries.
 All rows nearly always have the same text. Their column is then a slice of a column that was made

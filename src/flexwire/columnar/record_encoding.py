@@ -129,7 +129,7 @@ def encode_record_pieces(
 class _BatchGroup:
     """Batches that are written without their headers, for which each has a gap.
 
-    Batch i has the rows from ``firsts[i]`` to ``lasts[i]``. Its bytes, with the gap, are from
+    Batch i contains the rows from ``firsts[i]`` to ``lasts[i]``. Its bytes, with the gap, are from
     ``starts[i]`` to ``ends[i]``.
     """
 

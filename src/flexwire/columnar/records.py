@@ -202,9 +202,9 @@ class RecordSelection:
     """The records to read, and the columns for them.
 
     Both ranges include their ends. None means that there is no limit. If the header of a batch
-    shows that it is outside of a range, neither its records nor its crc are read. A compressed
-    batch may inflate to at most ``max_inflated`` bytes and, with ``max_ratio``, to at most that
-    many times its own bytes.
+    shows that the batch is outside of a range, neither its records nor its crc are read. A
+    compressed batch may inflate to at most ``max_inflated`` bytes and, with ``max_ratio``, to at
+    most that many times its own bytes.
     """
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
@@ -257,9 +257,10 @@ class RecordReader:
     batch of magic 2 that has the right crc.
 
     ``cut`` means that the data is a piece of a longer stream. If a batch does not end in the piece,
-    it is its partial batch, whatever follows in the piece. Damage is treated in the same way if no
-    batch was found after it. ``skips`` is called with headers, and returns which batches to skip.
-    Some headers may be passed twice. ``hints`` come from an earlier reader with the same selection.
+    it is the piece's partial batch, even if other data follows. Damage is treated in the same way
+    if no batch was found after it. ``skips`` is called with headers, and returns which batches to
+    skip. Some headers may be passed twice. ``hints`` come from an earlier reader with the same
+    selection.
 
     Attributes:
         position: the number of bytes that are finished.
@@ -494,8 +495,8 @@ def decode_records(
 
     ``data`` is any buffer of bytes. ``columns`` are names in `RECORD_COLUMNS` and `BATCH_COLUMNS`.
     Other columns are not copied. Both ranges include their ends. None means that there is no end.
-    If the header of a batch shows that it is outside of a range, the whole batch is skipped. The
-    result is a table with as many chunks as Arrow's int32 offsets require.
+    If the header of a batch shows that the batch is outside of a range, the whole batch is skipped.
+    The result is a table with as many chunks as Arrow's int32 offsets require.
 
     Raises `RecordError` for the first damaged batch. Also raises it for data that ends within a
     batch, because a damaged length would look the same. A full fetch may end in this way too. With

@@ -1,9 +1,10 @@
 """The journal of a run: a line for each finished case, so that a stopped run can be continued.
 
 The first line identifies the run: the brokers, the release, and a digest of all requests. The
-journal of another run is refused. Verdicts are not written, because outcomes are judged again. Only
-its owner can read the file, because answers name the topics and groups of a cluster. An answer is
-not written if it may hold credentials or is too long to judge. The case is then sent again.
+journal of another run is refused. Verdicts are not written, because a later run judges the outcomes
+again. Only its owner can read the file, because answers name the topics and groups of a cluster. An
+answer is not written if it may hold credentials or is too long to judge. The case is then sent
+again.
 """
 
 from __future__ import annotations

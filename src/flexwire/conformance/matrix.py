@@ -1,6 +1,6 @@
 """The matrix of a run: a row for each API and group of versions, and a column per kind.
 
-If a second broker differs from the first in a cell, the cell has a word for each of them.
+If a second broker differs from the first in a cell, the cell contains a word for each broker.
 """
 
 from __future__ import annotations

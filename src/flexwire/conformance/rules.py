@@ -127,8 +127,8 @@ Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of
 class Quirk(NamedTuple):
     """A rule that is broken by some releases of Apache Kafka.
 
-    ``releases`` are the beginnings of their names. ``reason`` has the number of the Jira issue, or
-    states how the quirk was measured.
+    ``releases`` are the beginnings of their names. ``reason`` contains the number of the Jira
+    issue, or states how the quirk was measured.
     """
 
     rule: ConformanceRule

@@ -1,9 +1,10 @@
 """The configurations of topics and brokers in Kafka's releases, and the removed ones.
 
-`configurations.json` has the names by release, from each release's jars (`tools.config_names`). A
-broker checks the names of a topic's configurations: an unknown name results in INVALID_CONFIG (40).
-It does not check the names of its own configurations, because plug-ins have settings there, so a
-removed name is accepted and has no effect. This was measured on Kafka 3.9.2 and 4.4.0.
+`configurations.json` contains the names by release, from each release's jars
+(`tools.config_names`). A broker checks the names of a topic's configurations: an unknown name
+results in INVALID_CONFIG (40). It does not check the names of its own configurations, because
+plug-ins have settings there, so a removed name is accepted and has no effect. This was measured on
+Kafka 3.9.2 and 4.4.0.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ RESOURCE_TYPES: Final = {
     16: "client_metrics",
     32: "group",
 }
-"""By number, the resource types of configurations, which are an enumeration in Kafka's Java code.
+"""The resource types of configurations by number. Kafka's Java code has an enumeration of them.
 """
 
 

@@ -1,10 +1,9 @@
 """Limits for inflating record batches: for each batch, and for all batches of an analysis.
 
 A few bytes of zstd data may legitimately inflate to megabytes of constant data. A single batch may
-therefore inflate up to its own limit, whatever its compressed size is. All batches that are read
-together get an allowance in proportion to the captured bytes. If they exceed it, each batch is
-limited by a ratio. In this way the same batches are left out, whatever the order in which they are
-read.
+therefore inflate up to its own limit, even if its compressed size is small. All batches that are
+read together get an allowance in proportion to the captured bytes. If they exceed it, each batch is
+limited by a ratio. In this way the same batches are left out in every reading order.
 """
 
 from __future__ import annotations

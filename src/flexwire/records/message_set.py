@@ -38,7 +38,7 @@ _LENGTH_SIZE = 4
 
 
 class MessageEntry(NamedTuple):
-    """One entry of a message set; ``offset`` is the stored one, which may be relative."""
+    """One entry of a message set; ``offset`` is the stored offset, which may be relative."""
 
     offset: int
     crc: int

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 NAMES = "names"
-"""The name of an entry that all ranges use, which has the names of topics by id."""
+"""The name of an entry for all ranges. The entry contains the names of topics by id."""
 
 RANGE_BYTES = 1 << 30
 """One task decodes about this many bytes of segments."""
@@ -181,8 +181,8 @@ class Survey:
     connections, and were therefore merged by time. ``span_us`` is the time from the first Kafka
     frame to the last. ``redone`` is the number of segments that were read a second time because a
     guess about them was wrong. ``marks`` are the marks in the files, by file name. ``topic_names``
-    has the names that no earlier analysis knew, by topic id. ``state`` is the state with which a
-    later analysis begins, ``end_us`` is the time of its last segment, and ``held_bytes`` is the
+    contains the names that no earlier analysis knew, by topic id. ``state`` is the state with which
+    a later analysis begins, ``end_us`` is the time of its last segment, and ``held_bytes`` is the
     number of frame bytes in it. ``begins_anew`` is the reason why the state of an earlier analysis
     was not used.
     """

@@ -10,8 +10,9 @@ request. `flexwire.capture.files.pcapng` writes captures.
 
 The laws of this package (tests below `tests/`):
 
-- The capture has the bytes that were sent, before the tap rewrites them. The tap's own remarks are
-  in comments. Otherwise it would not be evidence (`net/test_rewriting.py`, `net/test_stamping.py`).
+- The capture contains the bytes that were sent, before the tap rewrites them. The tap's own remarks
+  are in comments. Otherwise it would not be evidence (`net/test_rewriting.py`,
+  `net/test_stamping.py`).
 - A rehearsal removes versions and never adds one, and responses keep the order of requests, so that
   a client sees the behavior of a broker of the rehearsed release (`net/test_rehearsal_rules.py`,
   `net/test_rehearsing.py`).

@@ -56,7 +56,7 @@ CONNECT_SECONDS: Final = 10.0
 class BrokerConnector:
     """Connects to brokers, with TLS if `tls` is set, and checks each broker's own name.
 
-    `names` has the names for addresses that no broker advertises, for checking certificates.
+    `names` contains the names to check in certificates for addresses that no broker advertises.
     """
 
     def __init__(self, statistics: TapStatistics) -> None:

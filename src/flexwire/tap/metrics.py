@@ -76,7 +76,7 @@ class TapStatistics:
     undecodable: int = 0
     """Responses that may advertise addresses but did not decode; passed on unchanged."""
     too_long_to_rewrite: int = 0
-    """The same that were passed on before they were whole, because too much was held."""
+    """Frames that were forwarded before they were complete, because too much was held."""
     not_rerouted: int = 0
     """Advertised addresses that stayed unchanged, because no listener could be opened."""
     stamped: int = 0
@@ -206,7 +206,7 @@ log = logging.getLogger("flexwire.tap")
 MOST_HEAD_BYTES: Final = 8 * 1024
 """If a request is longer than this, its rest is not read."""
 MOST_CONNECTIONS: Final = 16
-"""If there are more connections than this, further ones are closed at once."""
+"""If there are more connections than this, further connections are closed at once."""
 _SECONDS: Final = 5.0
 _PATH: Final = b"/metrics"
 _HEAD_ENDS: Final = b"\r\n\r\n"

@@ -169,7 +169,7 @@ def is_sampled(share: float) -> bool:
 
 @dataclass(slots=True)
 class NoCapture:
-    """Used in place of the capture of a connection that is not captured: it only counts."""
+    """Replaces the capture of a connection that is not captured: it only counts."""
 
     statistics: TapStatistics
 

@@ -66,9 +66,10 @@ class RehearsalPlan:
 
     ``release`` is a final release in the catalog, such as "4.4". The rehearsal applies to a
     ``share`` of all clients, chosen by address and client id. It ends after ``seconds``, or when
-    more than ``most_failed`` clients were refused. None means that there is no limit. ``read`` has
-    the versions of ApiVersions that the brokers read, which `flexwire.tap.Tap` requests when it
-    starts. Raises `ArgumentError`, and `UnknownMessageError` for a release that the catalog lacks.
+    more than ``most_failed`` clients were refused. None means that there is no limit. ``read``
+    contains the versions of ApiVersions that the brokers read. `flexwire.tap.Tap` requests these
+    versions when it starts. Raises `ArgumentError`, and `UnknownMessageError` for a release that
+    the catalog lacks.
     """
 
     release: str

@@ -76,9 +76,9 @@ class Tap:
     stays open while the tap runs. Its port comes after the first port, or is any free port if that
     one is taken. Every connection to any broker of the cluster therefore passes through the tap.
 
-    The capture has the bytes that the client and the broker really sent, before rewriting, between
-    the client's address and the broker's address. It therefore looks like a capture from the
-    broker's machine, and has the cluster's own addresses.
+    The capture contains the bytes that the client and the broker really sent, before rewriting,
+    between the client's address and the broker's address. It therefore looks like a capture from
+    the broker's machine, and has the cluster's own addresses.
 
     With ``security`` the tap listens with TLS on every listener, and connects with TLS to every
     broker, checking the name that the broker advertises. The capture is then plain text, by default

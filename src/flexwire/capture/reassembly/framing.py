@@ -20,7 +20,7 @@ segment. The guess can be wrong in these ways:
 - The response to a request from before the capture is not found if it is longer than 16 MiB, if the
   capture ends within it, or if the client does not count its correlation ids upwards.
 
-The module also has the texts about bytes that do not decode as Kafka.
+The module also contains the texts about bytes that do not decode as Kafka.
 """
 
 from __future__ import annotations

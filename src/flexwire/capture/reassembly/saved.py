@@ -1,9 +1,9 @@
 """The open connections of a capture as simple records, for a later analysis that continues.
 
-A record has the fields of an object, with the same names and their possible types. Data from a file
-is checked twice: against the types when it is read, and for everything that the code relies on when
-objects are made from it. A record from an unknown writer therefore either raises `ValueError` or
-becomes valid connections.
+A record contains the fields of an object, with the same names and their possible types. Data from a
+file is checked twice: against the types when it is read, and for everything that the code relies on
+when objects are made from it. A record from an unknown writer therefore either raises `ValueError`
+or becomes valid connections.
 """
 
 from __future__ import annotations

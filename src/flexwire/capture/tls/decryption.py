@@ -91,7 +91,7 @@ class _HandshakeMessages:
 class TlsConnection:
     """Decrypts one connection from the streams of both ends, piece by piece.
 
-    ``reason`` says why the connection is not decrypted, or not any further. From then on no more
+    ``reason`` says why the connection, or the rest of it, is not decrypted. From then on no more
     data is returned. ``has_opened`` is true if at least one record was decrypted. ``ending`` is the
     first alert that was decrypted.
     """

@@ -56,8 +56,8 @@ class Library:
     ``works_from`` is None if no first working release is known. ``remedy`` then contains the
     advice. ``client_id`` is a pattern that matches its default client ids. ``software`` is its name
     in ApiVersions. ``client_id`` and ``software`` are None if unknown. Releases before
-    ``negotiates_from`` send ApiVersions, but then use their configured versions whatever the
-    response contains.
+    ``negotiates_from`` send ApiVersions, but then use their configured versions and ignore the
+    response.
     """
 
     library: str

@@ -2,8 +2,8 @@
 
 Here, magic 2 means the message in the document. Kafka later released the record batch with the same
 number. Versions 4 of Produce and Fetch are also those of the document. The bytes do not show which
-of the two formats they have. By calling these functions, the caller says that it is the document's
-format. ``SPECS`` is the directory with the specs of the requests and responses, for
+of the two formats they have. A caller of these functions declares that the bytes have the
+document's format. ``SPECS`` is the directory with the specs of the requests and responses, for
 `flexwire.load_specs`.
 
 >>> from flexwire.records.headers import Headers

@@ -228,7 +228,7 @@ def _read_checked(data: bytes, reading: DecodeOptions) -> Kip82Entry:
 def _message(
     entry: Kip82Entry, offset: int, outer: Kip82Entry, reading: DecodeOptions
 ) -> Kip82Message:
-    """Return the message; ``outer`` (the wrapper or the entry itself) has the timestamp type."""
+    """Return the message; the timestamp type is that of ``outer`` (the wrapper or the entry)."""
     append = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
     return Kip82Message(
         offset,

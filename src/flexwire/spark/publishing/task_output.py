@@ -62,7 +62,7 @@ class TaskOutput:
     def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
         """Yield the files that tasks have written, and keep them in `files` if it ``keeps_files``.
 
-        Afterwards `counts` has the number of files of each table, in any case.
+        Afterwards `counts` always contains the number of files of each table.
         """
         for file in files:
             self.counts[file.table] += 1

@@ -94,7 +94,7 @@ class RunningTap:
 
     @property
     def refused(self) -> dict[str | None, str]:
-        """By client id, the first request that a rehearsal refused; empty without a rehearsal."""
+        """The first request that a rehearsal refused, by client id; empty without a rehearsal."""
         rehearsal = self._tap.rehearsal
         if rehearsal is None:
             return {}
@@ -128,7 +128,7 @@ class RunningTap:
 
     @property
     def faults_done(self) -> dict[str, int]:
-        """How often each fault was applied, by its text."""
+        """The number of times that each fault was applied, by its text."""
         return {} if self._tap.faults is None else dict(self._tap.faults.done)
 
     def frames(

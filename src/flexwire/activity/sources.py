@@ -1,4 +1,4 @@
-"""Where the activity of connections comes from: captures, request logs, or sockets of taps."""
+"""The sources of the activity of connections: captures, request logs, or sockets of taps."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ _OPTIONS = (
 
 
 def check_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options for choosing rules and for printing findings."""
+    """Add the options for choosing rules and for printing findings to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -92,7 +92,7 @@ _OPTIONS = (
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `ConnectionOptions`."""
+    """Add the options of `ConnectionOptions` to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

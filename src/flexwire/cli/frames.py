@@ -157,7 +157,7 @@ _OPTIONS = (
 
 
 def framing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `FramingOptions`."""
+    """Add the options of `FramingOptions` to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -269,7 +269,7 @@ timezone_option = click.option(
 
 
 def specs_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options ``--specs`` and ``--specs-mode``, for `find_message`."""
+    """Add the options ``--specs`` and ``--specs-mode`` to a command, for `find_message`."""
     return _specs_option(_specs_mode_option(command))
 
 

@@ -52,7 +52,7 @@ class ConventionName(click.Choice[str]):
 
 @dataclass(frozen=True, kw_only=True)
 class DumpOptions:
-    """What to show: everything, unless a range is given.
+    """The part of a log to show: everything, unless a range is given.
 
     ``decode`` is the internal topic as which records are decoded. None takes it from the name of
     the directory. ``release`` is the release that wrote the records, or None if it is unknown.

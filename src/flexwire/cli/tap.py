@@ -263,7 +263,7 @@ _FIELD_OPTIONS = {
 
 
 def config_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options for every field of `TapConfig`, in the order of the fields."""
+    """Add an option for every field of `TapConfig` to a command, in the order of the fields."""
     options: list[Callable[..., Any]] = []
     for field in dataclasses.fields(TapConfig):
         declared: Option | None = field.metadata.get("option")

@@ -255,7 +255,7 @@ _OPTIONS = (
 
 
 def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options ``--quiet`` and ``--verbose``."""
+    """Add the options ``--quiet`` and ``--verbose`` to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

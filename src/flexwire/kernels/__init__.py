@@ -53,7 +53,7 @@ _MISSING: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class KernelStatus:
-    """Whether this process has kernels, and why. The text of the object says both in one line."""
+    """The state of the kernels in this process, and its reason. `str` returns both in one line."""
 
     compiled_by: Literal["Cython", "nothing"]
     """The tool that built the kernels, or "nothing" if there are none."""

@@ -75,7 +75,7 @@ class SeenUse(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What identifies the client."""
+        """The fact that identifies the client."""
         return self.client_id, self.address, self.principal
 
     @property
@@ -144,7 +144,7 @@ class NamedEntities:
 
 
 class AuditSource(Protocol):
-    """Where an audit gets its evidence: from the sums of an analysis, or from finished tables."""
+    """The source of an audit's evidence: the sums of an analysis, or finished tables."""
 
     def evidence(self) -> AuditEvidence:
         """Return the evidence about every client."""

@@ -47,7 +47,7 @@ _OF_RUNS = (
 
 
 class TopicKey(NamedTuple):
-    """What sums are about: a topic, given by name or id, on one side."""
+    """The subject of sums: a topic, by name or id, on one side."""
 
     topic: str
     is_id: bool

@@ -31,7 +31,7 @@ _TICKET = re.compile(
 
 
 class Authentication:
-    """Whether bytes on one connection may be credentials, according to its requests so far.
+    """Decides from a connection's requests so far whether its bytes may be credentials.
 
     A broker that requires authentication accepts no other request before it. If the first request
     is not ApiVersions and decodes by its spec, the connection therefore does not require

@@ -79,7 +79,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Where the timestamps come from."""
+        """The source of the timestamps."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         if self.attributes & TIMESTAMP_TYPE_MASK:

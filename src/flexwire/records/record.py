@@ -68,7 +68,7 @@ class Compression(enum.StrEnum):
 
 
 class TimestampType(enum.StrEnum):
-    """Where timestamps come from: nowhere (magic 0), the producer, or the broker on append."""
+    """The source of timestamps: none (magic 0), the producer, or the broker on append."""
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"

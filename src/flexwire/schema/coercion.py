@@ -1,4 +1,4 @@
-"""How a JSON value becomes a string, integer, flag or list, as Jackson would convert it."""
+"""Converts a JSON value to a string, integer, flag or list, as Jackson would convert it."""
 
 from __future__ import annotations
 

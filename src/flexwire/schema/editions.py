@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InputKind(Enum):
-    """How the user named one side of a comparison, which decides what else is on this side."""
+    """The form in which the user gave one side of a comparison. It decides what else is there."""
 
     FILE = "a file: that alone"
     TREE = "a directory, a jar or a path in git: all that is in it"
@@ -29,7 +29,7 @@ class InputKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SpecOrigin:
-    """Where a message was found: ``root`` is the given path, ``directory`` is relative to it."""
+    """The place of a message: ``root`` is the given path, ``directory`` is relative to ``root``."""
 
     given: InputKind = InputKind.TREE
     root: str = ""

@@ -197,7 +197,7 @@ class _Edits:
             self.edits.append((end, end, f', "{key}": "{value}"'))
 
     def _raise_headers(self, owner: JsonObject) -> None:
-        """Give flexible versions a header with tagged fields, if the spec has header versions."""
+        """Add a header with tagged fields to flexible versions, if the spec has header versions."""
         headers = raised_headers(self.spec, self.version)
         if headers is None:
             return

@@ -33,7 +33,7 @@ _KAFKA = Encoding.KAFKA
 
 
 class SpecSource(Protocol):
-    """Where a message's specs come from: an entry of a catalog, or a single spec."""
+    """The source of a message's specs: an entry of a catalog, or a single spec."""
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ MOST_PROBLEMS = 1000
 
 
 class ScalarKind(Enum):
-    """How a scalar is written. The parser decides on its meaning."""
+    """The notation of a scalar. The parser decides what the scalar means."""
 
     STRING = "a string"
     NUMBER = "a number"

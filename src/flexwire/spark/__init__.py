@@ -1,4 +1,4 @@
-"""Kafka's bytes on Spark: formats, functions of columns, and the analysis of captured traffic.
+"""Kafka's bytes on Spark: formats, column functions, and the analysis of captured traffic.
 
 `register` gives a session the formats (`formats`) and the functions in SQL (`functions`).
 

@@ -37,7 +37,7 @@ class RefusedKey(NamedTuple):
 
 @dataclass(slots=True)
 class ClientRefusals:
-    """How often a client was refused, the first and last time, and its first distinct requests."""
+    """A client's refusals: number, first and last time, and the first distinct requests."""
 
     first_us: int
     last_us: int

@@ -48,7 +48,7 @@ RANGE_BYTES = 1 << 30
 
 
 class Continuation(NamedTuple):
-    """How one analysis continues another: its own ``run``, and where the state is stored.
+    """The continuation of another analysis: its own ``run``, and the place of the state.
 
     ``before`` is the directory of the run whose final state is loaded, or None if there is none.
     The capture ends with this analysis, unless it ``pauses``.
@@ -112,7 +112,7 @@ class RangeStart:
 
 
 class MergePlan(NamedTuple):
-    """How the files of a range are merged: the files that begin in it, and its segment count.
+    """The merging of a range's files: the files that begin in the range, and its segment count.
 
     ``rows`` is None for the last range, which gets all the remaining segments.
     """

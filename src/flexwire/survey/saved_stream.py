@@ -130,7 +130,7 @@ class FollowedRecord(SavedRecord):
 
 
 class FollowedFile(NamedTuple):
-    """How far a file was read, its beginning, and where a reader would continue."""
+    """The beginning of a file, the end of the read part, and where a reader would continue."""
 
     read: int
     begins_us: int | None
@@ -150,7 +150,7 @@ class SavedStream:
 
     @property
     def offset(self) -> dict[str, int]:
-        """How many bytes of each file were read."""
+        """The number of bytes that were read of each file."""
         return {name: file.read for name, file in self.files.items()}
 
     def to_bytes(self) -> bytes:

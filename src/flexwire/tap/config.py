@@ -34,7 +34,7 @@ MOST_PROCESSES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How a field looks on the command line.
+    """The form of a field on the command line.
 
     ``least`` and ``most`` are the limits of a number; if ``open``, ``least`` itself is excluded.
     The value of the field is the number multiplied by ``unit``. The default is that of the field.

@@ -57,7 +57,7 @@ _WORDS: Final = (
 
 
 class Frequency(NamedTuple):
-    """How often a fault applies: to a share of matching requests, the ``first`` few, or the nth."""
+    """The frequency of a fault: a share of matching requests, the ``first`` few, or the nth."""
 
     share: float = 1.0
     first: int | None = None

@@ -43,7 +43,7 @@ class ForwardedRequests(NamedTuple):
 
 
 class PassedResponse(NamedTuple):
-    """What to do with a response: the payload to send on, and further effects.
+    """The treatment of a response: the payload to forward, and further effects.
 
     It is sent after a delay of ``seconds``. Only its first ``length`` bytes are sent, with the
     length of the whole frame, and then the connection is closed. If it ``silences`` the connection,

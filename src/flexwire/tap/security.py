@@ -1,4 +1,4 @@
-"""How a tap listens and connects: its certificates, and the principals of its clients.
+"""The security of a tap's connections: its certificates, and the principals of its clients.
 
 A throwaway CA needs the package cryptography, of the extra ``tls``. Nothing else here needs it.
 """

@@ -1,4 +1,4 @@
-"""Test vectors of Kafka's wire protocol, and a runner that tests codecs in any language.
+"""Test vectors for Kafka's wire protocol, and a runner that tests codecs in any language.
 
 Without published bytes, the authors of a codec learn about its errors only from users. A package of
 vectors contains such bytes: every version of every message, with the result of Apache Kafka's own

@@ -1,4 +1,4 @@
-"""How Kafka writes values: the reference executor, and the types of KIP-482 by their names.
+"""Kafka's notation of values: the reference executor, and the types in KIP-482 by their names.
 
 The other executors are tested against this one, so it is written to be read and not to be fast. A
 type is an object that reads and writes one kind of value. A structure is a list of typed fields.

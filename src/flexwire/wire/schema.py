@@ -31,7 +31,7 @@ NO_DEFAULT: Final = object()
 
 
 class Presence(Enum):
-    """Whether and how a field is present in one version of a message."""
+    """The presence of a field in one version of a message."""
 
     INLINE = "inline"
     TAGGED = "tagged"

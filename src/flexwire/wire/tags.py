@@ -32,7 +32,7 @@ _STEPS = (
 
 
 class TagForm(Enum):
-    """How the tagged fields of a structure are written.
+    """The notation of the tagged fields of a structure.
 
     SECTION, at the end: a count, and for each field a tag and a length as unsigned varints, and a
     value. INTERLEAVED, at the end: a count, and for each field a varlong with tag and length, and a

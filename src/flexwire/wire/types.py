@@ -33,7 +33,7 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 class Type(ABC):
-    """How one kind of value is written."""
+    """The notation of one kind of value."""
 
     name: str
 
@@ -193,7 +193,7 @@ class Uuid(Type):
 
 @dataclass(frozen=True)
 class _Sized(Type):
-    """What string, bytes, records and array have in common: a length, which may mean null."""
+    """The common part of string, bytes, records and array: a length, which may mean null."""
 
     compact: bool = False
     nullable: bool = False

@@ -349,7 +349,7 @@ MOST_CLIENT_ID: Final = 200
 
 
 class RehearsedRequest(NamedTuple):
-    """What a rehearsing tap did with one request, and the request's connection.
+    """The action of a rehearsing tap for one request, and the request's connection.
 
     ``did`` is "narrowed" if versions were removed from the response, "sent on" if the request was
     forwarded in the broker's version, "unsupported" if the tap answered it, and "closed" if the tap

@@ -82,7 +82,7 @@ WHOLE: Final = ConnectionShare(0, 1)
 
 
 class KeyActivity(NamedTuple):
-    """How many connections an assembler has begun, and whether the last ones are still open.
+    """The number of connections that an assembler has begun, and whether the last ones are open.
 
     ``last_us`` is the time of the last segment of an open connection. ``is_over`` is true if all of
     them were closed.

@@ -64,7 +64,7 @@ class QueuedFile(NamedTuple):
 
 
 class FileProgress(NamedTuple):
-    """How far a file's segments were returned: a position, and the number of segments after it.
+    """The progress in a file's segments: a position, and the number of returned segments after it.
 
     ``clock_us`` is the clock of the file at the position.
     """
@@ -75,7 +75,7 @@ class FileProgress(NamedTuple):
 
 
 class MergePosition(NamedTuple):
-    """How far the segments of files that are read together were returned.
+    """The progress in the segments of files that are read together.
 
     Some of the files are ``under_way``. Of the files that were waiting at the start, ``begun`` have
     begun.

@@ -1,4 +1,4 @@
-"""Whether a group can move from the classic to the consumer protocol (KIP-848, KIP-1274).
+"""Decides whether a group can move to the consumer protocol (KIP-848, KIP-1274).
 
 From Kafka 5.0 on, Java's KafkaConsumer uses the consumer protocol by default, and no other client
 does. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the

@@ -1,4 +1,4 @@
-"""Whether a client and a release have a common version of an API, and the consequences if not.
+"""Finds the common version of an API for a client and a release, or the effect of having none.
 
 A client that negotiates sends the lower of the two maximum versions. This requires a common
 version: a release may lack an API completely, or may have removed all versions that the client

@@ -45,7 +45,7 @@ class BulkCondition(NamedTuple):
 
 
 class Convention(ABC):
-    """How some software writes the values of record headers, under the name of the convention.
+    """The way in which some software writes the values of record headers, with a name.
 
     The registry finds classes in the files of this folder (`registry`). A class is created without
     arguments, and has everything that Python and Spark SQL need. In every convention, a null value

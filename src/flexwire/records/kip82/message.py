@@ -65,7 +65,7 @@ class Kip82Entry(NamedTuple):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Where the timestamp comes from."""
+        """The source of the timestamp."""
         if self.attributes & TIMESTAMP_TYPE_MASK:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME

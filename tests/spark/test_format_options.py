@@ -285,8 +285,8 @@ def test_a_column_or_type_that_there_is_not_is_told(
 def test_what_only_a_stream_or_only_a_query_takes_is_told(name: str) -> None:
     schema = spark_schema(KafkaLogOptions.parse(PATH).schema())
     value = {"endingOffsets": "latest", "endingTimestamp": "1", "replicas": "all"}[name]
-    with pytest.raises(ArgumentError, match=f"^{name} is not for a stream"):
+    with pytest.raises(ArgumentError, match=f"^a stream cannot use {name}"):
         KafkaLog({**PATH, name: value}).streamReader(schema)
-    with pytest.raises(ArgumentError, match=r"^startingOffsets latest is for a stream"):
+    with pytest.raises(ArgumentError, match=r"^startingOffsets latest needs a stream"):
         KafkaLog({**PATH, "startingOffsets": "latest"}).reader(schema)
     assert KafkaLog({**PATH, "startingOffsets": "latest"}).streamReader(schema)

@@ -263,7 +263,7 @@ def test_captures_beside_request_logs_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_brokers_own_log_alone_says_too_little(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="needs the request log beside it"):
+    with pytest.raises(CaptureError, match="give the request log too"):
         analyze([PLACE / "4.4.0-server.log"], tmp_path / "out", spark=spark)
 
 

@@ -323,7 +323,7 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0)
     with monkeypatch.context() as patched:
         patched.setattr("shutil.rmtree", lambda *_, **__: None)
-        told = pytest.raises(FlexwireError, match=r"unfinished-dead is of an analysis.*remove it")
+        told = pytest.raises(FlexwireError, match=r"remove .*unfinished-dead: it is of an analysis")
         with told, local_staging(tmp_path):
             pytest.fail("it is still there")
 
@@ -373,7 +373,7 @@ def test_tables_on_another_file_system_are_refused(
         return os.stat_result(found)
 
     monkeypatch.setattr(Path, "stat", stat)
-    told = pytest.raises(FlexwireError, match="another file system")
+    told = pytest.raises(FlexwireError, match="different file systems")
     with told, local_staging(tmp_path):
         pytest.fail("nothing can be renamed into it")
 

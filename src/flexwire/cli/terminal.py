@@ -174,7 +174,7 @@ def system_error_text(error: OSError) -> str:
         return f"{error.filename}: {error.strerror}"
     text = error.strerror or str(error)
     # Python's text lists the directories that were tried.
-    return f"{text}; TMPDIR names another" if "temporary directory" in text else text
+    return f"{text}; set TMPDIR to another directory" if "temporary directory" in text else text
 
 
 class LogFormatter(logging.Formatter):

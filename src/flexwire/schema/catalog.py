@@ -284,7 +284,7 @@ class CatalogEntry:
                 for version in versions
             ):
                 return narrowed(spec, valid)
-        reason = f"{self.name} has no one spec for {valid} there; give the jars of the release"
+        reason = f"{self.name} has no single spec for {valid} there; give the jars of the release"
         raise SpecError(reason, source=f"release:{release}")
 
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:

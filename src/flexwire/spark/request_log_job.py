@@ -91,8 +91,8 @@ def plan_request_logs(
 ) -> RequestLogPlan:
     """Plan the reading of request logs. Raises `CaptureError` if the files are not request logs."""
     if all(file.is_server_log for file in files):
-        reason = "a broker's own log alone: it says which requests it refused, and needs the "
-        raise CaptureError(f"{reason}request log beside it", source=files[0].source.name)
+        reason = "give the request log too: a broker's own log shows only refused requests"
+        raise CaptureError(reason, source=files[0].source.name)
     total = sum(file.weight for file in files)
     size = max(LEAST_TASK, min(MOST_TASK, total // (2 * max(1, tasks_at_once))))
     size = max(size, -(-total // (MOST_TASKS // 2)))

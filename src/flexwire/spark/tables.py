@@ -148,5 +148,5 @@ def check_ours(root: Path) -> None:
         )
     if root.stat().st_dev != root.parent.stat().st_dev:
         raise FlexwireError(
-            f"{root} is on another file system than {root.parent}; choose an --out that is on one"
+            f"{root} and {root.parent} are on different file systems; choose another --out"
         )

@@ -186,8 +186,8 @@ def _remove(unfinished: Path) -> None:
             return
         time.sleep(_SECONDS_BETWEEN)
     raise FlexwireError(
-        f"{unfinished} is of an analysis that did not finish, may hold payloads, and cannot be "
-        "removed; remove it"
+        f"remove {unfinished}: it is of an analysis that did not finish, can contain "
+        "payloads, and could not be removed"
     )
 
 

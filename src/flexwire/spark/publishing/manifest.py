@@ -176,7 +176,7 @@ def check_there(path: Path) -> None:
     if not path.is_dir():
         raise FlexwireError(
             f"{path} is not there; an output must be on a file system that the driver and every "
-            "executor see, and stay until the analysis is over"
+            "executor see, and remain there until the analysis ends"
         )
 
 

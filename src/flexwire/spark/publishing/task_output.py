@@ -93,7 +93,7 @@ class TaskOutput:
                 f"got {table!r} and {name!r}"
             )
         if any(file.name == full for file in self.files):
-            raise ArgumentError(f"{full} was handed over before; each file needs a name of its own")
+            raise ArgumentError(f"{full} was handed over before; each file needs its own name")
         noted = WrittenFile(full, table, local.stat().st_size, rows, _crc(local))
         if self.directory.path is not None:
             check_there(self.directory.path)

@@ -152,8 +152,8 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         if options.kind in {CONNECTIONS, PACKETS}:
             raise ArgumentError(
-                f"rows of {options.kind} are complete only at the end, which a stream does not "
-                "have: read them with spark.read"
+                f"read rows of {options.kind} with spark.read: they are complete only at the end "
+                "of the input, and a stream has no end"
             )
         place = options.state_location
         self._follower = CaptureFollower(

@@ -196,7 +196,9 @@ class KafkaLogReader(DataSourceReader):
 
     def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         if options.starts_late:
-            raise ArgumentError(f"{_STARTING} latest is for a stream, and this reads what is there")
+            raise ArgumentError(
+                f"{_STARTING} latest needs a stream; this query reads existing records"
+            )
         self._paths, self._query, self._options = options.paths, options.query, options
         self._schema = arrow_schema(schema, options)
 
@@ -239,7 +241,7 @@ def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
     """Return a user's schema in Arrow's types; `ArgumentError` for an unknown column."""
     for field in schema:
         if field.name in GROUPS and options.groups and field.name not in options.groups:
-            raise ArgumentError(f"column {field.name}: countBy does not name it")
+            raise ArgumentError(f"column {field.name}: countBy does not list it")
     return user_schema(schema, options.columns)
 
 
@@ -255,7 +257,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # The logs that existed when a query that ends by itself started.
         self._last: dict[Partition, int] | None = None
         for name in options.not_for_streams:
-            raise ArgumentError(f"{name} is not for a stream, which has no end and one replica")
+            raise ArgumentError(f"a stream cannot use {name}: it has no end and one replica")
         if options.per_trigger is not None and ReadMaxRows is None:
             raise ArgumentError("maxOffsetsPerTrigger needs PySpark 4.2 or later")
 

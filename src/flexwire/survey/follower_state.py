@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 MANY_KEYS: Final = 10_000
 """With fewer connections than this, no connection is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000
-"""The connection count is kept for at most this many forgotten endpoint pairs."""
+"""The connection count is kept for at most this many pairs of ends that were forgotten."""
 
 
 @dataclass(slots=True)
@@ -63,8 +63,8 @@ class FollowStep:
     For each row, ``is_proven`` says whether its connection had been recognized as Kafka by then.
     ``is_introduced`` says whether its client had named its software by then. It covers only clients
     that name their software in this step. ``is_identified`` says the same about the client instance
-    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` contains facts
-    from incomplete requests about complete responses, by connection and the response's index.
+    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
+    incomplete requests about complete responses, by connection and the response's index.
     """
 
     frames: FrameColumns
@@ -92,7 +92,7 @@ class FollowerState:
         self._software: dict[str, Software] = {}
         self._instances: dict[str, GivenInstance] = {}
         self._names: dict[str, str] = {}
-        # The number of forgotten connections for each endpoint pair.
+        # The number of forgotten connections for each pair of ends.
         self._forgotten: dict[str, int] = {}
         self._most_keys = MANY_KEYS
         # The evidence about connections that are not yet recognized as Kafka.

@@ -14,7 +14,7 @@ OVER_US: Final = 300_000_000
 IDLE_US: Final = 86_400_000_000
 """A connection that was not closed is forgotten one day after its last segment."""
 MOST_PAUSED: Final = 100_000
-"""The most endpoint pairs that continue when a capture pauses: those with the latest traffic."""
+"""At most this many pairs of ends continue when a capture pauses: the last ones that were used."""
 
 
 def keys_over(activities: Mapping[str, KeyActivity]) -> set[str]:

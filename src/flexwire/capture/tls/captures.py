@@ -103,7 +103,7 @@ class PacketCopier(Closeable):
 
 
 MOST_ENDS: Final = 16 * 1024
-"""The highest number of endpoint pairs with open connections. A further pair ends the idlest."""
+"""At most this many pairs of ends have open connections. One more pair ends the idlest one."""
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
 OPENED: Final = "opened"

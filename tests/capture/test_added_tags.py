@@ -132,5 +132,5 @@ def test_one_that_is_left_out_is_told_as_one() -> None:
     told = AddedTags((StampedCaptures((10042,), 2, ("a", "b")),), 3).sentences
     assert told[:2] == (
         "Captured from a tap that added header tag 10042: a, b.",
-        "1 more capture is of taps that added other tags.",
+        "1 more capture is from taps that added other tags.",
     )

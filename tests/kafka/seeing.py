@@ -39,9 +39,9 @@ UNSEEN: Final[dict[str, dict[str, str]]] = {
         "ReadShareGroupStateSummary": _SHARE_39,
     },
     "4.0.2": {
-        "InitializeShareGroupState": "brokers of 4.0 do not send it yet",
-        "DeleteShareGroupState": "brokers of 4.0 do not send it yet",
-        "ReadShareGroupStateSummary": "brokers of 4.0 do not send it yet",
+        "InitializeShareGroupState": "4.0 brokers do not send it yet",
+        "DeleteShareGroupState": "4.0 brokers do not send it yet",
+        "ReadShareGroupStateSummary": "4.0 brokers do not send it yet",
     },
     "4.4.0": {
         "StreamsGroupTopologyDescriptionUpdate": _STREAMS,

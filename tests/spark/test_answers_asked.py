@@ -311,7 +311,7 @@ def test_answers_are_asked_by_name_or_given() -> None:
             "there is none called 'latencies'; known are talkers, busy_seconds, all, none",
         ),
         ([3], None, "got 3"),
-        (["talkers", TALKERS], None, "expected each once, got 'talkers' 2 times"),
+        (["talkers", TALKERS], None, "expected different names, got 'talkers' 2 times"),
         ("all", "teams.csv", "none of the requested answers uses labels"),
     ],
 )

@@ -118,7 +118,7 @@ def test_who_was_refused_and_who_came_back(spark: SparkSession, tmp_path: Path) 
     section = page[page.index('id="rehearsed"') :]
     section = section[: section.index("</section>")]
     assert f"{rehearsal.sentence} {rehearsal.outcome_sentence}" in section
-    assert "2 responses to ApiVersions lost versions" in section
+    assert "From 2 ApiVersions responses, the tap removed versions" in section
     for told in ("Metadata v12 was answered", "came back", "not seen again", "10.0.0.8"):
         assert told in section
     assert json.loads((tmp_path / "out/facts.json").read_text())["rehearsal"]["closed"] == 5

@@ -23,21 +23,21 @@ PAGE = DOCS / "real-brokers.md"
 _HEAD = """# What was seen on real brokers
 
 `make kafka` starts Kafka {releases} from Maven Central, the last as a cluster of three combined
-nodes. A tap is in front of every listener: those for clients, for SASL and of the controllers.
+nodes. A tap is in front of every listener: for clients, for SASL and for the controllers.
 Kafka's own admin client, producers, consumers, share consumers and Streams, and librdkafka, use
 every API that they have. The traffic between the nodes is captured too. Then `flexwire call` sends
-every API in every version that the release offers. `tests/kafka/test_every_api.py` checks that
+every API in every version that the release offers. `tests/kafka/test_every_api.py` checks that:
 
 - every message decodes, and encodes to the same bytes;
-- every record that was sent is in the capture, as the consumers read it;
+- the capture contains every record that was sent, as the consumers read it;
 - `call` gets the same answers as the admin client: nodes, partitions, offsets, commits, groups,
   configurations, ACLs, quotas, SCRAM users, features, the quorum, log directories;
 - `records dump` shows what Kafka's own tool prints of the same logs, internal topics included;
-- an API that nobody sends is listed below with the reason, and this table is what was seen.
+- an API that nobody sends is listed below with the reason, and this table shows what was seen.
 
 ## APIs
-For each release: the versions that clients and nodes sent, then the versions that `call` asked. All
-of these were answered. `python -m tools.pages.real_brokers` writes this page.
+For each release: the versions that clients and nodes sent, then the versions that `call` sent. The
+brokers answered all of them. `python -m tools.pages.real_brokers` writes this page.
 
 """
 _NOBODY = """

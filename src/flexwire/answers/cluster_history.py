@@ -118,7 +118,7 @@ ANSWER = Answer(
     name="cluster_history",
     place=290,
     question="When did each broker lead a partition, and which brokers left the ISR?",
-    meaning="Changes of leaders and ISRs, the latest first. The log of the cluster's metadata has "
+    meaning="Changes of leaders and ISRs, latest first. The log of the cluster's metadata has "
     "only recent changes.",
     advice=(
         "If a broker leaves many ISRs at once, it was restarted or lost its network. If a broker "

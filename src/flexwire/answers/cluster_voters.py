@@ -154,11 +154,11 @@ ANSWER = Answer(
     question="Which controllers vote on the cluster's metadata?",
     meaning=(
         "The voters of the quorum, according to its log. The quorum works only while a majority of "
-        "the voters runs."
+        "the voters is running."
     ),
     advice=(
         "Run three or five voters. From kraft.version 1 on, kafka-metadata-quorum adds and removes "
-        "voters. Before you remove a voter, check that a majority of the other voters runs."
+        "voters. Before you remove a voter, check that a majority of the other voters is running."
     ),
     row="a voter",
     columns=COLUMNS,

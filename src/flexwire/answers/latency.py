@@ -153,8 +153,8 @@ def latency(tables: AnalysisTables) -> DataFrame:
 
     A latency is the time from the last byte of the request to the last byte of the response, at the
     place of the capture. Count and maximum are exact. A percentile is exact below 100 ms, and
-    rounded down to five digits from there on. If only the slowest response would be the percentile,
-    the percentile is null.
+    from 100 ms on rounded down to five significant digits. A percentile is null if only the slowest
+    response would decide it.
 
     If a broker held a fetching request for its whole maximum wait time because there were too few
     records, the request counts in a separate row (``waited``). Other intentional waits cannot be

@@ -116,8 +116,8 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     of an aborted transaction replaces no other record, and is removed itself. A tombstone that is
     the last record of its key does not count as superseded. Compaction removes it after
     delete.retention.ms. A log does not show whether and when its topic is compacted. The active
-    segment is never compacted. Percentiles of batches are exact below 100 kB; larger ones are
-    rounded down to five digits.
+    segment is never compacted. Percentiles of batches are exact below 100 kB, and larger
+    percentiles are rounded down to five significant digits.
     """
     logs = tables.logs
     if logs is None:

@@ -33,22 +33,22 @@ RECENT: Final = timedelta(days=7)
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NOT_READ: Final = "if no log of the topic was read, or if the answer is as of an offset"
+_NOT_READ: Final = "if no log of the topic was read, or if ``--as-of`` gives offsets"
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partitions", pa.int64(),
            "the partitions of the topic; if the cluster's metadata was not read, the partitions "
            "whose log was read",
            heading="Partitions"),
-    Column("bytes", pa.int64(), "the bytes of the topic's logs that were read",
+    Column("bytes", pa.int64(), "how many bytes of the topic's logs were read",
            _NOT_READ, heading="Bytes"),
     Column("last_record_time", _TIME, "the latest timestamp of the topic's records",
-           f"{_NOT_READ}, or has none", heading="Last record"),
+           f"{_NOT_READ}, or if no record has a timestamp", heading="Last record"),
     Column("groups", pa.int64(),
            "the groups that have committed an offset for the topic; none of them has members, and "
            "all commits are some time ago", heading="Groups"),
-    Column("last_commit_time", _TIME, "when one of these groups last committed", "if none has",
-           heading="Last commit"),
+    Column("last_commit_time", _TIME, "when one of these groups last committed",
+           "if none of these groups has committed", heading="Last commit"),
     Column("unread_us", pa.int64(),
            "the time from the last commit to the last record of any internal topic, or to the "
            "requested moment, in microseconds",

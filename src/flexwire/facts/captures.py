@@ -139,7 +139,7 @@ class AddedTags:
         each = [f"Captured from a tap that added {capture.sentence}." for capture in self.captures]
         if self.others:
             each.append(
-                f"{plural(self.others, 'more capture')} {'is' if self.others == 1 else 'are'} of "
+                f"{plural(self.others, 'more capture')} {'is' if self.others == 1 else 'are'} from "
                 "taps that added other tags."
             )
         return (*each, _MEANING)

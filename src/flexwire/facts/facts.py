@@ -1,9 +1,10 @@
 """The facts of one analysis: everything that the report says, and its only input.
 
-The names of attributes include the unit. ``…_us`` is a whole number of microseconds. A moment is
-counted from the epoch, in UTC. ``…_ms`` is a floating-point number of milliseconds. ``…bytes`` is a
-number of bytes. The bytes of a frame include the 4 bytes of its length. An unknown value is None,
-never an empty string or -1. Order has no meaning: the report sorts what it shows.
+Attribute names include the unit. ``…_us`` is a whole number of microseconds. A moment is counted
+from the epoch, in UTC. ``…_ms`` is a floating-point number of milliseconds. ``…bytes`` is a number
+of bytes. The bytes of a frame include the 4 bytes of its length. An unknown value is None, never an
+empty string or -1. A list that is cut off has only its first entries, and its count is complete.
+Order has no meaning: the report sorts what it shows.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class LogFacts:
 
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
     these runs, a batch exceeds a limit when it is decompressed. ``left_out`` are directories of
-    partitions for which another directory was read, because its log ends later. Both lists may be
-    cut off; the counts are complete. Times are those of records, and None if no record has one.
+    partitions that were not read, because another directory has a longer log. Both lists may be cut
+    off; the counts are complete. Times are those of records, and None if no record has a time.
 
     If tables are extended, a log is read from the offset after the last one in the tables, up to
     its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
-    of bytes after the last complete batches. ``gone_partitions`` begin after the next offset to be
-    read, because the records between were deleted. ``behind`` partitions end before it: an older
-    copy, or a topic that was created again. ``behind`` may be only the first of ``behind_count``.
+    of bytes after the last complete batches. ``gone_partitions`` begin after the next offset to
+    read, because records were deleted. ``behind`` partitions end before this offset: an older copy,
+    or a recreated topic. ``behind`` may be cut off; ``behind_count`` is complete.
     """
 
     topics: int
@@ -89,11 +90,11 @@ class RequestLogFacts:
 
     ``requests`` are those that clients and brokers sent themselves. ``forwarded`` are those that
     brokers forwarded to the controller for clients. ``refused`` are requests that a broker could
-    not read, as its own log says. ``cut`` counts lines in which only the request's header is known.
-    ``text`` counts lines of Kafka 2.7 and earlier, which may not show the content of the request.
+    not read. ``cut`` counts lines in which only the request's header is known. ``text`` counts
+    lines of Kafka 2.7 and earlier, which may not show the content of the request.
     ``left_out_fields`` are mandatory fields that brokers left out of bodies. ``only_deprecated`` is
-    true if every line has a deprecated version, as at the level INFO. ``listeners`` may be only the
-    first of ``listener_count``. ``requests_beyond`` counts requests to the other listeners.
+    true if every line has a deprecated version. At the level INFO, brokers log only such lines.
+    ``listeners`` may be cut off; ``listener_count`` is complete. ``requests_beyond`` go to others.
     """
 
     files: int
@@ -134,7 +135,7 @@ class TlsFacts:
     not at all. Tables show the last kind as it was captured. The rarest reasons are left out if
     there are too many, so ``partly_opened`` and ``not_opened`` have the full counts. ``lost_bytes``
     is the number of bytes that are missing from the captures. ``unread_bytes`` is the number of TLS
-    bytes after the last decrypted record. ``sources`` may be only the first of ``source_files``.
+    bytes after the last decrypted record. ``sources`` may be cut off; ``source_files`` is complete.
     """
 
     opened: int
@@ -151,8 +152,7 @@ class TlsFacts:
 
 
 SOURCES_SHOWN = 1000
-"""The facts name at most this many capture files, the first by path. The table of packets has all.
-"""
+"""The facts list at most this many capture files, the first by path; "packets" has all of them."""
 
 # The audit's verdict on a version, for any audited release; "read" if the audit found nothing.
 Verdict = AuditVerdict | Literal["read"]
@@ -376,7 +376,7 @@ class TopicFacts:
 class RecordHeaderFacts:
     """One record header key, over all topics that use it.
 
-    ``topics`` may be only the first of ``topic_count``. Lengths are in bytes, and None if every
+    ``topics`` may be cut off; ``topic_count`` is complete. Lengths are in bytes, and None if every
     value is null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share of values,
     from 0 to 1, that are UTF-8.
     """
@@ -501,13 +501,13 @@ class Facts:
     ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers all of
     them. ``lenient_uses`` describes the ``totals.lenient_frames``, without the rarest kinds if
     there are too many. ``withheld_credentials`` counts the frames whose body was kept out of tables
-    and report. ``sources`` may be only the first of ``source_files``, ``unreadable`` of
-    ``unreadable_files``. ``left_out`` counts, by field, the entries that `flexwire.report.limits`
-    left out. ``logs`` is None if no log segment was given. ``request_logs`` is None if no broker's
-    request log was given; otherwise sizes are unknown. ``tls`` is None if no key log was given.
+    and report. ``sources`` and ``unreadable`` may be cut off; ``source_files`` and
+    ``unreadable_files`` are complete. ``left_out`` counts, by field, the entries that
+    `flexwire.report.limits` left out. ``logs`` is None without log segments. ``request_logs`` is
+    None without request logs; otherwise sizes are unknown. ``tls`` is None without key logs.
     ``sampled`` is empty if the captures hold all connections. Otherwise every number describes only
-    a part of the traffic. ``added_tags`` describes the taps that, according to their captures,
-    added tags. ``rehearsal`` is None if no capture says that its tap rehearsed a release.
+    a part of the traffic. ``added_tags`` describes the taps that added tags. ``rehearsal`` is None
+    if no tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts

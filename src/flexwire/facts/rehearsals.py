@@ -42,7 +42,7 @@ class RehearsalFacts:
     Versions were removed from ``narrowed`` responses; ``sent_on`` of these were sent in another
     version. ``unsupported`` requests were answered with error 35, and ``closed`` requests ended
     their connection. ``refused`` are the clients of these requests, most refusals first.
-    ``refused`` may be only the first of ``refused_count``. If a file has very many clients, the
+    ``refused`` may be cut off; ``refused_count`` is complete. If a file has very many clients, the
     file lists only some of them, and ``beyond`` counts the requests of the others.
     """
 
@@ -61,17 +61,17 @@ class RehearsalFacts:
         """The captures of rehearsals and the number of refused clients, in a sentence.
 
         >>> print(RehearsalFacts(("4.4.0",), 1, closed=3, refused_count=2).sentence)
-        1 capture is of a tap that rehearsed 4.4.0, and refused 2 clients by 3 requests.
+        1 capture is from a tap that rehearsed 4.4.0. The tap refused 2 clients in 3 requests.
         """
-        files = f"{plural(self.files, 'capture')} {'is' if self.files == 1 else 'are'} of a tap"
+        files = f"{plural(self.files, 'capture')} {'is' if self.files == 1 else 'are'} from a tap"
         least = "at least " if self.beyond else ""
         refused = (
             f"refused {least}{plural(self.refused_count, 'client')} "
-            f"by {plural(self.closed, 'request')}"
+            f"in {plural(self.closed, 'request')}"
             if self.closed
             else "refused no client"
         )
-        return f"{files} that rehearsed {', '.join(self.releases)}, and {refused}."
+        return f"{files} that rehearsed {', '.join(self.releases)}. The tap {refused}."
 
     @property
     def outcomes(self) -> tuple[int, int, int]:

@@ -168,7 +168,7 @@ def _table(answer: AnswerFacts, places: Sequence[int]) -> ReportTable:
         ReportColumn(column.heading, _SET_AS.get(column.kind, "number")) for _, column in shown
     ]
     return build(
-        f"{_label(answer.name)}, the most important first",
+        f"{_label(answer.name)}, most important first",
         columns,
         answer.shown,
         lambda row: [cell(row[place], column.kind) for place, column in shown],

@@ -236,7 +236,7 @@ def finding_table(facts: Facts) -> ReportTable:
                            first_refusing_release=None)  # fmt: skip
             _, releases = merged.get(same, (finding, []))
             merged[same] = (finding, [*releases, finding.release])
-    return build("Findings, the most serious first", columns, merged.values(), row)
+    return build("Findings, most serious first", columns, merged.values(), row)
 
 
 def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:

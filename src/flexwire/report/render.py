@@ -253,5 +253,5 @@ def other_table(connections: ConnectionFacts) -> ReportTable:
         connections.others,
         key=lambda other: (-other.request_bytes - other.response_bytes, repr(other)),
     )
-    caption = "Connections that are not Kafka, those with the most bytes first"
+    caption = "Connections that do not use Kafka's protocol, most bytes first"
     return build(caption, columns, order, row, total=connections.not_kafka)

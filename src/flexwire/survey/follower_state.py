@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 MANY_KEYS: Final = 10_000
 """With fewer connections than this, no connection is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000
-"""The connection count is kept for at most this many pairs of ends that were forgotten."""
+"""The connection count is kept for at most this many endpoint pairs that were forgotten."""
 
 
 @dataclass(slots=True)

@@ -33,12 +33,12 @@ _UP_TO, _IN_ALL = "values_up_to", "values_in_all"
 
 
 def rounded(column: str) -> Column:
-    """Return a column of integers rounded down to five digits; numbers below 100,000 stay exact."""
+    """Return integers rounded down to five significant digits; below 100,000 they are exact."""
     return F.expr(_rounded(column))
 
 
 def bucket(column: str) -> Column:
-    """Return a column of integers rounded down to two digits: 2,300 for 2,345.
+    """Return a column of integers rounded down to two significant digits: 2,300 for 2,345.
 
     A bucket has at most a thousand different `rounded` values.
     """

@@ -85,7 +85,7 @@ def choose_answers(
             raise refuse("answers", "a name of lowercase letters, digits and underscores", name)
         if names.count(name) > 1:
             raise ArgumentError(
-                f"answers: expected each once, got {name!r} {names.count(name)} times"
+                f"answers: expected different names, got {name!r} {names.count(name)} times"
             )
     return (
         tuple(selected) if labels is None else _labelled(selected, labels, needs_taker=needs_taker)

@@ -241,8 +241,8 @@ def cluster_state(
         spark: a session, classic or of Spark Connect.
         log_dir: as in `metadata_records`.
         offset: the state from all records before it, as a snapshot has it. Default: the log's end.
-        time: instead of ``offset``: before the first record with a later timestamp. It needs a time
-            zone.
+        time: use instead of ``offset``: the state before the first record whose timestamp is later
+            than this time. The time needs a time zone.
         committed_to: the high watermark, if it is known (from ``kafka-metadata-quorum``; no file
             has it). Records from there on are marked. Without it, records in a snapshot are known
             to be committed, and all records if the quorum has one voter.
@@ -371,8 +371,13 @@ BLOCK: Final = "ProducerIdsRecord"
 READS: Final = {BLOCK: ("broker_id", "broker_epoch", "next_producer_id")}
 COLUMNS: Final = (
     Column("next_producer_id", pa.int64(), "the first producer id that no broker has received"),
-    Column("broker", pa.int32(), "the broker that received the last ids", "if no record says"),
-    Column("broker_epoch", pa.int64(), "the epoch of this broker at that time", "as broker"),
+    Column("broker", pa.int32(), "the broker that received the last ids", "if no record names it"),
+    Column(
+        "broker_epoch",
+        pa.int64(),
+        "the epoch of this broker at that time",
+        "if ``broker`` is null",
+    ),
     *CHANGE_COLUMNS,
 )
 

@@ -288,7 +288,9 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
         return offsets
     time = iso_time(texts[0]) if len(texts) == 1 else None
     if time is None:
-        expected = "one ISO 8601 time, or TOPIC-PARTITION=OFFSET of internal topics, each once"
+        expected = (
+            "one ISO 8601 time, or TOPIC-PARTITION=OFFSET for each partition of internal topics"
+        )
         raise refuse("as_of", expected, " ".join(texts))
     return time
 

@@ -14,7 +14,7 @@ OVER_US: Final = 300_000_000
 IDLE_US: Final = 86_400_000_000
 """A connection that was not closed is forgotten one day after its last segment."""
 MOST_PAUSED: Final = 100_000
-"""At most this many pairs of ends continue when a capture pauses: the last ones that were used."""
+"""At most this many endpoint pairs continue when a capture pauses: the most recently used pairs."""
 
 
 def keys_over(activities: Mapping[str, KeyActivity]) -> set[str]:

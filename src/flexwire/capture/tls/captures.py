@@ -103,7 +103,7 @@ class PacketCopier(Closeable):
 
 
 MOST_ENDS: Final = 16 * 1024
-"""At most this many pairs of ends have open connections. One more pair ends the idlest one."""
+"""At most this many endpoint pairs have open connections. One more pair ends the idlest pair."""
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
 OPENED: Final = "opened"

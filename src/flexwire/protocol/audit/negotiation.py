@@ -8,7 +8,7 @@ knows.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.protocol.audit.evidence import read_versions, stable_versions
 from flexwire.protocol.audit.software import find_missing_api, heeds_offers_from
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 # Brokers offer versions in early access only with this setting.
 _UNSTABLE = "unstable.api.versions.enable"
+
+NEVER_ASKED: Final = (
+    "it never sent ApiVersions on the connections that were captured from their start"
+)
 
 
 class UseVerdict(NamedTuple):
@@ -108,12 +112,13 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
     if missing_api is not None and missing_api.outcome == "fails":
         return UseVerdict("will break", evidence, f"{lacks}, and {missing_api.what}")
     if use.asked == "never":
-        reason = "it never asked for ApiVersions on connections seen from their start"
-        return UseVerdict("will break", evidence, f"{lacks}, and {reason}, so it sends it anyway")
+        reason = f"{lacks}, and {NEVER_ASKED}, so it sends the request anyway"
+        return UseVerdict("will break", evidence, reason)
     first = heeds_offers_from(party)
     if first:
         reason = f"before {first} it ignores which versions the broker offers"
-        return UseVerdict("will break", evidence, f"{lacks}, and {reason}, so it sends it anyway")
+        reason = f"{lacks}, and {reason}, so it sends the request anyway"
+        return UseVerdict("will break", evidence, reason)
     if missing_api is not None:
         reason = (
             f"{missing_api.what}, if the client asks for ApiVersions, which the capture does not "

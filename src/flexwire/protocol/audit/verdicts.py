@@ -26,6 +26,7 @@ from flexwire.protocol.audit.evidence import (
     stable_versions,
 )
 from flexwire.protocol.audit.negotiation import (
+    NEVER_ASKED,
     UseVerdict,
     common_versions,
     find_documented_fallback,
@@ -242,10 +243,10 @@ def _gone(release: str) -> UseVerdict:
 def _too_old(use: Use) -> UseVerdict:
     offers = f"; the broker offers {use.offered}" if use.offered else ""
     if use.asked == "never":
-        reason = f"it never asked for ApiVersions on connections seen from their start{offers}"
+        reason = f"{NEVER_ASKED}{offers}"
         return UseVerdict("will break", "never asked", reason)
     if use.offered is not None and use.offered.highest > use.version:
-        reason = f"the broker offered {use.offered}, so the limit is the client's or a setting's"
+        reason = f"the broker offered {use.offered}, so the client or a setting is the limit"
         return UseVerdict("will break", "offered more", reason)
     if use.offered is None:
         reason = (
@@ -258,7 +259,7 @@ def _too_old(use: Use) -> UseVerdict:
     if not use.offered:
         reason = "the broker did not offer this API, and the client sent it anyway"
         return UseVerdict("will break", "not offered", reason)
-    reason = f"the broker offered {use.offered} and nothing newer, so the limit may be the broker's"
+    reason = f"the broker offered only {use.offered}, so the broker may be what limits the client"
     return UseVerdict("cannot say", "offered no more", reason)
 
 
@@ -272,7 +273,7 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
         reason = f"{newer}, and before {first} it ignores which versions the broker offers"
         return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
-        reason = f"{newer}, and it never asked for ApiVersions on connections seen from their start"
+        reason = f"{newer}, and {NEVER_ASKED}"
         return UseVerdict("will break", "never asked", reason)
     reason = f"{newer}, and the capture does not show whether the client asks for ApiVersions"
     return UseVerdict("cannot say", "asking not seen", reason)

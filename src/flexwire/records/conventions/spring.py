@@ -95,7 +95,7 @@ class SpringJson(Convention):
 
     name = "spring-json"
     rank = 10
-    in_bulk = BulkCondition("true", "if the record also has Spring's header of types")
+    in_bulk = BulkCondition("true", "if the record also has Spring's type header")
     marker = TYPES_KEY
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:

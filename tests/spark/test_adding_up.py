@@ -164,5 +164,5 @@ def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
     assert "The other 4,000 of 20,000 requests do not count here" in told
     assert "The other" not in footnotes.newest_sentence(first, 16_000)
     none = NewestShare("4.4.0", 0, 0, 0, 0)
-    assert footnotes.newest_sentence(none, 5) == "No request is of an API that Kafka 4.4.0 has."
+    assert footnotes.newest_sentence(none, 5) == "No request uses an API that Kafka 4.4.0 offers."
     assert Audit().newest == ()

@@ -49,16 +49,15 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 
     An appended analysis continues where the previous one ended. In that case nothing is cut. It
     begins anew if the earlier state was lost or was written with other options, and for captures
-    from before that state. Older releases always began anew. In this case a request and its
-    response on two sides of the cut are separated. The request counts as unanswered, and the
-    response counts as unpaired. A frame that is cut in the middle does not decode. The later part
-    lacks the data that the client sent at the beginning: its software and its login. Answers about
-    tables that grow count all of this without correction. This answer shows how large the effect
-    is.
+    from before that state. Older releases always began anew. In this case, the cut can separate a
+    request from its response. The request counts as unanswered, and the response counts as
+    unpaired. A frame that is cut in the middle does not decode. The later part lacks the data that
+    the client sent at the beginning: its software and its login. Answers about tables that grow
+    count all of this without correction. This answer shows how large the effect is.
 
-    Two connections with the same addresses are one that was cut if the first analysis did not see
-    its end, and the next analysis did not see its beginning. For tables of a single analysis the
-    answer has no rows.
+    Two connections with the same addresses count as one connection that was cut, if the first
+    analysis did not see an end and the next analysis did not see a beginning. For tables of a
+    single analysis the answer has no rows.
     """
     if ANALYSIS not in tables.connections.columns:
         return None
@@ -137,8 +136,8 @@ ANSWER: Final = Answer(
         "frames that the cut separated. Only tables that grow have rows here."
     ),
     advice=(
-        "Each run of `analyze --append` prints why it could not continue. Name the same brokers in "
-        "all runs, and give the captures in order of time."
+        "Each run of `analyze --append` prints why it could not continue. Give the same brokers "
+        "in all runs, and give the captures in order of time."
     ),
     row="two consecutive analyses",
     columns=COLUMNS,

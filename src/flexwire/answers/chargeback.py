@@ -34,7 +34,7 @@ COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
         "team", pa.string(), "the team of the client, from the file of labels",
-        "if there is no file of labels, or it does not list this client",
+        "if no file of labels lists this client",
     heading="Team",
 ),
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",

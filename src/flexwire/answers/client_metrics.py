@@ -66,8 +66,9 @@ COLUMNS: Final = (
     Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
            '"summary"', "if ``name`` is null", heading="Kind"),
     Column("temporality", pa.string(),
-           'where the counts of the metric begin: "delta" means at the previous push, '
-           '"cumulative" at a fixed start', "for a gauge or a summary, or if ``name`` is null"),
+           'when the counts of the metric begin: "delta" means at the previous push, '
+           '"cumulative" means at a fixed start',
+           "for a gauge or a summary, or if ``name`` is null"),
     Column("points", pa.int64(),
            "the number of pushed values, or the number of pushes if they cannot be read",
            heading="Values"),
@@ -82,7 +83,7 @@ COLUMNS: Final = (
            "summaries", heading="Latest"),
     Column("first_time", MOMENT, "when the first value was pushed"),
     Column("last_time", MOMENT, "when the last value was pushed"),
-    Column("error", pa.string(), "why the pushes cannot be read", "if they do",
+    Column("error", pa.string(), "why the pushes cannot be read", "if they can be read",
            heading="Why it cannot be read"),
 )  # fmt: skip
 

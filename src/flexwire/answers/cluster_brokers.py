@@ -125,7 +125,7 @@ COLUMNS = (
            "replicas (KIP-966)",
            _GONE, heading="Fenced"),
     Column("in_controlled_shutdown", pa.bool_(), "whether the broker is shutting down", _GONE),
-    Column("rack", pa.string(), "its rack", "if the broker named no rack", heading="Rack"),
+    Column("rack", pa.string(), "its rack", "if the broker registered no rack", heading="Rack"),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _GONE, heading="Listeners"),
     Column("leads", pa.int64(), "partitions that the broker leads", heading="Leads"),
     Column("replicas", pa.int64(), "partitions that are assigned to the broker",

@@ -150,7 +150,7 @@ COLUMNS = (
 def cluster_configs(tables: AnalysisTables) -> DataFrame | None:
     """Return the configurations that are set in the cluster's metadata.
 
-    No record has the values in the files of brokers, or the defaults.
+    No record contains the values in brokers' files, or the defaults.
     """
     state = tables.cluster()
     if state is None:

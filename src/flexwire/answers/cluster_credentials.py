@@ -107,7 +107,9 @@ COLUMNS = (
         is_about=True,
     ),
     Column("requester", pa.string(), "who asked for the token", _OF_SCRAM),
-    Column("renewers", pa.list_(pa.string()), "who may renew it", _OF_SCRAM, heading="Renewers"),
+    Column(
+        "renewers", pa.list_(pa.string()), "who may renew the token", _OF_SCRAM, heading="Renewers"
+    ),
     Column("issued", TIME, "when the token was issued", _OF_SCRAM, heading="Issued"),
     Column(
         "expires", TIME, "when the token expires if nobody renews it", _OF_SCRAM, heading="Expires"

@@ -50,7 +50,12 @@ COLUMNS = (
         heading="Names",
     ),
     Column("count", pa.int64(), "the number of affected topics, brokers or APIs"),
-    Column("source", _TEXT, "a KIP or an issue as the source", "if none does"),
+    Column(
+        "source",
+        _TEXT,
+        "the KIP or issue on which the verdict is based",
+        "if the verdict needs no source",
+    ),
 )
 
 

@@ -27,7 +27,12 @@ _INTS: Final = pa.list_(pa.int32())
 _FIRST: Final = "in the first row of a partition"
 VIEW_COLUMNS: Final = (
     *cluster_partitions.COLUMNS[:5],
-    Column("previous_leader", pa.int32(), "the leader before", f"if none led; {_FIRST}"),
+    Column(
+        "previous_leader",
+        pa.int32(),
+        "the previous leader",
+        f"if the partition had no leader; {_FIRST}",
+    ),
     Column("isr", _INTS, "the ISR after the change", heading="ISR"),
     Column("previous_isr", _INTS, "the ISR before", _FIRST),
     Column("left_isr", _INTS, "the brokers that left the ISR", _FIRST),
@@ -35,8 +40,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_election",
         pa.bool_(),
-        "whether a leader was elected, even the same broker again; false if the partition had no "
-        "leader from then on",
+        "whether a leader was elected, even the same broker again; false if the partition lost "
+        "its leader in this change",
         heading="Elected",
     ),
     *CHANGE_COLUMNS,
@@ -82,8 +87,8 @@ COLUMNS = (
     Column(
         "previous_leader",
         pa.int32(),
-        "the leader before",
-        "if none led",
+        "the previous leader",
+        "if the partition had no leader",
         heading="Before",
         kind="id",
     ),
@@ -92,8 +97,8 @@ COLUMNS = (
     _VIEW["isr"],
     Column("left_isr", _INTS, "the brokers that left the ISR", heading="Who left"),
     Column("joined_isr", _INTS, "the brokers that joined the ISR", heading="Who joined"),
-    Column("left", pa.int64(), "how many left", heading="Left it"),
-    Column("joined", pa.int64(), "how many joined", heading="Joined it"),
+    Column("left", pa.int64(), "how many brokers left the ISR", heading="Left it"),
+    Column("joined", pa.int64(), "how many brokers joined the ISR", heading="Joined it"),
     _VIEW["is_committed"],
 )
 

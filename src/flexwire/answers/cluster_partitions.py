@@ -61,9 +61,9 @@ COLUMNS = (
 def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of the cluster, according to the log of its metadata.
 
-    No record has the min.insync.replicas in the files of brokers. The rows are exact for the moment
-    of the state. If the quorum has several voters, the last records may not have been committed.
-    ``is_committed`` is true where they are known to be.
+    No record contains the min.insync.replicas from brokers' files. The rows are exact for the
+    moment of the state. If the quorum has several voters, the last records may not have been
+    committed. ``is_committed`` is true for records that are known to be committed.
     """
     logs = tables.internal
     placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())
@@ -108,8 +108,8 @@ ANSWER = Answer(
     "too few replicas in the ISR, then those that are moving.",
     advice=(
         "If a partition has no leader, start its brokers: first the brokers of the ISR, then those "
-        "of the ELR. An unclean election (kafka-leader-election) loses records for good if only "
-        "other replicas had them."
+        "of the ELR. An unclean election (kafka-leader-election) loses records permanently if "
+        "only other replicas had them."
     ),
     row="a partition",
     columns=COLUMNS,

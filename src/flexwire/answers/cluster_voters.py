@@ -124,7 +124,7 @@ COLUMNS = (
     Column("kraft_version", pa.int16(), "the kraft.version of the quorum; at 0, voters are static",
            "if the kraft.version is unknown", heading="kraft.version"),
     Column("is_known", pa.bool_(), (
-        "whether this row is a voter; if not, ``reason`` says why the voters are unknown"
+        "whether this row is a voter; if not, ``reason`` explains why the voters are unknown"
     ), heading="Known"),
     Column("reason", pa.string(), "why the voters are unknown",
            "if the voters are known", heading="Why not"),

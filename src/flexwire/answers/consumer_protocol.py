@@ -77,7 +77,7 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
     user data of assignments, and ApiVersions shows the software. The broker's policy and its limits
     are not in the traffic, and neither is whether a consumer subscribes by a pattern. If a member
     with the new protocol joined the group, the broker's response shows whether the broker converted
-    the group. docs/consumer-protocol.md has the rules, and compares them with the reactions of a
+    the group. docs/consumer-protocol.md lists the rules, and compares them with the reactions of a
     broker.
     """
     groups = group_facts(tables)

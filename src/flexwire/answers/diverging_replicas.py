@@ -35,7 +35,8 @@ COLUMNS = (
     Column("epochs", pa.list_(pa.int32()), "the leader epoch of the last record of each replica",
            heading="Epochs"),
     Column("beyond", _LONG,
-           "the largest number of offsets that another replica has from the first difference on; "
+           "the largest number of offsets that another replica has at or after the first "
+           "difference; "
            "the records at these offsets are in no table", heading="Only in another"),
 )  # fmt: skip
 
@@ -46,11 +47,12 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
 
     In a failed cluster, logs often differ: a leader that died has records that no other replica
     has. Kafka removes these records when that broker starts again. If there are several replicas,
-    that of the leader or another one in the ISR is read, according to the log of the cluster's
-    metadata. Without that log, or if it is older than the replicas, the replica with the higher
-    leader epoch is read. If two replicas have the same epoch, the longer one is read.
+    flexwire reads the leader's replica or another replica in the ISR, according to the log of the
+    cluster's metadata. Without that log, or if it is older than the replicas, flexwire reads the
+    replica with the higher leader epoch. If two replicas have the same epoch, flexwire reads the
+    longer replica.
 
-    Leader epochs are compared, not bytes. A replica that is only behind has no row.
+    flexwire compares leader epochs instead of bytes. A replica that is only behind has no row.
     """
     logs = tables.internal
     if logs is None:

@@ -56,7 +56,7 @@ COLUMNS: Final = (
     Column("field", pa.string(),
            'the field with the error code: "topics[].partitions[].error_code"'),
     Column("errors", pa.int64(),
-           "how often the error code occurs; a response may have it many times",
+           "how often the error code occurs; a response may contain the code many times",
            heading="Errors"),
     Column("responses", pa.int64(), "the number of responses with the error code",
            heading="Responses"),

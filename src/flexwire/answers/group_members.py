@@ -51,7 +51,7 @@ COLUMNS = (
            "if the member has no epoch yet", heading="Epoch"),
     Column("rebalance_timeout_ms", pa.int32(), "its rebalance timeout", "if it is unknown"),
     Column("session_timeout_ms", pa.int32(), "its session timeout",
-           "except in classic groups, where the group has this value"),
+           "for groups that are not classic"),
     Column("is_known", pa.bool_(),
            "false if compaction may have removed records of the member, so that its state at an "
            "earlier moment is unknown", heading="Known"),

@@ -45,12 +45,14 @@ COLUMNS = (
            "kafka-consumer-groups, or to the end if the high watermark is unknown",
            "if ``offset`` or ``end_offset`` is null", heading="Lag"),
     Column("leader_epoch", pa.int32(),
-           "the leader epoch of the last record that was read; -1 if the client gave none", _NONE),
-    Column("metadata", pa.string(), "the text that the client stored with it", _NONE),
+           "the leader epoch of the last record that was read; -1 if the client sent no leader "
+           "epoch", _NONE),
+    Column("metadata", pa.string(), "the text that the client stored with the offset", _NONE),
     Column("commit_time", _TIME, "when the offset was committed, by the coordinator's clock",
            _NONE,
            heading="Committed"),
-    Column("expire_time", _TIME, "when it expires", "if the retention of the broker decides"),
+    Column("expire_time", _TIME, "when the commit expires", "if the retention of the broker "
+           "decides this"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
            "if compaction may have removed the ends of transactions, or if releases of Kafka "
            "disagree",
@@ -64,15 +66,15 @@ COLUMNS = (
     Column("high_watermark", pa.int64(),
            "the high watermark, at which consumers stop; all replicas in the ISR have the records "
            "before this offset",
-           "if replication-offset-checkpoint lacks the high watermark, or if the answer is as of "
-           "an earlier moment"),
+           "if replication-offset-checkpoint lacks the high watermark, or if ``--as-of`` gives an "
+           "earlier moment"),
     Column("is_watermark_exact", pa.bool_(),
            "true if the broker had stopped cleanly; otherwise the high watermark may be 5 "
            "seconds old", "if ``high_watermark`` is null"),
     Column("stable_offset", pa.int64(),
            "the last stable offset of the partition, from the open transactions of its log; "
            "consumers with read_committed stop at this offset",
-           "if ``end_offset`` is null, or if the answer is as of an offset"),
+           "if ``end_offset`` is null, or if ``--as-of`` gives offsets"),
     Column("stable_lag", pa.int64(),
            "the number of offsets from the committed offset to the last stable offset; 0 for a "
            "consumer beyond it, such as a consumer with read_uncommitted",

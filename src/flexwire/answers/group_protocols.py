@@ -58,10 +58,10 @@ COLUMNS: Final = (
 def group_protocols(tables: AnalysisTables) -> DataFrame | None:
     """Return a verdict for each group on moving to the consumer protocol (KIP-848).
 
-    The log of `__consumer_offsets` has the protocol type of a group and the user data of its
-    assignments. Either of them may block the move. It does not have the software of members, so it
-    never proves that a group can move. Groups of share consumers or streams consumers, and groups
-    that only commit, have no row.
+    The log of `__consumer_offsets` contains the protocol type of a group and the user data of its
+    assignments. Either of these may block the move. The log does not contain the software of
+    members, so it never proves that a group can move. Groups of share consumers or streams
+    consumers, and groups that only commit, have no row.
     """
     logs = tables.internal
     groups = None if logs is None else logs.view(_TOPIC, protocols_of)

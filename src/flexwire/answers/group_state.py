@@ -55,8 +55,8 @@ COLUMNS = (
            "false if compaction may have removed a record that was there at the requested "
            "earlier moment"),
     Column("stable_lag", pa.int64(),
-           "the sum of the lags from the commits to the last stable offsets, where consumers "
-           "that read committed stop", "if ``lag`` is null, or if the answer is as of an offset",
+           "the sum of the lags from the commits to the last stable offsets, at which consumers "
+           "with read_committed stop", "if ``lag`` is null, or if ``--as-of`` gives offsets",
            heading="To the stable offsets"),
 )  # fmt: skip
 
@@ -68,8 +68,8 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
     The rows come from the log of `__consumer_offsets`. They are exact for each group whose
     partition of `__consumer_offsets` is among the logs. The logs of a single broker have only some
     of these partitions. Commits that were deleted or have expired are left out. Commits in
-    transactions count once the transaction has ended. This log does not have the offsets of share
-    groups. A lag below 0 means that a topic was created again, or that its log was truncated.
+    transactions count once the transaction has ended. This log does not contain the offsets of
+    share groups. A lag below 0 means that a topic was created again, or that its log was truncated.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

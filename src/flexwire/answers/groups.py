@@ -44,8 +44,8 @@ COLUMNS: Final = (
     Column("generation", pa.int32(), "the generation, or the group's epoch",
            heading="Generation", is_about=True),
     Column("time", MOMENT,
-           "when the rebalance began: the first response that names the generation, or the last "
-           "response to a JoinGroup",
+           "when the rebalance began: the first response that contains the generation, or the "
+           "last response to a JoinGroup",
            heading="When"),
     Column(
         "rebalance_us", pa.int64(), "from the first JoinGroup to the last response, in "
@@ -53,7 +53,7 @@ COLUMNS: Final = (
     heading="Took",
 ),
     Column("members", pa.int64(),
-           "how many members the response to the leader lists, or how many members named the epoch",
+           "how many members the response to the leader lists, or how many members sent the epoch",
            "if the leader's response was not captured", heading="Members"),
     Column(
         "cause", pa.string(),
@@ -78,7 +78,7 @@ _GROUP: Final = ("group_id", "protocol")
 def groups(tables: AnalysisTables) -> DataFrame | None:
     """Return the generations of each group, and the causes of these rebalances.
 
-    A cause is named only if the captured traffic proves it.
+    The answer shows a cause only if the captured traffic proves the cause.
 
     "new member": a member joined without a member id or with an id that it had just received, or
     was not in the leader's last list of members. A static member that restarts counts as a new

@@ -93,7 +93,8 @@ ANSWER = Answer(
     "Consumers with read_committed get no records after the first offset of such a "
     "transaction, and compaction stops at this offset.",
     advice=(
-        "If a transaction is past its timeout, check whether its coordinator runs. Before you "
+        "If a transaction is past its timeout, check whether its coordinator is running. Before "
+        "you "
         "abort a transaction that no coordinator knows, check that 'kafka-transactions "
         "find-hanging' lists it too. After an abort, consumers with read_committed never get the "
         "records of the transaction."

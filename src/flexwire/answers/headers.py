@@ -79,10 +79,10 @@ def headers(tables: AnalysisTables) -> DataFrame:
     """Return each record header key by topic and client, with counts, sizes and value types.
 
     If a record was produced and fetched, it counts for both clients. Sizes are in bytes, without
-    the varints before keys and values. All headers are counted. Spark's own functions judge their
-    values: in the first record of each batch, and in one of 64 other records. Bytes may match a
-    convention by chance. Headers of Kafka Connect have text as values, and are reported as "utf-8".
-    Control records are missing, and so are records that could not be read.
+    the varints before keys and values. All headers are counted. Spark's own functions check the
+    values in the first record of each batch, and in one of 64 other records. Bytes may match a
+    convention by chance. The values of Kafka Connect's headers are text, and are reported as
+    "utf-8". Control records are missing, and so are records that could not be read.
     """
     return _total(_part(tables), tables)
 
@@ -167,8 +167,8 @@ ANSWER = Answer(
     name="headers",
     place=60,
     question="Which record headers are sent, and what do they cost?",
-    meaning="Each record header key by topic and client: how many records have it, how large its "
-    "values are, and which share of the payload it is.",
+    meaning="Each record header key by topic and client: how many records have this key, how "
+    "large its values are, and which share of the payload the headers take.",
     advice="If headers are a large part of the payload, shorten keys or write numbers in binary. "
     "If the share of a header is just below 1, look for the producer that leaves the "
     "header out.",

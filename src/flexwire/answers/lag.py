@@ -85,7 +85,7 @@ COLUMNS: Final = (
     Column("aborted", pa.int64(), "commits in aborted transactions, which have no effect"),
     Column("last_stable_offset", pa.int64(),
            "the last stable offset in the same response; a client with read_committed gets no "
-           "records beyond it", f"{_NO_END}, or it read "
+           "records beyond it", f"{_NO_END}, or if it requested "
            "uncommitted"),
     Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
            "if the end of the partition is null", heading="To the stable offset"),

@@ -49,7 +49,7 @@ _PERCENTS: Final = (50, 90, 99)
 
 COLUMNS: Final = (
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
-    Column("broker", pa.string(), "the broker's end of the connection",
+    Column("broker", pa.string(), "the address and port of the broker",
            heading="Broker", is_about=True),
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
@@ -66,14 +66,14 @@ COLUMNS: Final = (
            heading="Half within"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
-               f"for fewer than {least_of(percent)} responses: it would be the slowest",
+               f"for fewer than {least_of(percent)} responses, because it would equal ``max_us``",
                heading=f"{percent} % within")
         for percent in _PERCENTS[1:]
     ),
     Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest response",
            heading="Its connection"),
-    Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
+    Column("slowest_frame_index", pa.int64(), "the frame_index of this response",
            heading="Its frame"),
     Column("slowest_time", MOMENT, "when the slowest response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
@@ -82,7 +82,7 @@ COLUMNS: Final = (
            "how long these requests waited in total; no latency in this table includes this time",
            heading="Waited for that"),
     Column("pipelined", pa.int64(), (
-        "how many of these requests were sent before the throttled response came; their latency "
+        "how many of these requests were sent before the throttled response arrived; their latency "
         "includes the wait until this response"
     )),
 )  # fmt: skip
@@ -92,7 +92,7 @@ SLOWEST_COLUMNS: Final = (
     Column("latency_us", pa.int64(),
            "how long the request took, in microseconds, without ``throttled_us``"),
     Column("connection", pa.string(), "its connection"),
-    Column("frame_index", pa.int64(), "the response's frame_index there"),
+    Column("frame_index", pa.int64(), "the frame_index of this response"),
     Column("time", MOMENT, "when the slowest response was captured"),
     Column("throttled_us", pa.int64(),
            "how long the request waited because the broker had throttled the client; 0 if the "

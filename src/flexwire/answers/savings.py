@@ -52,7 +52,7 @@ COLUMNS = (
            "how many bytes the combination saves; negative if it takes more bytes",
            heading="Saved"),
     Column("saved_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Saved"),
-    Column("sampled_bytes", _LONG, "the bytes of the sample as it is in the log"),
+    Column("sampled_bytes", _LONG, "the bytes of the sample in the log"),
     Column("sampled_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
     Column("written_bytes", _LONG,

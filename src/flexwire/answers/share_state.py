@@ -25,7 +25,7 @@ _TOPIC: Final = InternalTopic.SHARE_STATE
 COLUMNS = (
     Column("group", pa.string(), "the share group", heading="Group", is_about=True),
     Column("topic", pa.string(), "the topic",
-           "if the cluster's metadata does not name the topic of this id",
+           "if the cluster's metadata does not contain the name of the topic",
            heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
@@ -42,10 +42,10 @@ COLUMNS = (
     Column("done", pa.int64(), "how many offsets after the start offset are done",
            "if the log lacks this number, as before Kafka 4.2", heading="Done after start"),
     Column("deliveries", pa.int32(),
-           "the highest number of deliveries of a batch, from the start offset on",
+           "the highest number of deliveries of any batch at or after the start offset",
            "if there are no batches",
            heading="Deliveries, at most"),
-    Column("batches", pa.int64(), "the batches from the start offset on, each in one state",
+    Column("batches", pa.int64(), "the batches at or after the start offset, each in one state",
            "if the value is unknown", heading="Batches"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
            "if no record has this time", heading="Snapshot"),
@@ -101,7 +101,7 @@ ANSWER = Answer(
         "the number of offsets after it that are done, and how often a batch was delivered."
     ),
     advice="Look at batches that were delivered often. If no member can process a record, Kafka "
-    "gives the record up after group.share.delivery.count.limit deliveries.",
+    "gives up the record after group.share.delivery.count.limit deliveries.",
     row="a share group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),

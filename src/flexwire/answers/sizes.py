@@ -254,7 +254,8 @@ ANSWER = Answer(
     "KIP-636 itself is therefore the difference from the column of KIP-482. The bytes of "
     "messages that were not measured are estimated, within the margin of error.",
     advice=(
-        "Look at large rows. If the bytes with KIP-482 are far below the sent bytes, a client that "
+        "Look at large rows. If the bytes with KIP-482 are much fewer than the sent bytes, a "
+        "client that "
         "uses a flexible version saves the difference. 'flexwire schema cost' shows which fields "
         "cause the difference."
     ),

@@ -50,7 +50,7 @@ COLUMNS = (
            heading="Records"),
     Column("codecs", pa.list_(_STRING), "the compression types of these batches", heading="Codecs"),
     Column("batch_bytes", _LONG, "the bytes of these batches as they are in the log", _NO_BATCH),
-    Column("uncompressed_bytes", _LONG, "and without compression", _NO_BATCH,
+    Column("uncompressed_bytes", _LONG, "the bytes of these batches without compression", _NO_BATCH,
            heading="Uncompressed"),
     Column("compression_ratio", _DOUBLE,
            "how many times larger these batches are without compression",

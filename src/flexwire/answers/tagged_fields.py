@@ -69,9 +69,9 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
 
     A known field counts as sent if its value is not the default, because Kafka does not send
     defaults. ``bytes`` are the bytes of values, without tag and size. Tags that the catalog does
-    not know come from newer releases or other software, or are wrong. If a client names its
-    software on a connection, this software is assumed for all its messages there. Bodies that do
-    not decode are missing, but fields in their headers count.
+    not know come from newer releases or other software, or are wrong. If a client sends its
+    software name on a connection, all of its messages on this connection count for this software.
+    Bodies that do not decode are missing, but fields in their headers count.
     """
     frames = tables.frames.where(OF_KAFKA.sql)
     key = connection_key(frames.columns)

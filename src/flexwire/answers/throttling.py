@@ -40,7 +40,7 @@ COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host", heading="Host"),
-    Column("broker", pa.string(), "the broker's end of the connection", heading="Broker"),
+    Column("broker", pa.string(), "the address and port of the broker", heading="Broker"),
     Column("api_name", pa.string(), 'the API whose responses throttle: "Produce"',
            heading="API", is_about=True),
     Column("responses", pa.int64(), "how many responses of this API the client got from the broker",
@@ -57,7 +57,7 @@ COLUMNS: Final = (
            "requests that the client sent on the connection after such a response, before its "
            "throttle time was over", "in request logs", heading="Sent early"),
     Column("pipelined_requests", pa.int64(),
-           "requests that the client had sent before such a response came, and that also wait",
+           "requests that the client had sent before such a response arrived, and that also wait",
            "in request logs", heading="Pipelined"),
     Column("waited_us", pa.int64(),
            "how long both kinds of requests waited at the broker because of the throttling",

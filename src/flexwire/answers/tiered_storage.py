@@ -40,7 +40,8 @@ COLUMNS = (
            heading="State not known"),
     Column("oldest_time", _TIME, "the earliest of the segments' latest timestamps",
            "if no segment has a timestamp", heading="Oldest"),
-    Column("newest_time", _TIME, "the latest timestamp of a segment", "if ``oldest_time`` is null",
+    Column("newest_time", _TIME, "the latest timestamp of any segment", "if ``oldest_time`` is "
+           "null",
            heading="Newest"),
 )  # fmt: skip
 

@@ -77,7 +77,7 @@ COLUMNS: Final = (
 ),
     Column("groups", pa.list_(pa.string()), "the groups for which the client fetched or committed",
            heading="Groups"),
-    Column("requests", pa.int64(), "fetches of the client that name the topic", heading="Fetches"),
+    Column("requests", pa.int64(), "the client's fetches with the topic", heading="Fetches"),
     Column("responses", pa.int64(), "responses to fetches with a partition of the topic",
            heading="Responses"),
     Column("commits", pa.int64(), "requests of the client that commit an offset for the topic",
@@ -93,8 +93,8 @@ COLUMNS: Final = (
 def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     """Return each topic with each client that fetches it, or that commits an offset for it.
 
-    A topic without a row may still have readers. Such a client was not captured, reads at another
-    time, or has a fetch session that began before the capture and had no news.
+    A topic without a row may still have readers: clients that were not captured, that read at
+    another time, or whose fetch session began before the capture and got no new records.
     """
     parts = _part(tables)
     return None if parts is None else _total(parts, tables)

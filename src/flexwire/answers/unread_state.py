@@ -64,8 +64,8 @@ def unread_state(tables: AnalysisTables) -> DataFrame | None:
 
     The records are damaged, or come from a Kafka release that is newer than flexwire's catalog.
     Apart from these records, the other answers about internal topics are exact. If an earlier
-    moment is requested, each partition whose later records were compacted or pruned has a row. An
-    object that existed at that moment and has no record any more is in no answer. If the log of
+    moment is requested, each partition whose later records were compacted or pruned has a row. No
+    answer contains an object that existed at that moment but no longer has a record. If the log of
     tiered segments lacks records, it has such a row at any moment.
     """
     logs = tables.internal

@@ -131,7 +131,7 @@ ANSWER = Answer(
         "for the longest time come first."
     ),
     advice="Ask the owners of groups that have been idle for months. If you delete a group, its "
-    "offsets are lost for good. First save the offsets: flexwire answers OUT group_offsets "
+    "offsets are lost permanently. First save the offsets: flexwire answers OUT group_offsets "
     "--reset-plan FILE writes those of consumer groups. Then delete the group with "
     "'kafka-consumer-groups --delete' or 'kafka-share-groups --delete'.",
     row="a group",

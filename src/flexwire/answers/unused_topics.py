@@ -48,7 +48,7 @@ COLUMNS = (
            "the groups that have committed an offset for the topic; none of them has members, and "
            "all commits are some time ago", heading="Groups"),
     Column("last_commit_time", _TIME, "when one of these groups last committed",
-           "if none of these groups has committed", heading="Last commit"),
+           "if none of these groups has committed an offset", heading="Last commit"),
     Column("unread_us", pa.int64(),
            "the time from the last commit to the last record of any internal topic, or to the "
            "requested moment, in microseconds",

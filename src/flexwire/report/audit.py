@@ -81,7 +81,7 @@ def _reason(audit: Audit) -> str:
         )
     return (
         "The captured brokers' release is unknown, so these are the newest releases of the last "
-        "two major versions; use --release to name others."
+        "two major versions; use --release to choose others."
     )
 
 
@@ -220,7 +220,9 @@ def finding_table(facts: Facts) -> ReportTable:
             "the number of requests, and the times of the first and the last request",
         ),
         ReportColumn(
-            "Groups and topics", "text", ("the groups and topics that the client named, in any API")
+            "Groups and topics",
+            "text",
+            ("the groups and topics in the client's requests, for any API"),
         ),
         ReportColumn(
             "Last read by",

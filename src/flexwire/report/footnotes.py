@@ -43,8 +43,8 @@ def about_clients(facts: Facts) -> list[str]:
     if "clients" not in facts.left_out and every > facts.totals.connections:
         sentences.append(
             f"The connections of all rows are {units.count(every)}, and the capture has "
-            f"{units.count(facts.totals.connections)}: a connection whose requests name several "
-            "clients is in the row of each of them."
+            f"{units.count(facts.totals.connections)}: a connection whose requests have several "
+            "client ids is in the row of each of these clients."
         )
     return sentences
 
@@ -70,17 +70,17 @@ def about_versions(facts: Facts) -> str:
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""
     of = units.plural(facts.totals.requests, "request")
-    return f"{units.count(unread)} of {of} do not name their version, and so have no verdict."
+    return f"{units.count(unread)} of {of} do not contain a known version, and so have no verdict."
 
 
 def newest_sentence(share: NewestShare, requests: int) -> str:
     """Return a sentence on the requests and clients that use a release's newest versions."""
     if not share.requests:
-        return f"No request is of an API that Kafka {share.release} has."
+        return f"No request uses an API that Kafka {share.release} offers."
     part = units.share(share.requests_at_newest / share.requests)
     sentence = (
         f"{units.count(share.requests_at_newest)} of {units.plural(share.requests, 'request')} "
-        f"({part}) use the newest version of their API that Kafka {share.release} has. "
+        f"({part}) use the newest version of their API that Kafka {share.release} offers. "
         f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
         "nothing older. Only these clients would use a new version at once, such as one with "
         "KIP-636."

@@ -62,10 +62,11 @@ LOG_BATCHES = (
     Column("timestamp_type", _STRING,
            'the origin of the timestamps: "CreateTime", "LogAppendTime" or "NoTimestampType"',
            _DAMAGE),
-    _of_batch("partition_leader_epoch", "the partition leader epoch; -1 if there is none"),
-    _of_batch("producer_id", "the producer id; -1 if there is none"),
-    _of_batch("producer_epoch", "the producer epoch; -1 if there is none"),
-    _of_batch("base_sequence", "the base sequence; -1 if there is none"),
+    _of_batch("partition_leader_epoch",
+              "the partition leader epoch; -1 if the batch has no such value"),
+    _of_batch("producer_id", "the producer id; -1 if the batch has no such value"),
+    _of_batch("producer_epoch", "the producer epoch; -1 if the batch has no such value"),
+    _of_batch("base_sequence", "the base sequence; -1 if the batch has no such value"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
     _of_batch("is_control", "whether the batch has control records, which no consumer sees"),
     _of_batch("has_delete_horizon", "whether the base timestamp of the batch is a delete horizon"),
@@ -116,8 +117,8 @@ LOG_REWRITES = (
            "if the compression type has no levels; also for lz4 at its fastest level, which is "
            "Kafka's default"),
     Column("batch_size", _LONG,
-           "the most bytes of records, before compression, in one batch; a larger record has a "
-           "batch of its own. The batch.size of a producer limits the bytes after compression "
+           "the most bytes of records, before compression, in one batch; a larger record gets a "
+           "separate batch. The batch.size of a producer limits the bytes after compression "
            "instead"),
     Column("written_bytes", _LONG, "the bytes of the written batches"),
     Column("written_batches", _LONG, "how many batches were written"),
@@ -148,7 +149,7 @@ LOG_TABLES: Final = (
     Table(
         REWRITES,
         "One row for each sample of consecutive batches, and for each way in which the sample was "
-        "written again. All figures are measured, and none is estimated.",
+        "written again. All figures are measured instead of estimated.",
         LOG_REWRITES,
         ("file", "position", "compression", "level", "batch_size"),
     ),

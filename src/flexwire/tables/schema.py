@@ -178,18 +178,19 @@ def _of_frame(name: str, meaning: str, null: str = "") -> Column:
 
 _CONNECTION = _of_frame(
     "connection",
-    "the ends of the connection, the client's first: \"10.0.0.9:50000>10.0.0.1:9092\"; a second "
-    'connection with these ends has "#2" after it',
+    'the two ends of the connection, the client first: "10.0.0.9:50000>10.0.0.1:9092"; the name '
+    'of a second connection between the same ends has the suffix "#2"',
 )  # fmt: skip
 _DIRECTION = _of_frame("direction", '"request" or "response"')
-_NO_REQUEST = "if a response has no request in the capture"
+_NO_REQUEST = "if the capture lacks the request of a response"
 _NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
-    "The table does not have the bytes of record batches, because the table ``records`` has their "
-    "records. The size of these bytes, a bigint, replaces them. The size is null if the bytes are "
+    "The table does not contain the bytes of record batches, because the table ``records`` "
+    "contains their records. The size of these bytes, a bigint, replaces them. The size is null "
+    "if the bytes are "
     "null or withheld, or if a request log does not give the size: {}. With ``record_bytes=True``, "
-    "the fields have the bytes, under their own names."
+    "the fields contain the bytes, under their own names."
 ).format(
     "; ".join(
         f"in {field.message} ``{field.records}{SIZE_SUFFIX}`` instead of ``{field.records}``"
@@ -198,8 +199,8 @@ _OF_RECORD_BYTES = (
 )
 _WHOLE = "for a finding about the client as a whole"
 _LOGGED = "in request logs"
-_NO_INSTANCE = "if no frame gives it, or if the frame that gives it was not captured"
-_CAPTURED = "in captures, or if no line of a log gives it"
+_NO_INSTANCE = "if no captured frame contains the id"
+_CAPTURED = "in captures, or if no line of a log contains it"
 _NO_BATCH = "if the bytes are not a batch"
 _NO_RECORD = "for a batch without records, or if the bytes cannot be read"
 
@@ -219,24 +220,25 @@ FRAMES = (
               "``frame_index`` identify a frame in all tables of an analysis; in tables that grow, "
               "``analysis`` is needed too"),
     _of_frame("message", 'the message in the frame: "FetchRequest"', _UNREAD),
-    _of_frame("api_key", "the api key; a response has that of its request", _UNREAD),
+    _of_frame("api_key", "the api key; for a response, the api key of its request", _UNREAD),
     Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
-    _of_frame("api_version", "the api version; a response has that of its request", _UNREAD),
+    _of_frame("api_version", "the api version; for a response, that of its request", _UNREAD),
     Column("body_version", _INT, "the version with which the body was decoded; it differs from "
            "``api_version`` if a broker answers ApiVersions in version 0",
            "if no body was decoded"),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
     _of_frame("client_id", "the client id; if a request has none, the last client id on its "
-              "connection before it, or in request logs the ``client_id`` of the connection; a "
-              "response has that of its request",
-              f"{_UNREAD}; if the captured part of the connection has no earlier client id; if the "
+              "connection before it, or in request logs the ``client_id`` of the connection; for "
+              "a response, the client id of its request",
+              f"{_UNREAD}; if the captured part of the connection contains no earlier client id; "
+              f"if the "
               "bytes cannot be a client id"),
     Column("client_software_name", _STRING, "the software of the client, from the first "
-           "ApiVersions request of the connection that names it", "if no request names it"),
-    Column("client_software_version", _STRING, "its version", "if no request names it"),
+           "ApiVersions request of the connection that contains it", "if no request contains it"),
+    Column("client_software_version", _STRING, "its version", "if no request contains it"),
     Column("client_instance_id", _STRING, "the id of the client instance (KIP-714, KIP-1313): the "
-           "first id that a request of the connection has in its header or body, or that a "
-           "response assigns; in request logs, the greatest id if the lines of the connection have "
+           "first id that the header or body of a request contains, or that a response assigns; "
+           "in request logs, the greatest id if the lines of the connection have "
            "several", _NO_INSTANCE),
     _of_frame("header_version", "the version of the request or response header; 1 if the catalog "
               "lacks the version of the request, because a broker reads it in this way; ``error`` "
@@ -249,12 +251,12 @@ FRAMES = (
     _of_frame("latency_us", "the time from the last byte of the request to the last byte of the "
               "response, in microseconds; if the capture lacks a part of a frame, the last "
               "captured byte counts", f"for a request; {_NO_REQUEST}"),
-    _of_frame("answered", "whether the capture has the response to the request",
+    _of_frame("answered", "whether the capture contains the response to the request",
               "for a response; for a request that expects no response, or whose header was not "
-              "read; if the capture lacks a part of the request and has no response to it"),
+              "read; if the capture lacks a part of the request, and the response"),
     _of_frame("outcome", "\"decoded\"; \"lenient\": the body breaks its spec, but Kafka's Java "
               'reads it; "failed": framing, header or body; "unpaired": a response without its '
-              'request; "token": a bare token of SASL, which has no message; "not Kafka": the '
+              'request; "token": a bare SASL token, which has no message; "not Kafka": the '
               'connection is not Kafka; "header": a request log gives only the header, or a '
               "broker's log says that it refused the request"),
     _of_frame("error", 'why the frame is not "decoded"', 'if it is "decoded"; for tokens, for '
@@ -277,7 +279,7 @@ CONNECTIONS = (
     Column("seen_from_start", _FLAG, "whether the SYN of the connection was captured"),
     Column("closed_by", _STRING, '"client" or "broker": the end whose FIN or RST was captured '
            "first; for TLS that key logs open, the end that sent close_notify first",
-           "if none was"),
+           "if neither a FIN nor an RST was captured"),
     Column("reset", _FLAG, "whether that was a RST"),
     Column("request_frames", _LONG, "the number of requests, including damaged ones"),
     Column("response_frames", _LONG, "the number of responses, including damaged ones"),
@@ -293,9 +295,9 @@ CONNECTIONS = (
            _LOGGED),
     Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether the connection is Kafka"),
-    Column("reads_as_kafka", _FLAG, "whether some of its bytes can be read as Kafka"),
+    Column("reads_as_kafka", _FLAG, "whether some bytes of the connection can be read as Kafka"),
     Column("evidence", _STRING, "why the connection counts as Kafka, or not"),
-    Column("looks_like", _STRING, 'the other protocol to which its bytes seem to belong; "Kafka" '
+    Column("looks_like", _STRING, 'the other protocol to which the bytes seem to belong; "Kafka" '
            "if the bytes are Kafka but no end is a named broker",
            "if the protocol is unknown, or if the connection is Kafka"),
     Column("principal", _STRING, "the principal of the client", _CAPTURED),
@@ -308,8 +310,9 @@ CONNECTIONS = (
     Column("client_id", _STRING, "the last client id of the connection's requests; in request "
            "logs, the greatest if lines have several", "if no request has a client id"),
     Column("client_software_name", _STRING, "``client_software_name`` of the connection's frames; "
-           "in request logs, the greatest if lines have several", "if no request names it"),
-    Column("client_software_version", _STRING, "its version, likewise", "if none says it"),
+           "in request logs, the greatest if lines have several", "if no request contains it"),
+    Column("client_software_version", _STRING, "its version, likewise", "if no request contains "
+           "the version"),
     Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
            "continues over several analyses has a row in each of them, with the counts of this "
            "analysis", "if the connection began in this analysis"),
@@ -361,11 +364,12 @@ RECORDS_TABLE = (
     Column("direction", _STRING, "``direction`` of the frame with the record"),
     Column("frame_index", _LONG, "``frame_index`` of that frame"),
     Column("time", MOMENT, "``time`` of the frame with the record"),
-    Column("client_id", _STRING, "``client_id`` of that frame", "with that of the frame"),
-    Column("topic", _STRING, "the name of the topic; from a Metadata response, if the message has "
-           "only the topic's id", "if no response gives the name"),
+    Column("client_id", _STRING, "``client_id`` of that frame", "if the frame's ``client_id`` is "
+           "null"),
+    Column("topic", _STRING, "the name of the topic; from a Metadata response, if the message "
+           "contains only the topic's id", "if no response contains the name"),
     Column("topic_id", _STRING, "the topic's id",
-           "in versions that have only the name of the topic"),
+           "in versions that contain only the name of the topic"),
     Column("partition", _INT, "the partition"),
     _of_batch("offset", "its offset", _NO_RECORD),
     _of_batch(
@@ -387,10 +391,11 @@ RECORDS_TABLE = (
     _of_batch("batch_size", "the bytes of the batch"),
     Column("batch_records", _INT,
            "the record count in the batch's header; -1 for compressed messages", _NO_BATCH),
-    _of_batch("partition_leader_epoch", "the partition leader epoch; -1 if there is none"),
-    _of_batch("producer_id", "the producer id; -1 if there is none"),
-    _of_batch("producer_epoch", "the producer epoch; -1 if there is none"),
-    _of_batch("base_sequence", "the base sequence; -1 if there is none"),
+    _of_batch("partition_leader_epoch",
+              "the partition leader epoch; -1 if the batch has no such value"),
+    _of_batch("producer_id", "the producer id; -1 if the batch has no such value"),
+    _of_batch("producer_epoch", "the producer epoch; -1 if the batch has no such value"),
+    _of_batch("base_sequence", "the base sequence; -1 if the batch has no such value"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
     _of_batch("is_control", "whether these are control records, which no consumer gets"),
     Column("error", _STRING, "why there is no record: the batch is damaged, cut off or withheld",
@@ -406,7 +411,7 @@ MESSAGES = (
     _of_frame("frame_index", "``frame_index`` of its frame"),
     _of_frame("time", "``time`` of the message's frame"),
     _of_frame("size", "``size`` of the message's frame", _LOGGED),
-    _of_frame("client_id", "``client_id`` of its frame", "with that of the frame"),
+    _of_frame("client_id", "``client_id`` of its frame", "if the frame's ``client_id`` is null"),
     _of_frame("api_key", "the api key"),
     _of_frame("api_version", "the api version"),
     _of_frame("correlation_id", "the correlation id"),
@@ -428,15 +433,15 @@ MESSAGES = (
 AUDIT = (
     Column("release", _STRING, "the release that the finding is about"),
     Column("verdict", _STRING, "the verdict about the client: see [audit.md](audit.md)"),
-    Column("evidence", _STRING, "which rule gave the verdict"),
+    Column("evidence", _STRING, "the rule behind the verdict"),
     Column("reason", _STRING, "the reason for the verdict in a sentence, with its figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
     Column("client_id", _STRING, "the client id", "if it is unknown"),
     Column("address", _STRING, "the client's host", "if it is unknown"),
     Column("principal", _STRING, "the client's principal",
            "if the principal is unknown, as in captures"),
-    Column("client_software_name", _STRING, "the client's software", "if no request names it"),
-    Column("client_software_version", _STRING, "its version", "if no request names it"),
+    Column("client_software_name", _STRING, "the client's software", "if no request contains it"),
+    Column("client_software_version", _STRING, "its version", "if no request contains it"),
     Column("api_key", _INT, "the api key", _WHOLE),
     Column("api_name", _STRING, "the name of the API", _WHOLE),
     Column("api_version", _INT, "the api version", _WHOLE),
@@ -448,11 +453,11 @@ AUDIT = (
            "connection counts for one client only"),
     Column("apis", _LONG, "how many APIs the client used"),
     Column("offered", _STRING, "the versions that the captured broker offered",
-           "if the capture has no offer of the broker"),
+           "if the capture does not show which versions the broker offered"),
     Column("last_accepting_release", _STRING, "the last release that reads the version",
-           f"if there is none; {_WHOLE}"),
+           f"if no such release exists; {_WHOLE}"),
     Column("first_refusing_release", _STRING, "the first release that does not read the version",
-           f"if there is none; {_WHOLE}"),
+           f"if no such release exists; {_WHOLE}"),
     Column("groups", _TEXTS, "the first groups that the client named"),
     Column("group_count", _LONG, "the number of groups that the client named"),
     Column("topics", _TEXTS, "the first topics that the client named"),
@@ -460,7 +465,7 @@ AUDIT = (
     Column("remedy", _STRING, "what to do; empty if you need not do anything"),
     Column("source", _STRING, "the source of the verdict; empty if it has no source"),
     Column("team", _STRING, "the team of the client, from the file of labels",
-           "if there is no file of labels, or it does not list this client"),
+           "if no file of labels lists this client"),
 )  # fmt: skip
 
 

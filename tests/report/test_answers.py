@@ -127,7 +127,9 @@ def test_what_is_not_shown_is_counted_and_said_where_to_find() -> None:
 def test_what_was_not_seen_is_named_and_not_shown() -> None:
     words = page().words()
     assert UNSEEN.question not in words
-    assert "Questions without an answer, because the input contains no data for them: Unseen." in words
+    assert (
+        "Questions without an answer, because the input contains no data for them: Unseen." in words
+    )
 
 
 def test_yes_and_no_take_no_room_of_texts() -> None:

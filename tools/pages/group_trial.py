@@ -52,7 +52,7 @@ def _libraries() -> str:
             support.refused.effect,
         ])  # fmt: skip
     heads = (
-        *("library", "has it from", "ready from", "setting", "default from"),
+        *("library", "available from", "ready from", "setting", "default from"),
         *("refused settings that JoinGroup shows", "if one is set"),
     )
     return _table(heads, lines)
@@ -78,16 +78,16 @@ def _trial(rows: Sequence[GroupRow]) -> str:
     by_log = sum(row.by_log is not None for row in rows)
     by_offsets = sum(row.by_offsets == "blocked" for row in rows)
     summary = (
-        f"`make trial` ran {len(rows)} groups at brokers of {RELEASE}. In {right} of {len(told)} "
-        f"groups, the broker's reaction is the one that the verdict says. "
+        f"`make trial` ran {len(rows)} groups on {RELEASE} brokers. In {right} of {len(told)} "
+        "groups, the broker reacted as the verdict says. "
         f'{len(seen) - len(told)} verdicts are "cannot say". In {len(hidden)} groups, a '
         "condition held that requests do not show, and "
         f"{sum(row.is_right for row in hidden)} of them were refused as the table above says. "
-        f"For {by_log} groups the broker also logged its requests, and the verdict by this log is "
-        f"the same. By `__consumer_offsets`, {by_offsets} groups are blocked, and the broker "
-        "refused them all.\n\n"
+        f"For {by_log} groups, the broker also logged its requests, and the verdict from this log "
+        f"is the same. According to `__consumer_offsets`, {by_offsets} groups are blocked, and the "
+        "broker refused them all.\n\n"
     )
-    heads = ("members", "situation", "verdict", "a member came", "what happened")
+    heads = ("members", "situation", "verdict", "a member joins with", "what happened")
     return summary + _table(heads, [line for row in rows for line in _lines(row)])
 
 

@@ -159,7 +159,7 @@ def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFram
 
 
 def _known_sum(numbers: SparkColumn) -> SparkColumn:
-    """Return the sum of numbers, or null if one is null, as the sum would be incomplete."""
+    """Return the sum of numbers, or null if any number is null: the sum would be incomplete."""
     return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
 
 

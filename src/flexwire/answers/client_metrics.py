@@ -49,7 +49,7 @@ POINTS: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""The columns of `metric_points`. A push that cannot be read is a row that has only an ``error``.
+"""The columns of `metric_points`. A push that cannot be read is a row with only an ``error``.
 """
 
 COLUMNS: Final = (

@@ -63,7 +63,7 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
     ``placed`` has ``topic`` and ``leader``. As in Kafka, the topic's own value comes first, then
     the value of the leader ("broker"), then the value of all brokers ("cluster"). If none of them
     is set, both columns are null: the value then comes from the brokers' files or from Kafka's
-    defaults, and the log has neither. If single brokers have values of their own, the value is also
+    defaults, and the log has neither. If single brokers have their own values, the value is also
     unknown for a partition without a leader.
     """
     values = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())

@@ -105,7 +105,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_history(tables: AnalysisTables) -> DataFrame | None:
-    """Return those changes of partitions' leaders or ISRs that the log of the metadata still has.
+    """Return the changes of partitions' leaders or ISRs that the metadata log still contains.
 
     The first state of a partition does not count as a change. The history begins at the oldest
     snapshot or record from which a state can be computed. Partitions of topics that were deleted

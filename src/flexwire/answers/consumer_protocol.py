@@ -123,7 +123,7 @@ def _joins(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _assignments(tables: AnalysisTables) -> DataFrame | None:
-    """Return the assignments that leaders sent. Only the requests of leaders have assignments."""
+    """Return the assignments that leaders sent. Only leaders' requests contain assignments."""
     requests = tables.message(f"{_SYNC}Request")
     if requests is None:
         return None
@@ -268,7 +268,7 @@ class AssignmentFacts(NamedTuple):
 
 
 def read_assignments(assignments: list[bytes], protocol_type: str | None) -> AssignmentFacts:
-    """Return whether consumers' assignments have user data, and whether one cannot be read.
+    """Return whether consumers' assignments contain user data, and whether any is unreadable.
 
     A broker does not convert a group with an assignment that it cannot read. It treats an empty
     assignment as no assignment. If the protocol type is unknown, unreadable bytes prove nothing.

@@ -87,7 +87,7 @@ _SUMS: Final = pa.schema(
 
 
 def _tables() -> list[str]:
-    """Return the tables of the messages that have error codes."""
+    """Return the tables of the messages that contain error codes."""
     return [f"{MESSAGES}/{name}" for name in catalog().names() if error_places(name)]
 
 
@@ -161,7 +161,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
-    """Return whether a message has error codes, and its table may have a code that is not 0."""
+    """Return whether a message has error codes, and its table may contain a code other than 0."""
     codes = [("body", *place.path) for place in error_places(message)]
     return not tables.hold_only(message, codes, NO_ERROR)
 

@@ -139,7 +139,7 @@ ANSWER = Answer(
 )
 
 ANSWER_NAME: Final = "group_offsets"
-"""The answer from whose rows a plan for resetting offsets is made."""
+"""The answer whose rows are the source of a plan for resetting offsets."""
 
 _COLUMNS: Final = ("group", "topic", "partition", "offset")
 # The tool splits the file into lines before it interprets quotes.

@@ -139,7 +139,7 @@ def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = Non
 
 
 def _with_generation(proven: DataFrame) -> DataFrame:
-    """Add the generation that each event caused: the next one if the event does not name it."""
+    """Add the generation that each event caused: the next one if the event contains none."""
     # A generation appears in the traffic after the events that caused it.
     order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))
     later = Window.partitionBy(*_GROUP).orderBy(*order)

@@ -76,7 +76,7 @@ _WAY = ("compression", "level", "batch_size")
 
 @returns(COLUMNS)
 def savings(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic and way of writing it, with the bytes of a sample and of the whole topic.
+    """Return each topic and combination of codec and batch size, with sampled and total bytes.
 
     The sample consists of a few runs of successive batches, spread evenly over the topic's
     segments. Only the largest topics have samples. The CPU time of a codec is not measured. It is

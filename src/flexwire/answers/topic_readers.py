@@ -145,7 +145,7 @@ def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
         return None
     at = f"body.{place.topics}"
     names = place.name or "topic_id"
-    # With this, Spark reads only these columns of the topics, and not their partitions.
+    # With this, Spark reads only these columns of the topics, without their partitions.
     pairs = F.arrays_zip(
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )
@@ -170,7 +170,7 @@ def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
 
 
 def _followers(tables: AnalysisTables) -> DataFrame | None:
-    """Return the clients whose fetches name a replica, which those of consumers never do."""
+    """Return the clients whose fetches contain a replica id; consumers' fetches never do."""
     table = tables.message(_FOLLOWERS)
     if table is None:
         return None

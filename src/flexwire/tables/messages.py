@@ -227,7 +227,7 @@ class MessageBodies:
     def decode(self, frames: pa.RecordBatch) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the rows of the frames, one version at a time, with the numbers of the frames.
 
-        This decides once, and not for each message, whether a column is present.
+        This decides once for all messages whether a column is present.
         """
         by_version: dict[int | None, list[tuple[int, _FrameBody]]] = defaultdict(list)
         for row, frame in enumerate(frames.select(NEEDED.names).to_pylist()):

@@ -327,7 +327,7 @@ class AnalysisTables:
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
     def naming(self, name: str) -> DataFrame | None:
-        """Return the table of a message that names topics, with rows of all times."""
+        """Return the table of a message that contains topic names, with rows of all times."""
         return (self.message if self.named is None else self.named)(name)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:

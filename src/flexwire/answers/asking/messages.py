@@ -316,7 +316,7 @@ class ErrorStructure:
         ).with_topic()
 
     def with_topic(self) -> ErrorStructure:
-        """Return the structure with the topic that it names, if it names one."""
+        """Return the structure with the topic that it contains, if any."""
         structure = self
         for place in self.places:
             if place.topic is not None and self._has(place.topic):

@@ -1,4 +1,4 @@
-"""Percentiles that depend only on the values, and not on how tables are divided into tasks.
+"""Percentiles that depend only on the values, however tables are divided into tasks.
 
 The percentile p is the smallest value that p percent of the values do not exceed. `percentile` is
 an aggregate that can be used together with other aggregates. Three such aggregates hold the values

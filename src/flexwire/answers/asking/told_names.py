@@ -44,7 +44,7 @@ def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
 
 def _pairs(table: DataFrame) -> DataFrame:
     """Return each pair of an id and a name that a response had, by day."""
-    # With this, Spark reads only these two columns of the topics, and not their partitions.
+    # With this, Spark reads only these two columns of the topics, without their partitions.
     pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
     # Brokers repeat the same names in many responses.
     different = table.select(day_of_time().alias(DAY), pairs.alias("topics")).distinct()

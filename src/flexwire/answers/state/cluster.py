@@ -244,7 +244,7 @@ def cluster_state(
         time: use instead of ``offset``: the state before the first record whose timestamp is later
             than this time. The time needs a time zone.
         committed_to: the high watermark, if it is known (from ``kafka-metadata-quorum``; no file
-            has it). Records from there on are marked. Without it, records in a snapshot are known
+            has it). Records at or after it are marked. Without it, records in a snapshot are known
             to be committed, and all records if the quorum has one voter.
         oldest: begin with the oldest snapshot or record from which the state can be made, not with
             the newest, for views of history.

@@ -64,13 +64,13 @@ def first_after(time: datetime) -> int:
 
 
 def elapsed_us(since: str | Column, now: Column) -> Column:
-    """Return how many µs have passed, at least 0, or null if one of the times is unknown."""
+    """Return how many µs have passed, at least 0, or null if either time is unknown."""
     elapsed = now - F.unix_micros(since)
     return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
 
 
 def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
-    """Return whether more than some time has passed, or null if one of the times is unknown."""
+    """Return whether more than some time has passed, or null if either time is unknown."""
     return elapsed_us(since, now) > than // timedelta(microseconds=1)
 
 

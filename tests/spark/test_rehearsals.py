@@ -139,7 +139,7 @@ def test_a_rehearsal_that_refused_nobody_is_said(spark: SparkSession, tmp_path: 
     captured(tmp_path / "in", "first", SENT[:1], rehearsing_comment(RELEASE))
     done = analyze([tmp_path / "in"], tmp_path / "out", spark=spark)
     assert done.facts.rehearsal is not None
-    assert done.facts.rehearsal.sentence.endswith("4.4.0, and refused no client.")
+    assert done.facts.rehearsal.sentence.endswith("4.4.0. The tap refused no client.")
     assert 'id="refused-table"' not in done.report.read_text()
 
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "kafka-log"
 ACCEPTED: Final = {
-    "topic": "names of topics, with commas between them; all by default",
+    "topic": "names of topics, separated by commas; all by default",
     "partitions": "numbers of partitions, as `0,4-7`; all by default",
     "startingOffsets": '`earliest`, or JSON as `{"orders": {"0": 23, "1": -2}}`; '
     "for a stream also `latest`",

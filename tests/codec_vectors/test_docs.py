@@ -41,7 +41,7 @@ def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
 def test_the_page_counts_the_cases_of_the_whole_package() -> None:
     manifest = msgspec.json.decode((KEPT / "manifest.json").read_bytes(), type=Manifest)
     cases = sum(one.cases for one in manifest.files)
-    assert f"has {cases:,} cases for Apache Kafka {manifest.kafka}" in PAGE.read_text()
+    assert f"contains {cases:,} cases for Apache Kafka {manifest.kafka}" in PAGE.read_text()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -90,7 +90,7 @@ def test_records_that_inflate_beyond_bounds_are_not_shown() -> None:
         ([{"key": {"base64": 7}}], "expected text, null", "p[0].key"),
         ([{"headers": 7}], "expected record headers", "p[0].headers"),
         ([{"headers": [{"key": "a"}]}], 'expected {"key": …, "value": …}', "p[0].headers[0]"),
-        ([{"headers": [{"key": None, "value": "a"}]}], "is not null", "p[0].headers[0].key"),
+        ([{"headers": [{"key": None, "value": "a"}]}], "must not be null", "p[0].headers[0].key"),
         ([{"timestamp": "now"}], "timestamp", "p"),
         ({"records": 7}, "expected records, got 7", "p"),
         ({"records": [], "compresion": "zstd"}, "a batch has no 'compresion'", "p"),

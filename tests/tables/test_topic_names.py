@@ -14,8 +14,16 @@ from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
 from flexwire.survey.bodies import find_topic_names
 from flexwire.tables.messages import message_rows
+from flexwire.tables.row_filter import RECORDS
+from tests.spark.test_inside_captures import fetched
+from tests.spark.traffic import TOPIC_ID, Traffic, made, nested
+from tests.tables.growing import Query
+from tests.tables.test_following import ASKED
+from tests.tables.test_ranges import surveyed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 _KEY = 3
@@ -103,3 +111,23 @@ def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # Two different responses of version 12, and one of version 9; one without a request is not
     # read.
     assert sum(decoded) == 3
+
+
+def test_of_several_names_for_an_id_the_one_that_sorts_last_is_kept(tmp_path: Path) -> None:
+    """A stream and a batch keep the same name, whatever the order of a set."""
+    names = [f"topic-{number:02}" for number in range(12)]
+    topics = [
+        nested("MetadataResponse", "MetadataResponseTopic", name=one, topic_id=TOPIC_ID)
+        for one in names
+    ]
+    traffic = Traffic(tmp_path / "made")
+    connection = traffic.connect()
+    answer = made("MetadataResponse", topics=topics)
+    traffic.exchange(connection, made("MetadataRequest"), answer, 12, 1)
+    asked = made("FetchRequest", max_wait_ms=5, min_bytes=1)
+    traffic.exchange(connection, asked, fetched([(b"k", b"v")], topic_id=TOPIC_ID), 15, 2)
+    traffic.close()
+    query = Query(tmp_path / "made", ASKED)
+    query.run()
+    assert [row["topic"] for row in query.rows[RECORDS]] == [names[-1]]
+    assert [*surveyed([*traffic.directory.iterdir()])[1].topic_names.values()] == [names[-1]]

@@ -283,7 +283,12 @@ class FollowerState:
             return names, names_known
         for row, topics in find_topic_names(frames, headers, self._request.release):
             earlier = names[-1]
-            new = {topic_id: name for topic_id, name in topics if name > earlier.get(topic_id, "")}
+            # Of two names for an id in one response, the name that sorts last is kept.
+            new = {
+                topic_id: name
+                for topic_id, name in sorted(topics)
+                if name > earlier.get(topic_id, "")
+            }
             if new:
                 names.append({**earlier, **new})
                 names_known[row:] = len(names) - 1

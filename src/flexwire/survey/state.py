@@ -296,7 +296,7 @@ class SurveyState:
         self.survey.connections.sort(key=lambda ended: (ended.first_us, ended.connection))
         self._tell(files)
         self.survey.ranges = len(self._ranges)
-        self.survey.topic_names = dict(self._names.items() - self._names_before.items())
+        self.survey.topic_names = dict(sorted(self._names.items() - self._names_before.items()))
         if self._request.continuation is not None and self._request.pauses:
             saved = self._saved(self._request.continuation.run)
             self.survey.state, self.survey.held_bytes = saved.packed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -132,3 +133,11 @@ def test_a_revision_lost_nothing_to_itself() -> None:
     command = [sys.executable, "-m", "tools.pages.kept", "HEAD", "HEAD"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "0 lost, 0 moved to another page\n")
+
+
+def test_no_item_of_a_list_begins_twice() -> None:
+    """An editor's script once wrote "- - ", with which the site does not build."""
+    texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    assert len(texts) > 500
+    twice = re.compile(r"^\s*- - ", re.MULTILINE)
+    assert [one.name for one in texts if twice.search(one.read_text(encoding="utf-8"))] == []

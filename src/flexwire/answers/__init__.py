@@ -12,7 +12,7 @@ report. `LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS` those abou
 
 Laws of this package:
 
-- - **An answer is one function of tables.** A fresh analysis and stored tables must return the same
+- **An answer is one function of tables.** A fresh analysis and stored tables must return the same
   rows. `tests/spark/test_answers_asked.py`
 - **Answers join tables with the columns of `tables/keys.py`.** Frame numbers restart with each
   analysis, so keys of several analyses include the analysis. `tests/spark/test_grown_tables.py`
@@ -21,7 +21,7 @@ Laws of this package:
 - **The sums of a day depend only on the files of that day.** Otherwise kept sums might become
   wrong. Facts from other days and analyses are added when the total is computed.
   `tests/spark/test_day_sums.py`
-- - **Rows that are cut off are counted.** Otherwise a reader might mistake a part for the whole.
+- **Rows that are cut off are counted.** Otherwise a reader might mistake a part for the whole.
   `tests/report/test_bounding.py`
 - **A view of an internal topic is exact, or reports that a value is unknown.** Holes in the log and
   snapshots determine from which offset on a view is exact. The tests compare views with Kafka's own

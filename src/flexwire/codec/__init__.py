@@ -10,7 +10,7 @@ builds the classes, and `definition` holds a message's codecs by version, which 
 
 Laws of this package:
 
-- - Generated source has no error texts. Add a new check to `flexwire.wire`. Generated source may
+- Generated source has no error texts. Add a new check to `flexwire.wire`. Generated source may
   refuse more input than `flexwire.wire`, but never less. `ExecutorsDisagreeError` means that it has
   refused valid input. Reason: there is one set of errors. Test: `tests/codec/test_executors.py`.
 - Generated source is formatted as ruff would format it, and each name in it has only one meaning.
@@ -20,7 +20,7 @@ Laws of this package:
   `tests/codec/test_values_without_end.py`.
 - `unknown_tagged_fields` has keys above 2**31-1 only after lenient reading, and nothing writes such
   keys. Reason: Kafka's Java reads them as negative tags. Test: `tests/codec/test_lenient_java.py`.
-- - `messages.pyi` is written from the catalog. Reason: editors must know the fields of every
+- `messages.pyi` is written from the catalog. Reason: editors must know the fields of every
   release. Test: `tests/stubs/test_stub.py`.
 """
 

@@ -73,7 +73,7 @@ def encode_messages(
     A null row becomes null. A null field means None, which is valid only for a nullable field. If
     the version does not have the field, null means that there is no value. A column may have
     another type if it can be converted without loss. ``versions`` and ``mode`` are as in
-    `decode_messages`. The errors are `EncodeError`s without an offset.
+    `decode_messages`. Errors are of the class `EncodeError`, and have no offset.
 
     >>> header = [{"request_api_key": 3, "request_api_version": 0, "correlation_id": 7,
     ...            "client_id": "ping"}]

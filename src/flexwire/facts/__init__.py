@@ -8,7 +8,7 @@ program can read everything that a report says. `facts` has most classes, `audit
 
 Laws of this package:
 
-- - **Nothing here imports PyArrow or Spark,** so that facts can be read anywhere. Import-linter
+- **Nothing here imports PyArrow or Spark,** so that facts can be read anywhere. Import-linter
   enforces this.
 - **Facts survive JSON unchanged,** and JSON that does not fit is refused with the path of the wrong
   value.

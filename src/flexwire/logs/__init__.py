@@ -14,12 +14,12 @@ Laws of this package:
 
 - **A log is read piece by piece, and never mapped into memory.** A broker may truncate a file while
   it is read. `tests/capture/test_log_segment.py`
-- - **The files of a log are those that a broker would load when it starts.** Otherwise deleted
+- **The files of a log are those that a broker would load when it starts.** Otherwise deleted
   records would be counted, or records would be counted twice. `tests/capture/test_logs_finding.py`,
   `tests/capture/test_logs_choosing.py`
 - **An index entry counts only if the batch at its position confirms it,** because an index may be
   stale or damaged. `tests/capture/test_log_segment.py`
-- - **The columns of records are those of Spark's own Kafka source.** That source reads the same log
+- **The columns of records are those of Spark's own Kafka source.** That source reads the same log
   from a real broker, and the test compares the results. `tests/kafka/test_judged.py`
 - **A log does not say which release wrote it.** Only `protocol/record_types.py` knows the types of
   control and metadata records. `tests/protocol/test_record_types.py`

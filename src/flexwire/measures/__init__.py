@@ -18,7 +18,7 @@ Laws of this package:
 - **Conditions on frames are defined only in `conditions`,** both for Arrow and for SQL, so that the
   report and the answers count the same frames. `tests/measures/test_definitions.py`
 - **A connection counts for one client.** `tests/spark/test_connection_owners.py`
-- - **Nothing here imports PySpark.** Import-linter checks this.
+- **Nothing here imports PySpark.** Import-linter checks this.
 """
 
 from flexwire.extras import require

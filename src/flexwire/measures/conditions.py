@@ -3,8 +3,8 @@
 A frame has one outcome (docs/tables.md). There are three conditions for outcomes:
 
 - `OF_KAFKA`: the connection is Kafka. The numbers of frames, bytes and clients use this condition.
-- - `READ`: the message was read, strictly or leniently. Shares of messages use this condition.
-- - `UNBROKEN`: the message was read strictly. The sizes in other encodings use this condition.
+- `READ`: the message was read, strictly or leniently. Shares of messages use this condition.
+- `UNBROKEN`: the message was read strictly. The sizes in other encodings use this condition.
 
 A tag in a header counts in every Kafka frame whose header was read, even if its body was not read.
 The version for such a tag is ``header_version``, which differs from the version of the body.

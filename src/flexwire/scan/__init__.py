@@ -12,7 +12,7 @@ Laws of this package:
 - **Rows are those of Spark's data sources**, so a query can be moved to Spark when one machine is
   not enough. `tests/scan/test_captures.py`, `tests/scan/test_logs.py`
 - **A reader holds only a few batches at a time**, whatever it reads. `tests/scan/test_captures.py`
-- - **Only data that Polars does not need is left out**: columns that were not requested, and rows
+- **Only data that Polars does not need is left out**: columns that were not requested, and rows
   after the last requested row. Polars itself applies every filter. `tests/scan/test_frames.py`
 """
 

@@ -11,13 +11,13 @@ compares them.
 
 Laws of this package:
 
-- - **Only `resolve` decides presence, compactness, nullability, tags and defaults.** Because the
+- **Only `resolve` decides presence, compactness, nullability, tags and defaults.** Because the
   five executors do not make these decisions, they cannot disagree about them.
   `tests/schema/test_resolve.py`
 - **`Schema.fields` lists all fields of the spec, including absent ones.** They are needed for the
   JSON form, and for checking whether values would be lost. Only the fields in `inline` and in the
   tag section are sent. `tests/schema/test_message_schemas.py`
-- - **Only `message_schemas` decides which spec serves a version, and only `resolve.union` decides
+- **Only `message_schemas` decides which spec serves a version, and only `resolve.union` decides
   the order of fields over all versions.** The classes have positional arguments in this order, and
   columns have it too. `tests/schema/test_message_schemas.py`
 - **`Schema.layout()` contains everything that can make two layouts different.** Otherwise the

@@ -9,7 +9,7 @@ Laws of these packages:
 - **A rule is one module.** The name of the module is the rule's id, and its docstring is the rule's
   page, so a rule is easily found and cannot lack a page. `tests/check/test_docs.py`,
   `tests/check/test_rules.py`
-- - **`cost` computes no size.** The reference writes both sides, or the column kernels return the
+- **`cost` computes no size.** The reference writes both sides, or the column kernels return the
   sizes that the reference would write. Each byte belongs to one field. `tests/cost/test_fields.py`,
   `tests/cost/test_columns.py`
 - **The guide's script compares nothing.** `guide/rows.py` compares versions, in the order of the

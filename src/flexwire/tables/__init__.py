@@ -11,12 +11,12 @@ to other packages: `flexwire.spark` runs many tasks, `flexwire.survey` finds fra
 
 Laws of this package:
 
-- - **Every column of every table is declared in `schema.py` or `log_schema.py`, with its meaning.**
+- **Every column of every table is declared in `schema.py` or `log_schema.py`, with its meaning.**
   The documentation page of tables is generated from these files. `tests/docs/test_tables_page.py`
 - **Only `frames.frame_rows` builds rows of the table of frames,** for captures, streams and request
   logs, so that each column has one meaning. `tests/tables/test_frames.py`,
   `tests/tables/test_request_logs.py`
-- - **Every frame is a row, even if its body is lost.** The header determines the kind of a frame.
+- **Every frame is a row, even if its body is lost.** The header determines the kind of a frame.
   `tests/tables/test_lost_bodies.py`
 - **Rows that columns cannot decode exactly like the reference are decoded as objects, row by row.**
   `tests/tables/test_messages.py`, `tests/tables/test_reference.py`

@@ -7,7 +7,7 @@ lists it. It is removed only a long time after the last commit that listed it.
   analyses that are in are joined, so that other analyses can still be taken out by their files. A
   joined file is joined again once the new files have an eighth of its bytes. This limits how often
   a byte is rewritten.
-- - `to_retire` and `retire` take the days before a given day out of the tables. A connection stays
+- `to_retire` and `retire` take the days before a given day out of the tables. A connection stays
   if it was seen on or after the given day. The ledger keeps its entries, so that no capture is
   analyzed again.
 - `unnamed_files` and `remove_unnamed_files` remove files that no table names and nobody reads.

@@ -112,7 +112,7 @@ def from_kafka(
         version: an int for all rows, or a column with the version of each row.
         options: a dict of texts, as in `from_protobuf`:
 
-            - - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
+            - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
               message that does not decode. PERMISSIVE returns null in all fields for such a
               message, and adds one field to all rows: ``_corrupt_record``, as in `from_json`. The
               field is null in rows that decode. Otherwise it has the ``reason``, the ``path`` of
@@ -121,7 +121,7 @@ def from_kafka(
             - ``absent``: the value of a field that the row's version lacks, ``null`` (the default)
               or ``default``.
             - ``encoding``: another encoding than Kafka's, by its name in `flexwire.codec.Encoding`.
-            - - ``fields``: the fields of the struct, ``"throttle_time_ms, topics.name"``; all by
+            - ``fields``: the fields of the struct, ``"throttle_time_ms, topics.name"``; all by
               default. Leave out the fields that a query does not use: Spark takes several times as
               long to transfer a struct as flexwire takes to decode it.
 

@@ -93,7 +93,7 @@ SLOWEST_COLUMNS: Final = (
            "how long the request took, in microseconds, without ``throttled_us``"),
     Column("connection", pa.string(), "its connection"),
     Column("frame_index", pa.int64(), "the frame_index of this response"),
-    Column("time", MOMENT, "when the slowest response was captured"),
+    Column("time", MOMENT, "when this response was captured"),
     Column("throttled_us", pa.int64(),
            "how long the request waited because the broker had throttled the client; 0 if the "
            "broker had not"),

@@ -55,8 +55,8 @@ class DaySums:
             other days, and rows have only the facts of their own analysis.
         total: the function of sums and of all tables that returns the answer's rows. If
             ``takes_labels``, it also takes ``labels`` of teams.
-        unless: a function that returns whether these tables have something that ``part`` needs from
-            other tables, so that the answer is computed from all rows.
+        unless: a function that returns whether the answer is computed from all rows of these
+            tables: ``part`` would need other tables, or sums would cost more than they save.
         takes_labels: whether labels of teams change the answer.
     """
 

@@ -33,11 +33,11 @@ class Programs:
     name: str
     packages: tuple[str, ...]
     architecture: str = ""
-    """As Debian names it: "arm64". The machine's own if empty; all that they need comes too."""
+    """Debian's name of it: "arm64". If empty, the machine's own; all dependencies come too."""
     are_sources: bool = False
-    """Whether the archives of the packages' sources are brought, as their authors made them."""
+    """True if the archives of the packages' sources are downloaded, as their authors made them."""
     suite: str = ""
-    """The release of Debian that they are of; this machine's if empty."""
+    """The release of Debian that has the packages. If empty, this machine's release."""
 
     def bring(self) -> Path:
         """Return the directory that replaces ``/``; `SystemExit` says why packages are missing."""

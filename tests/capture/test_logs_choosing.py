@@ -1,6 +1,4 @@
-"""Of several replicas, the one that Kafka would continue with is read, even if another
-is longer.
-"""
+"""flexwire reads the replica that Kafka would continue with, even if another one is longer."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class KafkaLike:
         self.of_damaged = of_damaged
         self.asked: list[tuple[str, int, bytes]] = []
         self.closes = False
-        """Whether every request is refused from now on."""
+        """True if every request is refused from now on."""
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while prefix := await reader.readexactly(4):

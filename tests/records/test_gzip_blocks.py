@@ -23,7 +23,7 @@ DISTANCES += [((2 + at % 2 << at // 2) + 1, at // 2) for at in range(2, 28)]
 
 
 def lengths_of(source: random.Random, symbols: Sequence[int], count: int) -> list[int]:
-    """Give these symbols the codewords of a complete code, and other symbols none."""
+    """Return the codewords of a complete code for these symbols, and none for other symbols."""
     lengths = [0]
     while len(lengths) < len(symbols):
         at = source.choice([at for at, length in enumerate(lengths) if length < 15])

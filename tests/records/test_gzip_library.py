@@ -162,7 +162,7 @@ def complete(source: random.Random, count: int) -> list[int]:
 
 
 def placed(source: random.Random, lengths: list[int], count: int) -> list[int]:
-    """Give lengths to only some of the symbols."""
+    """Return these lengths for some of the symbols, and 0 for all other symbols."""
     found = [0] * count
     for at, length in zip(source.sample(range(count), len(lengths)), lengths, strict=True):
         found[at] = length

@@ -1,4 +1,4 @@
-"""Of responses that name topics, equal bytes are decoded only once, with the same result."""
+"""Responses with equal bytes that name topics are decoded only once, with the same result."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Run(NamedTuple):
     told: str
     """All of it, or a part."""
     user: str = ""
-    """Who runs it; the image's own user if empty."""
+    """The user that runs it. If empty, the image's own user."""
 
 
 RUNS: Final = {

@@ -126,6 +126,7 @@ def move(file: Path, target: Path) -> None:
     If the file is on another file system, it is copied.
     """
     make_private_directory(target.parent)
+    # Not left to the rename, because a file that is copied need not be synced first.
     if file.stat().st_dev != target.parent.stat().st_dev:
         _move_by_copying(file, target)
         return

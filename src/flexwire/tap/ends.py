@@ -49,9 +49,9 @@ class End(asyncio.Protocol):
         self.error: Exception | None = None
         """The reason for the loss of the connection."""
         self.has_ended = False
-        """Whether the peer has announced that it will send no more bytes."""
+        """True if the peer has announced that it will send no more bytes."""
         self.is_deaf = False
-        """Whether everything that is written from now on is dropped."""
+        """True if everything that is written from now on is dropped."""
         self._is_full = False
         self._is_muted = False
         self._half_closes = False

@@ -48,7 +48,7 @@ class Attempt:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the broker accepted the member and converted the group."""
+        """True if the broker accepted the member and converted the group."""
         return self.code == NO_ERROR and self.type == CONSUMER
 
 
@@ -71,7 +71,7 @@ class GroupRow:
 
     @property
     def case(self) -> GroupCase:
-        """What was tried with the group."""
+        """The attempts that were made with the group."""
         return next(case for case in CASES if case.name == self.name)
 
     def judged(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class GroupRow:
 
     @property
     def is_right(self) -> bool:
-        """Whether the verdict is right, or the broker refused for the reason in `UNSEEN`."""
+        """True if the verdict is right, or if the broker refused for the reason in `UNSEEN`."""
         if self.case.unseen is not None:
             return self._is_unseen()
         return self.verdict in {"cannot say", self.moved} and not self.wrong_after
@@ -106,7 +106,7 @@ class GroupRow:
 
     @property
     def wrong_after(self) -> bool:
-        """Whether the whole capture, or another source, contradicts the broker."""
+        """True if the whole capture, or another source, contradicts the broker."""
         if any(one.is_taken for one in self.attempts):
             is_wrong = self.after != "uses it already"
         else:

@@ -63,7 +63,7 @@ class Group:
 
     @property
     def is_simple(self) -> bool:
-        """Whether Kafka silently replaces this group by a consumer group."""
+        """True if Kafka silently replaces this group by a consumer group."""
         return self.value is not None and not (self.value["protocol_type"] or self.value["members"])
 
 

@@ -348,7 +348,7 @@ PROTOCOLS: Final = {
 
 
 def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return filters for joining members, which send the epoch 0 and are told another epoch."""
+    """Return filters for joining members: they send the epoch 0 and receive another epoch."""
     return [
         ExchangeFilter(
             api_name,

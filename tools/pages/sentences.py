@@ -158,26 +158,34 @@ def code_texts(path: Path) -> Iterator[Sentence]:
 
 
 def comments(source: str, *, is_python: bool = True) -> list[tuple[int, str]]:
-    r"""Return the comments of a source file with their lines; consecutive lines are one comment.
+    r"""Return the comments of a source file with their lines.
+
+    Consecutive lines are one comment, but a comment behind code begins a new one.
 
     >>> comments("# A piece is read\n# once.\nx = 1  # noqa: S101 - why it is so\n")
     [(1, 'A piece is read once.'), (3, 'why it is so')]
+    >>> comments("x = 1  # the first\ny = 2  # the next\n")
+    [(1, 'the first'), (2, 'the next')]
     """
     if is_python:
         tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-        places = [(*one.start, one.string) for one in tokens if one.type == tokenize.COMMENT]
+        places = [
+            (*one.start, one.string, not one.line[: one.start[1]].strip())
+            for one in tokens
+            if one.type == tokenize.COMMENT
+        ]
     else:
         places = [
-            (number, match.start(1), match[1])
+            (number, match.start(1), match[1], True)
             for number, line in enumerate(source.splitlines(), 1)
             if (match := re.match(r"\s*((?:#|//|\*).*)", line))
         ]
     found: list[tuple[int, int, int, str]] = []
-    for line, column, text in places:
+    for line, column, text, is_alone in places:
         if _DIRECTIVE.search(text) and not _NOQA.search(text):
             continue
         words = _NOQA.split(text)[-1].lstrip("#/*: ").strip()
-        if found and found[-1][1:3] == (line - 1, column):
+        if is_alone and found and found[-1][1:3] == (line - 1, column):
             found[-1] = (found[-1][0], line, column, f"{found[-1][3]} {words}")
         else:
             found.append((line, line, column, words))

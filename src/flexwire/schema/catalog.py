@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc-?(\d+)|-([A-Za-z][A-Za-z0-9.-]*))?")
 _BEGINNING = re.compile(r"\d+(\.\d+)*")
 _FINAL, _CANDIDATE, _PREVIEW = 2, 1, 0
-
 # The number of parts in the name of a release: major, minor and patch.
 _NUMBERS = 3
 
@@ -172,10 +171,10 @@ class CatalogEntry:
         self.flexible_versions = Versions.parse(facts["flexibleVersions"])
         written = facts.get("headerVersions")
         self._header_versions = None if written is None else HeaderVersions.parse(written)
-        # For each spec in the message's file: the first and last release that use it, and the
-        # versions that it lays out there.
+        # For each spec in the file: the first and last release that use it, and its versions there.
         self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
         self._parsed: dict[int, MessageSpec] = {}
+        self._whole: dict[tuple[tuple[Versions, int], ...], MessageSpec] = {}
 
     @cached_property
     def header_versions(self) -> HeaderVersions:
@@ -274,16 +273,18 @@ class CatalogEntry:
 
         Raises `SpecError` if the catalog has no such spec. Kafka's own releases always have one.
         """
-        valid = self.releases[release]
-        serving = [spec for spec, _ in self.served(release)]
-        for spec in (*serving, *self.all_specs()):
+        valid, used = self.releases[release], tuple(self._revisions[release])
+        # Releases that use the same specs for the same versions have the same whole spec.
+        if used in self._whole:
+            return self._whole[used]
+        for spec in (*(spec for spec, _ in self.served(release)), *self.all_specs()):
             if valid <= spec.valid_versions and all(
                 spec is served
                 or resolve(spec, version).layout() == resolve(served, version).layout()
                 for served, versions in self.served(release)
                 for version in versions
             ):
-                return narrowed(spec, valid)
+                return self._whole.setdefault(used, narrowed(spec, valid))
         reason = f"{self.name} has no single spec for {valid} there; give the jars of the release"
         raise SpecError(reason, source=f"release:{release}")
 

@@ -143,7 +143,8 @@ def test_every_version_is_asked_or_it_is_said_why_not(plan: CasePlan) -> None:
 
 @pytest.mark.parametrize("remover", sorted({one.api_name for one in removals(OWN)}))
 def test_nothing_is_created_that_the_broker_cannot_remove(remover: str) -> None:
-    offered = {key: versions for key, versions in EVERY.items() if key != api_key_of(remover)}
+    # Other APIs only read, and planning their requests takes most of the time.
+    offered = {key: EVERY[key] for key in KEYS - {api_key_of(remover)}}
     plan = plan_with_hostile(offered, Asking(RELEASE, own=OWN))
     written = {case.api_name for case in plan.cases if case.writes}
     made = {name for one in removals(OWN) if one.api_name == remover for name in one.makers}

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.searching import in_parts
+
 # An error names at most this many failing values, in at most this many characters.
 NAMED, LENGTH = 20, 80
 
@@ -19,24 +21,31 @@ Test = Callable[..., None]
 
 
 def each(
-    name: str, values: Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]]
+    name: str,
+    values: Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]],
+    *,
+    parts: int = 1,
 ) -> Callable[[Test], Test]:
     """Call the test with each value as one of its arguments.
 
     If ``values`` is a mapping, its keys name the values. If they take long to make, pass a
     function: it is called when the test runs. The test raises the first error, with a note that
     names all failing values. Fixtures are made once.
+
+    With ``parts``, `make test` tries one part of the values, and `make long` the others
+    (`in_parts`). This is for laws whose values share one path through the code.
     """
 
     def over(test: Test) -> Test:
         @functools.wraps(test)
-        def run(**fixtures: Any) -> None:
+        def run(*, part: int = 0, **fixtures: Any) -> None:
             whole = values() if callable(values) else values
             named = (
                 [*whole.items()]
                 if isinstance(whole, Mapping)
                 else [(value, value) for value in whole]
             )
+            named = named[part::parts]
             failed: list[tuple[object, BaseException]] = []
             for label, value in named:
                 try:
@@ -53,7 +62,9 @@ def each(
         found = inspect.signature(test)
         left = [one for one in found.parameters.values() if one.name != name]
         assert len(left) < len(found.parameters), f"{test.__name__} has no parameter {name}"
+        if parts > 1:
+            left.append(inspect.Parameter("part", inspect.Parameter.KEYWORD_ONLY))
         run.__signature__ = found.replace(parameters=left)  # type: ignore[attr-defined]  # what pytest reads
-        return run
+        return pytest.mark.parametrize("part", in_parts(parts))(run) if parts > 1 else run
 
     return over

@@ -33,3 +33,13 @@ def in_make_long(*values: Any) -> list[Any]:
     `make test` tries one form of each case, and these are further forms.
     """
     return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+def in_parts(parts: int) -> list[Any]:
+    """Return the numbers of the parts of a law over many values; `make test` tries the first part.
+
+    Part ``part`` is ``values[part::parts]``. Names of messages alternate between requests and
+    responses, so ``parts`` must be odd: each part then has both.
+    """
+    assert parts % 2, f"expected an odd number of parts, got {parts}"
+    return [0, *in_make_long(*range(1, parts))]

@@ -48,7 +48,7 @@ def moved(text: str, path: tuple[int, ...], versions: str) -> str:
 
 
 @pytest.mark.slow
-@each("name", list(FILES))
+@each("name", list(FILES), parts=5)
 def test_above_is_a_finding_and_below_is_pedantic(name: str) -> None:
     text = FILES[name]
     valid = Versions.parse(json.loads(text)["validVersions"])

@@ -76,7 +76,7 @@ def renamed(spec: MessageSpec, last: int) -> set[int]:
     }
 
 
-@each("spec", {spec.name: spec for spec in SEVERAL})
+@each("spec", {spec.name: spec for spec in SEVERAL}, parts=5)
 def test_a_name_that_lives_on_in_other_versions_is_renamed_in_these(spec: MessageSpec) -> None:
     old = Edition(spec)
     for last in spec.valid_versions:
@@ -88,7 +88,7 @@ def test_a_name_that_lives_on_in_other_versions_is_renamed_in_these(spec: Messag
             assert in_versions == renamed(spec, last)
 
 
-@each("spec", {spec.name: spec for spec in SEVERAL})
+@each("spec", {spec.name: spec for spec in SEVERAL}, parts=5)
 def test_one_field_of_many_is_renamed_in_the_versions_that_name_it_otherwise(
     spec: MessageSpec,
 ) -> None:

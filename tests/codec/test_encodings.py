@@ -52,7 +52,7 @@ def ends(name: str) -> set[int]:
 
 
 @pytest.mark.slow
-@each("name", NAMES)
+@each("name", NAMES, parts=3)
 def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     made = message(name)
     whole = ends(name)
@@ -71,7 +71,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
 
 
 @pytest.mark.slow
-@each("name", NAMES)
+@each("name", NAMES, parts=3)
 def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str) -> None:
     made = message(name)
     for version in ends(name):

@@ -31,7 +31,7 @@ def pairs(name: str) -> list[tuple[Any, int]]:
 
 
 @pytest.mark.slow
-@each("name", NAMES)
+@each("name", NAMES, parts=3)
 def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
     for made, version in pairs(name):
         for seed in SEEDS:

@@ -89,7 +89,7 @@ def test_skipping_ends_where_reading_ends(name: str) -> None:
 
 
 @pytest.mark.slow
-@each("name", NAMES)
+@each("name", NAMES, parts=3)
 def test_the_walk_finds_every_field_where_it_stands(name: str) -> None:
     for schema, raw in messages(name):
         expected = schema.read(Reader(raw))
@@ -108,7 +108,7 @@ def test_the_walk_finds_every_field_where_it_stands(name: str) -> None:
 
 
 @pytest.mark.slow
-@each("name", NAMES)
+@each("name", NAMES, parts=3)
 def test_what_is_replaced_reads_as_replaced_and_nothing_else_changes(name: str) -> None:
     for schema, raw in messages(name, (Encoding.KAFKA,)):
         for path in leaves(schema):

@@ -76,7 +76,7 @@ def measured(name: str, body: bytes, version: int, new: ComparisonSide) -> int |
 
 
 @pytest.mark.slow
-@each("name", APIS)
+@each("name", APIS, parts=5)
 def test_every_message_and_version_is_as_large_as_the_reference_writes_it(name: str) -> None:
     vectors = [one for one in BY_MESSAGE[name] if not has_changed(one)]
     bodies = [bytes.fromhex(one["hex"]) for one in vectors]

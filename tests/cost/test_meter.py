@@ -21,6 +21,7 @@ from flexwire.specs.cost.vectors import read_vectors
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load
 from tests.cost.made import body, compare, sent, spec, totals
+from tests.searching import in_make_long
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"
 
@@ -43,13 +44,16 @@ def measured(old: Encoding, new: Encoding, times: int = 1, *, every: int = 1) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("every", [3, *in_make_long(1)])
 @pytest.mark.parametrize("encoding", Encoding)
-def test_totals_are_what_the_codec_writes_and_fields_add_up_to_them(encoding: Encoding) -> None:
-    meter = measured(Encoding.KAFKA, encoding)
+def test_totals_are_what_the_codec_writes_and_fields_add_up_to_them(
+    encoding: Encoding, every: int
+) -> None:
+    meter = measured(Encoding.KAFKA, encoding, every=every)
     old: dict[tuple[str, int], int] = {}
     new: dict[tuple[str, int], int] = {}
     refused = 0
-    for one in vectors():
+    for one in vectors()[::every]:
         decoded = message(one.name).decode(one.body, one.version)
         try:
             written = decoded.encode(one.version, encoding=encoding)
@@ -71,9 +75,10 @@ def test_totals_are_what_the_codec_writes_and_fields_add_up_to_them(encoding: En
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("every", [3, *in_make_long(1)])
 @pytest.mark.parametrize("encoding", Encoding)
-def test_a_side_against_itself_saves_nothing_anywhere(encoding: Encoding) -> None:
-    for row in measured(encoding, encoding).rows.values():
+def test_a_side_against_itself_saves_nothing_anywhere(encoding: Encoding, every: int) -> None:
+    for row in measured(encoding, encoding, every=every).rows.values():
         assert row.saved.least == row.saved.most == 0
         for pair in (row.whole, row.header, row.body, *row.fields.values()):
             assert pair.saved == 0

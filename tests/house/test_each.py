@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.each import each
+from tests.searching import in_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +36,28 @@ def test_all_that_fail_are_named_and_the_first_is_raised() -> None:
         odd()
     assert caught.value.__notes__ == ["of 4 number, 2 fail: 'two', 'four'"]
     assert tried == [1, 2, 3, 4]
+
+
+def test_parts_have_every_value_once_and_make_test_tries_the_first() -> None:
+    tried = []
+
+    @each("number", range(7), parts=3)
+    def seen(number: int) -> None:
+        tried.append(number)
+
+    [mark] = seen.pytestmark  # type: ignore[attr-defined]  # pytest adds it
+    first, *others = mark.args[1]
+    seen(part=first)
+    assert tried == [0, 3, 6]
+    for one in others:
+        assert [each_mark.name for each_mark in one.marks] == ["long"]
+        seen(part=one.values[0])
+    assert sorted(tried) == [*range(7)]
+
+
+def test_parts_have_requests_and_responses() -> None:
+    with pytest.raises(AssertionError, match="expected an odd number of parts, got 4"):
+        in_parts(4)
 
 
 def test_no_values_are_no_law() -> None:

@@ -83,7 +83,7 @@ def _ends(api_key: int) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@each("api_key", lambda: sorted({one.key for one in frames()}))
+@each("api_key", lambda: sorted({one.key for one in frames()}), parts=5)
 def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(api_key: int) -> None:
     for made in frames():
         if made.key != api_key:
@@ -104,7 +104,7 @@ def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(ap
 
 
 @pytest.mark.slow
-@each("api_key", lambda: sorted({one.key for one in frames() if one.is_request}))
+@each("api_key", lambda: sorted({one.key for one in frames() if one.is_request}), parts=5)
 def test_a_prefix_of_a_request_without_its_length_is_read_as_no_other_message(api_key: int) -> None:
     for made in frames():
         if made.key != api_key or not made.is_request or made.key == 0:

@@ -7,11 +7,15 @@ import pytest
 from flexwire.schema.catalog import catalog, release_order
 from tests.codec.release_counts import table
 from tests.codec.release_vectors import EXECUTORS, faults, of_release, releases
+from tests.searching import in_make_long
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("release", releases())
+ENDS = releases()[0], releases()[-1]
+
+
+@pytest.mark.parametrize("release", [*ENDS, *in_make_long(*releases()[1:-1])])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_an_executor_reads_and_writes_what_a_release_wrote(executor: str, release: str) -> None:
     found = faults(executor, release)

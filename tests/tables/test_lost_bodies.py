@@ -18,7 +18,7 @@ from flexwire.tables.row_filter import FRAMES
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import Shape, write_capture
 from tests.capture.test_accounts import assembled
-from tests.searching import times
+from tests.searching import in_make_long, times
 from tests.tables.folding import surveyed_in_pieces
 from tests.tables.test_following import at_once, given_in_the_end, streamed
 from tests.tables.test_ranges import rows_of, surveyed
@@ -42,6 +42,7 @@ LOSSES = {
     "all cut off": replace(WHOLE, body_cut=1.0),
     "both": replace(WHOLE, body_loss=0.2, body_cut=0.2),
 }
+FORMS = ["both", "all cut off", *in_make_long("lost", "seldom lost", "cut off")]
 OF_HEADER = ("message", "api_key", "api_version", "correlation_id", "client_id", "answered")
 
 
@@ -94,7 +95,7 @@ def said_by_objects(files: list[Path]) -> tuple[Said, dict[Key, CapturedFrame]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(times(1)))
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", FORMS)
 def test_what_is_lost_of_bodies_changes_no_pair(loss: str, seed: int, tmp_path: Path) -> None:
     whole = write_capture(tmp_path / "whole", seed, WHOLE)
     lossy = write_capture(tmp_path / "lossy", seed, LOSSES[loss])
@@ -119,7 +120,7 @@ def test_what_is_lost_of_bodies_changes_no_pair(loss: str, seed: int, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", FORMS)
 def test_a_stream_pairs_what_has_lost_bodies_as_it_comes(loss: str, tmp_path: Path) -> None:
     whole = write_capture(tmp_path / "whole", 4, WHOLE)
     lossy = write_capture(tmp_path / "lossy", 4, LOSSES[loss])

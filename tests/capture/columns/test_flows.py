@@ -291,7 +291,7 @@ def by_columns_without_kernels(
 )
 @pytest.mark.parametrize("brokers", [BrokerEnds(), BrokerEnds.parse([9092], [])])
 def test_columns_give_the_frames_of_the_assemblers(ways: Ways, brokers: BrokerEnds) -> None:
-    for seed in range(times(1 if ways.twice else 2 if ways.exchanges > 100 else 5)):
+    for seed in range(times(1 if ways.twice or ways.exchanges > 100 else 3)):
         segments = interleaved(random.Random(seed), ways)
         expected = by_objects(segments, brokers)
         for executor, found in (

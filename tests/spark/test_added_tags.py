@@ -13,9 +13,9 @@ from flexwire.capture.files.comments import added_tags_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
 from flexwire.facts.captures import AddedTags, SampledCaptures, StampedCaptures
-from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture
+from tests.spark.test_kafka_capture import rows_of
 from tests.spark.traffic import made, request
 
 if TYPE_CHECKING:
@@ -99,8 +99,6 @@ def test_what_files_say_holds_where_key_logs_open_them(spark: SparkSession, tmp_
     assert len([one for one in told.notes if "50 % of all connections" in one]) == 1
 
 
-@pytest.mark.spark
-def test_the_source_reads_such_captures_unasked(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_source_reads_such_captures_unasked(tmp_path: Path) -> None:
     tapped(tmp_path / "capture", "one", added_tags_comment([10042]), tag=10050)
-    register(spark)
-    assert spark.read.format("kafka-capture").load(str(tmp_path / "capture")).count() == 1
+    assert len(rows_of(tmp_path / "capture")) == 1

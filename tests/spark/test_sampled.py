@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from pyspark.errors import PySparkException
 
 from flexwire.capture.files.comments import CaptureFilter, filter_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
+from flexwire.errors import CaptureError
 from flexwire.facts.captures import SampledCaptures
-from flexwire.spark import register
 from flexwire.spark.analyze import analyze
+from flexwire.spark.sources.kafka_capture import CaptureStreamReader
+from flexwire.tasks import spark_schema
 from tests.spark.test_answers_asked import capture
+from tests.spark.test_kafka_capture import options, rows_of
 from tests.spark.traffic import made, request
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 NOTE = (
     "1 capture holds 12.5 % of all connections, and of their frames only those of topics orders: "
@@ -84,24 +85,19 @@ def test_a_whole_is_not_called_a_part(spark: SparkSession, tmp_path: Path) -> No
     assert "share_of_connections" not in (tmp_path / "out" / "audit.csv").read_text()
 
 
-@pytest.mark.spark
-def test_the_source_reads_a_part_only_where_it_is_asked_to(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_source_reads_a_part_only_where_it_is_asked_to(tmp_path: Path) -> None:
     files = sampled(tmp_path / "capture")
-    register(spark)
     for kind in ("frames", "packets"):
-        reader = spark.read.format("kafka-capture").option("rows", kind)
-        with pytest.raises(PySparkException, match=r"12\.5 % of all connections.*acceptSampled"):
-            reader.load(str(files)).collect()
-        told = reader.option("acceptSampled", "true").load(str(files))
-        assert told.count()
-    stream = spark.readStream.format("kafka-capture").option("rows", "frames")
+        with pytest.raises(CaptureError, match=r"12\.5 % of all connections.*acceptSampled"):
+            rows_of(files, rows=kind)
+        assert rows_of(files, rows=kind, acceptSampled="true")
 
-    def read(stream: DataStreamReader) -> None:
-        told = stream.load(str(files)).writeStream.format("noop")
-        told.trigger(availableNow=True).start().awaitTermination()
+    def read(**given: str) -> int:
+        asked = options(files, rows="frames", **given)
+        stream = CaptureStreamReader(asked, spark_schema(asked.schema()))
+        tasks = stream.partitions({}, stream.latestOffset({}))
+        return sum(len(batch) for task in tasks for batch in stream.read(task))
 
-    with pytest.raises(PySparkException, match="holds only a part of the traffic"):
-        read(stream)
-    read(stream.option("acceptSampled", "true"))
+    with pytest.raises(CaptureError, match="holds only a part of the traffic"):
+        read()
+    assert read(acceptSampled="true")

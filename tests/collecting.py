@@ -6,6 +6,7 @@ PySpark for nothing.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import re
 from functools import cache
@@ -91,13 +92,8 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    # The interpreter frees everything at its end: DuckDB's binding reports remaining objects as
+    # leaks. Before that, pytest collects twice more, which frees the objects of tests alone.
+    atexit.register(gc.unfreeze)
     youngest, younger, _ = gc.get_threshold()
     gc.set_threshold(youngest, younger, 1000)
-
-
-def pytest_unconfigure() -> None:
-    """Let the interpreter free everything at its end:
-
-    DuckDB's binding reports remaining objects as leaks.
-    """
-    gc.unfreeze()

@@ -24,6 +24,7 @@ from flexwire.survey import state as state_module
 from flexwire.survey.request import Continuation, look_at_files
 from flexwire.survey.survey import STATE, AnalysisRequest, read_state
 from tests.capture.interleaved import CLEAN, EVERYTHING, HOSTS, UNORDERED, write_capture
+from tests.searching import in_make_long
 from tests.tables.sharing import record_of
 from tests.tables.test_ranges import rows_of
 
@@ -167,7 +168,9 @@ def test_pieces_that_overlap_are_surveyed_in_shares(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("state", ["used", "late", "damaged", "gone", "gone for one task"])
+@pytest.mark.parametrize(
+    "state", ["used", "gone for one task", *in_make_long("late", "damaged", "gone")]
+)
 def test_a_state_is_used_by_all_shares_or_by_none(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -422,6 +422,7 @@ def test_what_is_decoded_is_encoded_again(
         assert all(len(batch.records) <= each for batch in decode_batches(again))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("compression", Compression)
 def test_columns_are_written_as_objects_are(compression: Compression) -> None:

@@ -46,6 +46,7 @@ def unread(data: bytes) -> int:
     return len(body) - kind.decode_prefix(body, request.api_version, lenient=True)[1]
 
 
+@pytest.mark.slow
 def test_what_must_be_taken_is_a_request_to_its_last_byte(plan: CasePlan) -> None:
     for case in plan.cases:
         if case.expected is CaseExpectation.TAKEN:

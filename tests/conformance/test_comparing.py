@@ -186,6 +186,7 @@ def test_cases_that_one_of_the_two_is_not_sent_are_no_difference() -> None:
         assert {*cells["12"][1:6]} == words
 
 
+@pytest.mark.slow
 def test_the_second_broker_must_answer() -> None:
     def garbage(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         return frame(answer[:4] + b"\xff" if request.api_key == API_VERSIONS else answer)

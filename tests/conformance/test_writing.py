@@ -93,6 +93,7 @@ def named(body: Any, version: int) -> set[str]:
     return found - {"AAAAAAAAAAAAAAAAAAAAAA"}
 
 
+@pytest.mark.slow
 def test_only_the_own_topic_and_group_are_named_whatever_is_made_of_it(plan: CasePlan) -> None:
     writes = [case for case in plan.cases if case.writes]
     read = 0
@@ -110,6 +111,7 @@ def test_only_the_own_topic_and_group_are_named_whatever_is_made_of_it(plan: Cas
     assert read > len(writes) * 0.9 > 150
 
 
+@pytest.mark.slow
 def test_nothing_is_written_without_a_name_for_it_and_none_of_it_is_hostile() -> None:
     reading = plan_with_hostile(EVERY, Asking(RELEASE, hostile=True))
     assert not any(case.writes for case in reading.cases)
@@ -159,6 +161,7 @@ def test_each_api_that_changes_something_has_what_removes_it() -> None:
     assert {*WRITING} - made == {"FindCoordinator"}
 
 
+@pytest.mark.slow
 def test_a_whole_cluster_is_asked_only_if_nobody_needs_it(plan: CasePlan) -> None:
     """Requests name no existing object, and contain no empty list or name, which could
     mean "all".
@@ -443,6 +446,7 @@ def test_the_command_asks_a_whole_cluster_only_with_disposable(run: Run) -> None
             assert {name for name, _ in sent(broker)} == asked
 
 
+@pytest.mark.slow
 @pytest.mark.own_process
 def test_a_signal_to_end_is_an_orderly_end() -> None:
     before = signal.getsignal(signal.SIGTERM)

@@ -36,6 +36,7 @@ def _catalog(place: Path) -> Iterator[None]:
     use_catalog(None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_catalog")
 def test_captured_traffic_is_that_of_the_reference(tmp_path: Path) -> None:
     traffic = Traffic(tmp_path / "capture")

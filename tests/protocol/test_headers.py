@@ -77,6 +77,7 @@ def test_every_released_request_has_the_header_its_own_spec_asks_for() -> None:
     assert set(exceptions) == {("ControlledShutdownRequest", 0)}
 
 
+@pytest.mark.slow
 def test_every_released_response_has_the_header_its_own_spec_asks_for() -> None:
     exceptions = []
     for entry in released(MessageType.RESPONSE):

@@ -43,18 +43,21 @@ def _trunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     use_catalog(None)
 
 
+@pytest.mark.slow
 def test_bundled_releases_are_final() -> None:
     assert bundled_catalog().final_releases == bundled_catalog().releases
     assert catalog().releases == (*catalog().final_releases, RELEASE)
     assert is_preview(RELEASE)
 
 
+@pytest.mark.slow
 def test_messages_of_a_preview_are_read() -> None:
     data = message("OffsetDeleteRequest")(group_id="g", topics=[]).encode(1)
     request = bytes.fromhex("002f00010000000a000000") + data
     assert parse_request(request).header_version == 3
 
 
+@pytest.mark.slow
 def test_nothing_is_judged_by_a_preview() -> None:
     brokers = (RELEASE,), (NEWEST,), ()
     assert {audited_releases(each)[-1] for each in brokers} == {NEWEST}
@@ -68,6 +71,7 @@ def test_nothing_is_judged_by_a_preview() -> None:
     assert verdict(OFFSET_DELETE, 1) == "unknown"
 
 
+@pytest.mark.slow
 def test_a_preview_that_somebody_names_is_refused() -> None:
     client = Conduct("client", (Use(OFFSET_DELETE, 1, 1, 0, 0, "here"),))
     for by in (
@@ -100,6 +104,7 @@ def test_a_preview_removes_nothing(tmp_path: Path) -> None:
         use_catalog(before)
 
 
+@pytest.mark.slow
 def test_a_broker_that_runs_a_preview_is_recognised() -> None:
     offered = {key: read_versions(key, RELEASE) for key in (OFFSET_DELETE, *OPENING_APIS)}
     assert fitting_releases(offered) == (RELEASE,)
@@ -119,6 +124,7 @@ def test_a_final_name_becomes_that_of_a_preview(tmp_path: Path) -> None:
         assert (result.exit_code, f"releases {expected}" in result.output) == (0, True)
 
 
+@pytest.mark.slow
 def test_an_analysis_refuses_to_judge_by_a_preview(tmp_path: Path) -> None:
     words = ["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--release", RELEASE]
     result = CliRunner().invoke(app, words)

@@ -62,6 +62,7 @@ def numbers(text: str) -> list[int]:
     return [int(one.replace(",", "")) for one in re.findall(r"\d[\d,]*", text)]
 
 
+@pytest.mark.slow
 def test_every_client_is_in_one_sentence_of_its_release(facts: Facts) -> None:
     assert [release for release, _ in audit.sentences(facts)] == list(facts.audit.releases)
     for _, told in audit.sentences(facts):

@@ -114,6 +114,7 @@ def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
     return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
 
+@pytest.mark.slow
 def test_each_input_is_in_once(out: OutputDirectory) -> None:
     assert analyze(out, "one")
     assert analyze(out, "two")
@@ -314,6 +315,7 @@ def test_a_commit_after_that_of_another_is_made_again(
     assert plain(out) == exact(out) == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_one_that_was_taken_for_ended_cannot_enter(out: OutputDirectory) -> None:
     tables = IcebergTables(out, IcebergCatalog())
     with grown_staging(tables, sources("one"), lambda _: "one", append=True) as writing:
@@ -430,6 +432,7 @@ def test_the_schema_is_widened_with_the_files_that_need_it(out: OutputDirectory)
     assert tables.table(MESSAGE).analyses({"0", "1", "2", "3"}) == {"1", "2", "3"}
 
 
+@pytest.mark.slow
 def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory) -> None:
     for text in ("one", "two"):
         analyze(out, text)
@@ -464,6 +467,7 @@ def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirect
     assert tables_in(out).table("frames").analyses(runs) == runs
 
 
+@pytest.mark.slow
 def test_old_days_are_taken_out_and_connections_that_go_on_stay(out: OutputDirectory) -> None:
     for day, text in enumerate(("old", "kept")):
         analyze(out, text, NOON + timedelta(days=day))

@@ -90,6 +90,7 @@ def undo(tables: GrownTables, run: str) -> int:
     return sum(len(group.files) for group in groups)
 
 
+@pytest.mark.slow
 def test_what_is_undone_is_as_if_it_had_never_been(tables: GrownTables) -> None:
     for day, text in enumerate(("one", "two")):
         analyze(tables, text, day, offset=10 + day)
@@ -110,6 +111,7 @@ def test_what_is_undone_is_as_if_it_had_never_been(tables: GrownTables) -> None:
     assert not tables.out.exists(f"runs/{run}/facts.json")
 
 
+@pytest.mark.slow
 def test_the_order_and_the_times_of_others_stay(tables: GrownTables) -> None:
     runs = [analyze(tables, text) for text in ("one", "two", "three")]
     before = fresh(tables).ledger.snapshot().whole_entries()
@@ -133,6 +135,7 @@ def test_only_the_last_one_is_taken_out(tables: GrownTables) -> None:
     assert rows(tables) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["note_tables", "take_out"])
 def test_what_is_killed_is_completed(
     tables: GrownTables, step: str, monkeypatch: pytest.MonkeyPatch
@@ -163,6 +166,7 @@ def test_what_is_killed_is_completed(
     assert is_left == (step == "note_tables")
 
 
+@pytest.mark.slow
 def test_what_was_joined_before_is_not_in_the_way(tmp_path: Path) -> None:
     """The last analysis is joined with others only after another one is added."""
     tables = DeltaTables(OutputDirectory(str(tmp_path / "out")))
@@ -190,6 +194,7 @@ def test_what_others_have_joined_is_told(tmp_path: Path) -> None:
     assert rows(tables) == before
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_does(tables: GrownTables) -> None:
     analyze(tables, "one")
     run = analyze(tables, "two")

@@ -242,6 +242,7 @@ def test_a_state_that_cannot_be_used_is_told_and_files_are_read_again(
     assert rows[0]
 
 
+@pytest.mark.slow
 def test_a_state_of_another_catalog_is_not_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -364,6 +365,7 @@ def test_a_frame_whose_bytes_were_withheld_says_that_it_lacks_them(
     assert [one["error"] for one in others] == [None, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["EVERYTHING", *in_make_long("STRANGE", "MID_STREAM")])
 def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_path: Path) -> None:
     files = write(tmp_path / "made", name, 1, torn=0.0)

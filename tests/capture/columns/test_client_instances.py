@@ -157,6 +157,7 @@ def found_frames(rows: list[dict[str, Any]]) -> dict[tuple[str, str, int], str |
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"range_bytes": 3_000, "chunk_bytes": 700}])
 @pytest.mark.parametrize("kernels", ["kernels", "objects"])
 def test_every_frame_and_connection_has_it(
@@ -171,6 +172,7 @@ def test_every_frame_and_connection_has_it(
     assert of_connections == {name_of(client.number): client.text for client in clients(12)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rounds", "late", "piece_bytes"), [(10, 4, 2_000), (60, 31, 10_000), (60, 46, 20_000)]
 )

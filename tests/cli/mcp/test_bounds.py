@@ -31,6 +31,7 @@ def _result(form: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.slow
 @settings(max_examples=times(50))
 @given(st.dictionaries(st.text(max_size=5), _FORMS))
 def test_a_small_form_is_whole(form: dict[str, Any]) -> None:
@@ -44,6 +45,7 @@ _GROWTHS: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=times(60))
 @given(_FORMS, st.lists(st.sampled_from(_GROWTHS), max_size=3))
 def test_every_form_is_bounded_and_counts_what_it_lacks(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import conftest, ending
+from tests.searching import in_make_long
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
@@ -113,7 +114,9 @@ def pytest_configure(config):
 """
 
 
-@pytest.mark.parametrize("how", LOSSES)
+@pytest.mark.parametrize(
+    "how", ["killed", *in_make_long(*(one for one in LOSSES if one != "killed"))]
+)
 def test_the_loss_of_a_worker_ends_the_run(how: str, tmp_path: Path) -> None:
     lost = f"def test_lost(request):\n    {LOSSES[how]}\n\ndef test_after():\n    pass\n"
     # The other worker would continue for a quarter of an hour, and a replacement would get one

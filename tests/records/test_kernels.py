@@ -295,6 +295,7 @@ def test_reading_stops_before_the_guard() -> None:
     assert int(sound.split()[0]) > 2000
 
 
+@pytest.mark.long
 @pytest.mark.guard
 def test_the_guard_would_catch_one_byte_too_many() -> None:
     assert run("tests.records.guard", "3000", "--lie").returncode == -signal.SIGSEGV

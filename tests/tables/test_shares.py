@@ -281,7 +281,9 @@ def forget_times(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plant", [lose_a_key, count_notes_twice, turn_keys_around, forget_times])
+@pytest.mark.parametrize(
+    "plant", [lose_a_key, *in_make_long(count_notes_twice, turn_keys_around, forget_times)]
+)
 def test_a_planted_mistake_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     assert segments > 3000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lie", ["input", "rows"])
 def test_the_guard_would_catch_a_byte_too_many(lie: str) -> None:
     assert run(GUARD, "3000", "--lie", lie).returncode == -signal.SIGSEGV

@@ -22,5 +22,6 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     assert plain > 800
 
 
+@pytest.mark.long
 def test_the_guard_would_catch_a_byte_too_many() -> None:
     assert run(GUARD, "1000", "--lie").returncode == -signal.SIGSEGV

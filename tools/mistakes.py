@@ -5,10 +5,13 @@
 
 After a change, the tests must catch every mistake that they caught before. So draw the mistakes
 once, plant them with the old and the new tests, and compare both results. A mistake changes one
-operator, number or condition of a module. Its tests are those that name the module, or otherwise
-those of its room. They run in a copy of the checkout with the compiled kernels: mistakes are drawn
-outside ``kernels/``. Tests without Spark run first, and Spark starts only for a mistake that they
-do not catch. Tests may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets another limit.
+operator, number or condition of a module. Its tests are the module's doctests and the test files
+that name the module. If there are none, the tests of the modules that import it take their place.
+They run in a copy of the checkout with the compiled kernels: mistakes are drawn outside
+``kernels/``. The stages of ``STAGES`` follow each other until one fails, so Spark starts only for
+a mistake that quick tests do not catch. Only ``make long`` runs the last stage's tests: a mistake
+that only they catch is not caught. A stage may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets
+another limit.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +51,7 @@ LEFT_OUT: Final = (
 MINUTES: Final = "10"
 """How long the tests of one mistake may run: a mistake may cause an endless loop."""
 
+_UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
 _NOT_FAILED: Final = (0, 5)
 """pytest's exit codes if all tests passed, and if there were none."""
 
@@ -60,8 +64,20 @@ ROOMS: Final = {
 }
 """The folders of tests whose name differs from their room's."""
 
-SPARK_FILES: Final = 3
+SPARK_FILES: Final = 4
 """Many Spark test files name a basic module: a few are enough, and all would take minutes."""
+
+WIDER_FILES: Final = 15
+"""How many further test files try a mistake that its module's own test files do not catch."""
+
+_ELSEWHERE: Final = "cluster or kafka or browser"
+STAGES: Final = (
+    ("near", f"not (spark or long or {_ELSEWHERE})"),
+    ("wider", f"not (spark or long or {_ELSEWHERE})"),
+    ("near", f"spark and not (long or {_ELSEWHERE})"),
+    ("near", f"long and not ({_ELSEWHERE})"),
+)
+"""Which test files each stage runs, and the markers of its tests; `make long` runs the last."""
 
 _COMPARED: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),
@@ -91,15 +107,19 @@ class Mistake:
     line: int
     right: str
     wrong: str
-    tests: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    """The test files of the module, and the module itself for its doctests."""
+    wider: tuple[str, ...] = ()
+    """Further test files: those of the modules that import it, and of its room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The tests' result for a mistake, and their CPU time."""
+    """The tests' result for a mistake, the stage that caught it, and the tests' CPU time."""
 
     mistake: Mistake
     is_caught: bool
+    stage: int | None
     cpu_seconds: float
     told: str
 
@@ -134,16 +154,15 @@ def draw(count: int, chance: random.Random) -> list[Mistake]:
             # Spark's packages count like any other.
             depth = 2 if inner.parts[0] == "spark" else 1
             rooms["/".join(inner.parts[:depth][: len(inner.parts) - 1])].append(path)
-    named = _named()
+    tests = Tests()
     found: list[Mistake] = []
     while len(found) < count:
         for paths in rooms.values():
             path = chance.choice(paths)
             mistakes = [*mistakes_of(path)]
             if mistakes and len(found) < count:
-                one = chance.choice(mistakes)
-                tests = tests_of(path, named)
-                found.append(Mistake(one.path, one.line, one.right, one.wrong, tests))
+                near, wider = tests.of(path)
+                found.append(replace(chance.choice(mistakes), near=near, wider=wider))
     return found
 
 
@@ -181,36 +200,81 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
         yield node.left, node.right, right, wrong
 
 
-def _named() -> dict[str, str]:
-    """Return the text of every test file that runs without downloads or other services."""
+class Tests:
+    """Find the test files of a module."""
+
+    def __init__(self) -> None:
+        self._source = _texts(ROOT / SOURCE)
+        """The text of every module, by path, and that of every test file that runs here."""
+        self._tests = {
+            name: text
+            for name, text in _texts(ROOT / "tests").items()
+            if Path(name).name.startswith("test_")
+            and not {"kafka", "browser", "house"} & {*Path(name).parts}
+        }
+
+    def of(self, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the near test files of a module, those without Spark first, and the wider ones."""
+        parts = path.relative_to(ROOT / SOURCE).with_suffix("").parts
+        module = path.relative_to(ROOT).as_posix()
+        words = {word for part in parts for word in (ROOMS.get(part, part), *part.split("_"))}
+
+        def shared(test: str) -> int:
+            return len(words & {*re.split(r"\W|_", test)})
+
+        def closest(tests: Iterable[str]) -> list[str]:
+            own = f"/test_{parts[-1]}.py"
+            return sorted(dict.fromkeys(tests), key=lambda test: (own not in test, -shared(test)))
+
+        near = self._naming(module, self._tests)
+        importers, seen = [module], {module}
+        while not near and importers:
+            near, importers = self._beyond(importers, seen)
+        near = near or self._of_room(parts[:-1])
+        beyond, _ = self._beyond(importers, seen)
+        alike = [test for test in self._tests if shared(test) > 1]
+        further = closest([*beyond, *alike, *self._of_room(parts[:-1])])
+        starts = [test for test in (*closest(near), *further) if "mark.spark" in self._tests[test]]
+        starts = [*dict.fromkeys(starts)][:SPARK_FILES]
+        quick = [test for test in closest(near) if "mark.spark" not in self._tests[test]]
+        wider = [test for test in further if test not in near and test not in starts]
+        return (module, *quick, *starts), (*wider[:WIDER_FILES],)
+
+    def _beyond(self, modules: list[str], seen: set[str]) -> tuple[list[str], list[str]]:
+        """Return the tests of the modules that import these, and the importing modules."""
+        found = [one for module in modules for one in self._naming(module, self._source)]
+        importers = [one for one in dict.fromkeys(found) if one not in seen]
+        seen.update(importers)
+        tests = [test for one in importers for test in self._naming(one, self._tests)]
+        return [*dict.fromkeys(tests)], importers
+
+    def _naming(self, module: str, texts: dict[str, str]) -> list[str]:
+        """Return the files that import the module, or mention its file."""
+        parts = Path(module).relative_to(SOURCE).with_suffix("").parts
+        dotted = ".".join(("flexwire", *parts)).removesuffix(".__init__")
+        parent, _, name = dotted.rpartition(".")
+        sign = re.compile(
+            rf"\b{re.escape(dotted)}\b|/{name}\.py\b"
+            rf"|from {re.escape(parent)} import (?:[^()\n]*|\([^)]*)\b{name}\b"
+        )
+        own = f"/test_{name}.py"
+        return [one for one, text in texts.items() if one.endswith(own) or sign.search(text)]
+
+    def _of_room(self, parts: tuple[str, ...]) -> list[str]:
+        """Return the tests of the innermost folder that has any."""
+        found: list[str] = []
+        for depth in range(len(parts), 0, -1):
+            room = "/".join(("tests", ROOMS.get(parts[0], parts[0]), *parts[1:depth])) + "/"
+            found = found or [test for test in self._tests if test.startswith(room)]
+        return found
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    """Return the text of every Python file in the folder, by its path in the checkout."""
     return {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        if not {"kafka", "browser", "house"} & {*path.relative_to(ROOT).parts}
+        for path in sorted(folder.rglob("*.py"))
     }
-
-
-def tests_of(path: Path, named: dict[str, str]) -> tuple[str, ...]:
-    """Return the test files of a module, those without Spark first, or else its package's."""
-    parts = path.relative_to(ROOT / SOURCE).with_suffix("").parts
-    module = ".".join(("flexwire", *parts)).removesuffix(".__init__")
-    parent, _, name = module.rpartition(".")
-    sign = re.compile(
-        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^)]*\b{name}\b|/{name}\.py\b"
-    )
-    found = [
-        test
-        for test, text in named.items()
-        if test.endswith(f"/test_{name}.py") or sign.search(text)
-    ]
-    for depth in range(len(parts) - 1, 0, -1):
-        room = "/".join(("tests", ROOMS.get(parts[0], parts[0]), *parts[1:depth])) + "/"
-        found = found or [test for test in named if test.startswith(room)]
-    starts = [test for test in found if "mark.spark" in named[test]]
-    starts.sort(
-        key=lambda test: (f"/test_{name}.py" not in test, f"/{parts[0]}/" not in test, test)
-    )
-    return (*(test for test in found if test not in starts), *starts[:SPARK_FILES])
 
 
 def plant(mistakes: Iterable[Mistake]) -> Iterator[Result]:
@@ -245,33 +309,38 @@ def _planted(mistake: Mistake, copy: Path) -> Result:
     lines[nearest] = mistake.wrong + "\n"
     path.write_text("".join(lines), encoding="utf-8")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = _tried(mistake, copy, "not (spark or cluster or kafka or browser)")
-    if done.returncode in _NOT_FAILED:
-        done = _tried(mistake, copy, "spark and not (cluster or kafka or browser)")
+    stage = None
+    for number, (tests, marked) in enumerate(STAGES):
+        done = _tried(getattr(mistake, tests), copy, marked)
+        if done.returncode not in _NOT_FAILED:
+            stage = number
+            break
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     path.write_text(sound, encoding="utf-8")
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     last = [*done.stdout.splitlines(), done.stderr[-200:]][-2:]
-    is_caught = done.returncode not in _NOT_FAILED
-    result = Result(mistake, is_caught, round(seconds, 1), " ".join(told or last))
+    is_caught = stage is not None and stage < len(STAGES) - 1
+    result = Result(mistake, is_caught, stage, round(seconds, 1), " ".join(told or last))
     print(  # noqa: T201 - it is the purpose of the command
-        "caught" if result.is_caught else "NOT CAUGHT",
+        "caught" if is_caught else "NOT CAUGHT" if stage is None else "ONLY BY MAKE LONG",
         f"{mistake.path}:{mistake.line}",
         result.told,
     )
     return result
 
 
-def _tried(mistake: Mistake, copy: Path, marked: str) -> subprocess.CompletedProcess[str]:
-    """Run the mistake's tests that have these markers until the first one fails."""
+def _tried(tests: tuple[str, ...], copy: Path, marked: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of these files that have these markers until the first one fails."""
     options = ("-n", "0", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m", marked)
     minutes = os.environ.get("FLEXWIRE_TEST_MINUTES", MINUTES)
+    # With this variable, each process would compile all modules anew.
+    kept = {name: value for name, value in os.environ.items() if name != _UNCOMPILED}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *mistake.tests],
+        [sys.executable, "-m", "pytest", *options, *tests],
         cwd=copy,
         # Processes that tests start must have the mistake too.
-        env={**os.environ, "PYTHONPATH": str(copy / "src"), "FLEXWIRE_TEST_MINUTES": minutes},
+        env={**kept, "PYTHONPATH": str(copy / "src"), "FLEXWIRE_TEST_MINUTES": minutes},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -64,8 +64,14 @@ ROOMS: Final = {
 }
 """The folders of tests whose name differs from their room's."""
 
-SPARK_FILES: Final = 4
+SPARK_FILES: Final = 5
 """Many Spark test files name a basic module: a few are enough, and all would take minutes."""
+
+SHORT: Final = 5
+"""Up to this length, a name in a test often means something else."""
+
+CALLING_FILES: Final = 3
+"""How many test files are near because they name the function or the class of the mistake."""
 
 WIDER_FILES: Final = 15
 """How many further test files try a mistake that its module's own test files do not catch."""
@@ -154,15 +160,16 @@ def draw(count: int, chance: random.Random) -> list[Mistake]:
             # Spark's packages count like any other.
             depth = 2 if inner.parts[0] == "spark" else 1
             rooms["/".join(inner.parts[:depth][: len(inner.parts) - 1])].append(path)
-    tests = Tests()
+    chooser = Chooser()
     found: list[Mistake] = []
     while len(found) < count:
         for paths in rooms.values():
             path = chance.choice(paths)
             mistakes = [*mistakes_of(path)]
             if mistakes and len(found) < count:
-                near, wider = tests.of(path)
-                found.append(replace(chance.choice(mistakes), near=near, wider=wider))
+                one = chance.choice(mistakes)
+                near, wider = chooser.of(path, one.line)
+                found.append(replace(one, near=near, wider=wider))
     return found
 
 
@@ -200,7 +207,31 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
         yield node.left, node.right, right, wrong
 
 
-class Tests:
+def public_names(text: str, line: int) -> set[str]:
+    r"""Return the public function or class of a line, or those that use its private one.
+
+    >>> sorted(public_names("def _a(): 1 + 1\n\ndef long_b(): _a()\n\ndef long_c(): pass", 1))
+    ['long_b']
+    """
+    uses: dict[str, set[str]] = {}
+    waiting: list[str] = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            uses[node.name] = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            if node.lineno <= line <= (node.end_lineno or 0):
+                waiting.append(node.name)
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            if name.startswith("_"):
+                waiting += [user for user, used in uses.items() if name in used]
+    # Short names are words of other things too.
+    return {name for name in found if not name.startswith("_") and len(name) > SHORT}
+
+
+class Chooser:
     """Find the test files of a module."""
 
     def __init__(self) -> None:
@@ -213,14 +244,18 @@ class Tests:
             and not {"kafka", "browser", "house"} & {*Path(name).parts}
         }
 
-    def of(self, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the near test files of a module, those without Spark first, and the wider ones."""
+    def of(self, path: Path, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the near test files of a line, those without Spark first, and the wider ones."""
         parts = path.relative_to(ROOT / SOURCE).with_suffix("").parts
         module = path.relative_to(ROOT).as_posix()
         words = {word for part in parts for word in (ROOMS.get(part, part), *part.split("_"))}
 
+        names = sorted(public_names(self._source[module], line))
+        called = re.compile(rf"\b({'|'.join(map(re.escape, names)) or '(?!)'})\b")
+
         def shared(test: str) -> int:
-            return len(words & {*re.split(r"\W|_", test)})
+            calls = len({*called.findall(self._tests[test])})
+            return 3 * calls + len(words & {*re.split(r"\W|_", test)})
 
         def closest(tests: Iterable[str]) -> list[str]:
             own = f"/test_{parts[-1]}.py"
@@ -233,6 +268,7 @@ class Tests:
         near = near or self._of_room(parts[:-1])
         beyond, _ = self._beyond(importers, seen)
         alike = [test for test in self._tests if shared(test) > 1]
+        near += closest(alike)[:CALLING_FILES] if names else []
         further = closest([*beyond, *alike, *self._of_room(parts[:-1])])
         starts = [test for test in (*closest(near), *further) if "mark.spark" in self._tests[test]]
         starts = [*dict.fromkeys(starts)][:SPARK_FILES]

@@ -110,9 +110,10 @@ def test_a_writer_that_was_killed_leaves_no_file_and_is_swept(place: OutputDirec
     growing = writing.__enter__()
     growing.write_bytes(b"half")
     assert list(place.entries()) == []
-    now = datetime.now(UTC)
-    assert place.sweep(now - timedelta(hours=1)) == 0
-    assert place.sweep(now + timedelta(hours=1)) == 1
+    begun = datetime(2023, 11, 14, tzinfo=UTC)
+    os.utime(growing, (begun.timestamp(), begun.timestamp()))
+    assert place.sweep(begun) == 0
+    assert place.sweep(begun + timedelta(seconds=1)) == 1
     assert list(place.path.iterdir()) == []
 
 

@@ -81,6 +81,15 @@ def test_a_field_of_records_is_its_batches() -> None:
     assert said[""] == ("the first part of a batch", batch[:30])
 
 
+def test_a_field_of_whole_batches_has_no_other_part() -> None:
+    batch = encode_batch([Record(0, 0, b"k", b"v", [])])
+    for count in (1, 2):
+        kind, raw = _produced(batch * count)
+        found = explain(kind, raw, 9).annotations
+        assert sum(one.path.endswith("].baseOffset") for one in found) == count
+        assert not [one for one in found if one.type == "the first part of a batch"]
+
+
 def test_of_many_records_the_last_are_counted() -> None:
     batch = encode_batch([Record(at, 0, b"k", b"v", []) for at in range(MOST_RECORDS - 1)])
     found = explain_records(batch * 3, "records") or []

@@ -16,6 +16,8 @@ from flexwire.errors import ArgumentError
 from flexwire.logs.files import LogQuery, Partition
 from flexwire.records.inflation import Inflation
 from flexwire.spark.functions.messages import OF_INFLATION, read_options
+from flexwire.spark.sources import kafka_capture, kafka_log
+from flexwire.spark.sources.kafka_capture import KafkaCapture
 from flexwire.spark.sources.kafka_log import (
     ACCEPTED,
     KafkaLog,
@@ -290,3 +292,28 @@ def test_what_only_a_stream_or_only_a_query_takes_is_told(name: str) -> None:
     with pytest.raises(ArgumentError, match=r"^startingOffsets latest needs a stream"):
         KafkaLog({**PATH, "startingOffsets": "latest"}).reader(schema)
     assert KafkaLog({**PATH, "startingOffsets": "latest"}).streamReader(schema)
+
+
+@pytest.mark.parametrize(
+    ("sources", "lacking", "name"),
+    [
+        (kafka_log, "ReadMaxRows", "maxOffsetsPerTrigger"),
+        (kafka_capture, "ReadMaxBytes", "maxBytesPerTrigger"),
+        (kafka_capture, "ReadMaxBytes", "maxFilesPerTrigger"),
+    ],
+)
+def test_a_limit_of_a_batch_needs_a_pyspark_that_has_limits(
+    monkeypatch: pytest.MonkeyPatch, sources: Any, lacking: str, name: str
+) -> None:
+    source = {kafka_log: KafkaLog, kafka_capture: KafkaCapture}[sources]
+
+    def stream(**given: str) -> None:
+        reading = source({**PATH, **given})
+        reading.streamReader(reading.schema())
+
+    monkeypatch.setattr(sources, lacking, object)
+    stream(**{name: "5"})
+    monkeypatch.setattr(sources, lacking, None)
+    stream()
+    with pytest.raises(ArgumentError, match=f"^{name} needs PySpark 4.2 or later$"):
+        stream(**{name: "5"})

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 from tools.environment import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 SOURCE: Final = Path("src", "flexwire")
 LEFT_OUT: Final = (
@@ -134,6 +134,7 @@ def main() -> None:
     """Draw mistakes, or plant drawn ones."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draw", type=int, help="how many mistakes to draw, of all rooms")
+    parser.add_argument("--rooms", nargs="+", help="draw only of these, as storage spark/sources")
     parser.add_argument("--seed", default="mistakes", help="what the draw depends on")
     parser.add_argument("--into", type=Path, help="the file for the mistakes that are drawn")
     parser.add_argument("--plant", type=Path, help="the file of the mistakes to plant")
@@ -141,7 +142,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.draw and asked.into:
         chance = random.Random(asked.seed)  # noqa: S311 - no secret is drawn
-        mistakes = draw(asked.draw, chance)
+        mistakes = draw(asked.draw, chance, asked.rooms)
         asked.into.write_text("".join(json.dumps(asdict(one)) + "\n" for one in mistakes))
     if asked.plant and asked.results:
         found = [json.loads(line) for line in asked.plant.read_text().splitlines()]
@@ -151,15 +152,19 @@ def main() -> None:
                 results.flush()
 
 
-def draw(count: int, chance: random.Random) -> list[Mistake]:
-    """Return this many mistakes, spread evenly over the rooms."""
+def draw(count: int, chance: random.Random, only: Sequence[str] | None = None) -> list[Mistake]:
+    """Return this many mistakes, spread evenly over the rooms, or over some of them."""
     rooms: dict[str, list[Path]] = defaultdict(list)
     for path in sorted((ROOT / SOURCE).rglob("*.py")):
         inner = path.relative_to(ROOT / SOURCE)
         if not inner.as_posix().startswith(LEFT_OUT):
             # Spark's packages count like any other.
             depth = 2 if inner.parts[0] == "spark" else 1
-            rooms["/".join(inner.parts[:depth][: len(inner.parts) - 1])].append(path)
+            name = "/".join(inner.parts[:depth][: len(inner.parts) - 1])
+            if not only or name in only:
+                rooms[name].append(path)
+    if unknown := {*(only or ())} - {*rooms}:
+        raise LookupError(f"there are no rooms {', '.join(sorted(unknown))}")
     chooser = Chooser()
     found: list[Mistake] = []
     while len(found) < count:

@@ -9,9 +9,10 @@ operator, number or condition of a module. Its tests are the module's doctests a
 that name the module. If there are none, the tests of the modules that import it take their place.
 They run in a copy of the checkout with the compiled kernels: mistakes are drawn outside
 ``kernels/``. The stages of ``STAGES`` follow each other until one fails, so Spark starts only for
-a mistake that quick tests do not catch. Only ``make long`` runs the last stage's tests: a mistake
-that only they catch is not caught. A stage may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets
-another limit.
+a mistake that quick tests do not catch. ``make test`` leaves out the tests of the last stage, so a
+mistake that only they catch is not caught; ``--long`` runs them. A stage may take ten minutes;
+``FLEXWIRE_TEST_MINUTES`` sets another limit. A stage that reaches its limit shows nothing, unless
+the test that was running had an endless loop.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ LEFT_OUT: Final = (
 MINUTES: Final = "10"
 """How long the tests of one mistake may run: a mistake may cause an endless loop."""
 
+_AT_LIMIT: Final = " minutes, and are ended."
+"""What `tests.ending` writes if tests reach their limit."""
+
 _UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
 _NOT_FAILED: Final = (0, 5)
 """pytest's exit codes if all tests passed, and if there were none."""
@@ -77,13 +81,16 @@ WIDER_FILES: Final = 15
 """How many further test files try a mistake that its module's own test files do not catch."""
 
 _ELSEWHERE: Final = "cluster or kafka or browser"
-STAGES: Final = (
-    ("near", f"not (spark or long or {_ELSEWHERE})"),
-    ("wider", f"not (spark or long or {_ELSEWHERE})"),
-    ("near", f"spark and not (long or {_ELSEWHERE})"),
-    ("near", f"long and not ({_ELSEWHERE})"),
-)
-"""Which test files each stage runs, and the markers of its tests; `make long` runs the last."""
+STAGES: Final = {
+    "near": ("near", f"not (spark or long or {_ELSEWHERE})"),
+    "wider": ("wider", f"not (spark or long or {_ELSEWHERE})"),
+    "spark": ("near", f"spark and not (long or {_ELSEWHERE})"),
+    "long": ("near", f"long and not ({_ELSEWHERE})"),
+}
+"""Which test files each stage runs, and the markers of its tests."""
+
+TOLD: Final = {"": "NOT CAUGHT", "long": "ONLY BY MAKE LONG", "limit": "TIME IS UP"}
+"""What is printed for a stage; all others caught the mistake."""
 
 _COMPARED: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),
@@ -121,11 +128,14 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The tests' result for a mistake, the stage that caught it, and the tests' CPU time."""
+    """The tests' result for a mistake, and their CPU time.
+
+    ``stage`` is the stage that failed, "limit" if a stage reached its limit, or "".
+    """
 
     mistake: Mistake
     is_caught: bool
-    stage: int | None
+    stage: str
     cpu_seconds: float
     told: str
 
@@ -139,6 +149,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="the file for the mistakes that are drawn")
     parser.add_argument("--plant", type=Path, help="the file of the mistakes to plant")
     parser.add_argument("--results", type=Path, help="the file for what the tests said")
+    parser.add_argument("--long", action="store_true", help="try the tests of make long too")
     asked = parser.parse_args()
     if asked.draw and asked.into:
         chance = random.Random(asked.seed)  # noqa: S311 - no secret is drawn
@@ -147,7 +158,7 @@ def main() -> None:
     if asked.plant and asked.results:
         found = [json.loads(line) for line in asked.plant.read_text().splitlines()]
         with asked.results.open("a") as results:
-            for result in plant(Mistake(**one) for one in found):
+            for result in plant((Mistake(**one) for one in found), long=asked.long):
                 results.write(json.dumps(asdict(result)) + "\n")
                 results.flush()
 
@@ -318,7 +329,7 @@ def _texts(folder: Path) -> dict[str, str]:
     }
 
 
-def plant(mistakes: Iterable[Mistake]) -> Iterator[Result]:
+def plant(mistakes: Iterable[Mistake], *, long: bool = False) -> Iterator[Result]:
     """Plant each mistake in a copy of this checkout, and yield the result of its tests."""
     with tempfile.TemporaryDirectory() as room:
         copy = Path(room, "copy")
@@ -336,10 +347,10 @@ def plant(mistakes: Iterable[Mistake]) -> Iterator[Result]:
             shutil.copy2(kernel, copy / SOURCE / "kernels" / kernel.name)
         (copy / ".venv").symlink_to(ROOT / ".venv")
         for one in mistakes:
-            yield _planted(one, copy)
+            yield _planted(one, copy, [name for name in STAGES if long or name != "long"])
 
 
-def _planted(mistake: Mistake, copy: Path) -> Result:
+def _planted(mistake: Mistake, copy: Path, stages: list[str]) -> Result:
     path = copy / mistake.path
     sound = path.read_text(encoding="utf-8")
     lines = sound.splitlines(keepends=True)
@@ -350,25 +361,27 @@ def _planted(mistake: Mistake, copy: Path) -> Result:
     lines[nearest] = mistake.wrong + "\n"
     path.write_text("".join(lines), encoding="utf-8")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    stage = None
-    for number, (tests, marked) in enumerate(STAGES):
+    failed = ""
+    for stage in stages:
+        tests, marked = STAGES[stage]
         files = getattr(mistake, tests)
         if not files:
             # pytest would run all tests.
             continue
         done = _tried(files, copy, marked)
         if done.returncode not in _NOT_FAILED:
-            stage = number
+            failed = "limit" if _AT_LIMIT in done.stderr else stage
             break
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     path.write_text(sound, encoding="utf-8")
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    running = re.findall(r"(?m)^  this process: .*", done.stderr) if failed == "limit" else []
     last = [*done.stdout.splitlines(), done.stderr[-200:]][-2:]
-    is_caught = stage is not None and stage < len(STAGES) - 1
-    result = Result(mistake, is_caught, stage, round(seconds, 1), " ".join(told or last))
+    text = " ".join(told or running or last)
+    result = Result(mistake, failed not in TOLD, failed, round(seconds, 1), text)
     print(  # noqa: T201 - it is the purpose of the command
-        "caught" if is_caught else "NOT CAUGHT" if stage is None else "ONLY BY MAKE LONG",
+        TOLD.get(failed, "caught"),
         f"{mistake.path}:{mistake.line}",
         result.told,
     )

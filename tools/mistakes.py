@@ -77,6 +77,9 @@ SHORT: Final = 5
 CALLING_FILES: Final = 3
 """How many test files are near because they name the function or the class of the mistake."""
 
+NEAR_FILES: Final = 15
+"""How many test files of a module run first: pytest imports all before it runs one."""
+
 WIDER_FILES: Final = 15
 """How many further test files try a mistake that its module's own test files do not catch."""
 
@@ -290,7 +293,8 @@ class Chooser:
         starts = [*dict.fromkeys(starts)][:SPARK_FILES]
         quick = [test for test in closest(near) if "mark.spark" not in self._tests[test]]
         wider = [test for test in further if test not in near and test not in starts]
-        return (module, *quick, *starts), (*wider[:WIDER_FILES],)
+        near = [*quick[:NEAR_FILES], *starts]
+        return (module, *near), (*quick[NEAR_FILES:], *wider)[:WIDER_FILES]
 
     def _beyond(self, modules: list[str], seen: set[str]) -> tuple[list[str], list[str]]:
         """Return the tests of the modules that import these, and the importing modules."""

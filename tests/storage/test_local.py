@@ -58,6 +58,34 @@ def test_a_file_from_another_mount_of_the_same_disk_is_copied(
         assert stat.S_IMODE(written.stat().st_mode) == local.FILE_MODE
 
 
+def test_a_file_on_the_same_file_system_is_renamed(place: OutputDirectory, tmp_path: Path) -> None:
+    file = tmp_path / "finished"
+    file.write_bytes(b"data")
+    inode = file.stat().st_ino
+    place.put(file, "a/table")
+    assert (tmp_path / "place" / "a" / "table").stat().st_ino == inode
+
+
+def test_a_file_on_another_file_system_is_copied_and_not_synced_first(
+    place: OutputDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "finished"
+    file.write_bytes(b"data")
+    inode, stat_of = file.stat().st_ino, Path.stat
+
+    def elsewhere(path: Path, **how: Any) -> os.stat_result:
+        found = stat_of(path, **how)
+        device = found.st_dev + (path == file)
+        return os.stat_result([*found[:2], device, *found[3:10]])
+
+    monkeypatch.setattr(Path, "stat", elsewhere)
+    place.put(file, "a/table")
+    written = tmp_path / "place" / "a" / "table"
+    assert written.read_bytes() == b"data"
+    assert written.stat().st_ino != inode
+    assert not file.exists()
+
+
 def test_a_rename_that_fails_for_another_reason_is_an_error(
     place: OutputDirectory, tmp_path: Path
 ) -> None:

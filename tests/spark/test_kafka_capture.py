@@ -26,7 +26,7 @@ from flexwire.errors import (
 from flexwire.schema.catalog import Catalog, using_packed_catalog
 from flexwire.spark import register
 from flexwire.spark.settings import BATCH_ROWS
-from flexwire.spark.sources import kafka_capture_plan
+from flexwire.spark.sources import kafka_capture, kafka_capture_plan
 from flexwire.spark.sources.kafka_capture import (
     CaptureReader,
     CaptureRows,
@@ -325,6 +325,47 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
         options(captures, message="PingRequest")
     with pytest.raises(SpecError, match="nowhere"):
         options(captures, catalog=str(tmp_path / "nowhere"))
+
+
+class Limit:
+    """Stands in for the limits on a batch, which PySpark has from 4.2 on."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
+
+
+class Every(Limit):
+    """Stands in for `ReadAllAvailable`."""
+
+
+def test_a_batch_has_its_limit_unless_spark_asks_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ReadMaxBytes", "ReadMaxFiles"):
+        monkeypatch.setattr(kafka_capture, name, type(name, (Limit,), {}))
+    monkeypatch.setattr(kafka_capture, "ReadAllAvailable", Every)
+    for number in range(3):
+        traffic = Traffic(tmp_path / str(number))
+        traffic.exchange(
+            traffic.connect(), made("HeartbeatRequest"), made("HeartbeatResponse"), 4, number
+        )
+        traffic.close()
+
+    def stream(**given: str) -> Any:
+        asked = options(tmp_path, **given)
+        return CaptureStreamReader(asked, spark_schema(asked.schema()))
+
+    def limit(**given: str) -> tuple[str, int | None]:
+        found = stream(**given).getDefaultReadLimit()
+        return type(found).__name__, found.most
+
+    of_bytes, of_files = {"maxBytesPerTrigger": "9"}, {"maxFilesPerTrigger": "2"}
+    assert limit() == ("Every", None)
+    assert limit(**of_bytes) == limit(**of_bytes, **of_files) == ("ReadMaxBytes", 9)
+    assert limit(**of_files) == ("ReadMaxFiles", 2)
+    for asked, files in ((None, 3), (Every(), 3), (Limit(2), 2)):
+        assert len(stream(**of_files).latestOffset({}, asked)) == files
+    assert len(stream(**of_bytes, **of_files).latestOffset({}, Limit(9))) == 1
 
 
 def test_what_is_no_capture_fails_a_query_or_is_counted(capture: Path, tmp_path: Path) -> None:

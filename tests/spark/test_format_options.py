@@ -6,7 +6,7 @@ import json
 import random
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
@@ -309,7 +309,7 @@ def test_a_limit_of_a_batch_needs_a_pyspark_that_has_limits(
 
     def stream(**given: str) -> None:
         reading = source({**PATH, **given})
-        reading.streamReader(reading.schema())
+        reading.streamReader(cast("T.StructType", reading.schema()))
 
     monkeypatch.setattr(sources, lacking, object)
     stream(**{name: "5"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import random
@@ -9,7 +10,8 @@ import uuid
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +19,11 @@ import pytest
 
 from flexwire.errors import ArgumentError, CaptureError, StorageError
 from flexwire.storage import input_file as ranges
+from flexwire.storage import store_listing
 from flexwire.storage.file_search import list_captures
+from flexwire.storage.filesystems import FileStore
 from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import file_description
 from tests.storage import servers
 
 if TYPE_CHECKING:
@@ -222,3 +227,53 @@ def test_paths_are_files_directories_and_patterns(place: OutputDirectory) -> Non
 def test_a_name_stays_in_its_place(place: OutputDirectory, name: str) -> None:
     with pytest.raises(ArgumentError, match="a relative name"):
         place.write(name, b"")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "version"),
+    [
+        ("gs", {"generation": 17, "md5Hash": "sum", "etag": "tag"}, "17"),
+        ("gs", {"md5Hash": "sum"}, "sum"),
+        ("s3", {"ETag": '"tag"', "md5Hash": "sum"}, "tag"),
+        ("s3", {"md5Hash": "sum"}, "2026-11-28T00:00:00+00:00"),
+    ],
+)
+def test_the_version_of_a_file_is_what_its_store_changes_with_it(
+    kind: str, told: dict[str, Any], version: str
+) -> None:
+    moment = datetime(2026, 11, 28, tzinfo=UTC)
+    found = file_description(FileStore(None, kind), {"size": "5", "LastModified": moment, **told})
+    assert found == (5, moment, version)
+
+
+class Azure(FileStore):
+    """The store of Azure, without Azure."""
+
+    def key(self, url: str) -> str:
+        return url.removeprefix("az://")
+
+    def wait(self, coroutine: Any, *arguments: Any) -> Any:
+        return asyncio.run(coroutine(*arguments))
+
+
+def test_a_directory_of_azure_is_not_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = datetime(2026, 11, 28, tzinfo=UTC)
+
+    def blob(name: str, **metadata: str) -> Any:
+        how = {"size": 5, "last_modified": moment, "etag": '"tag"', "metadata": metadata or None}
+        return SimpleNamespace(name=name, **how)
+
+    pages = {
+        None: ([blob("a/day", hdi_isfolder="true"), blob("a/day/1")], "more"),
+        "more": ([blob("a/day/2", hdi_isfolder="false"), blob("a/day/3", made="by")], None),
+    }
+
+    async def page(files: object, container: str, prefix: str, token: str | None) -> Any:
+        assert (files, container, prefix) == (None, "captures", "a/d")
+        return pages[token]
+
+    monkeypatch.setattr(store_listing, "_az_page", page)
+    monkeypatch.setattr(store_listing, "open_store", lambda _: Azure(None, "az"))
+    found = [*store_listing.list_store("az://captures/a", "d")]
+    assert [entry.name for entry in found] == ["day/1", "day/2", "day/3"]
+    assert {entry[1:] for entry in found} == {(5, moment, "tag")}

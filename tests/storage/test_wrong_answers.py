@@ -20,8 +20,10 @@ from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.dataframes import ParquetFilePart
 from flexwire.storage import uploads
 from flexwire.storage.file_search import list_captures
+from flexwire.storage.filesystems import FileStore
 from flexwire.storage.input_file import InputFile
 from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.range_requests import request_range
 from flexwire.tables.output import output
 from tests.storage.faulty_store import AFTER, BEFORE, OF_BODIES, Asked, Store, Version, serving
 from tests.tables.test_reading import write_output
@@ -203,3 +205,21 @@ def test_pyarrow_is_told_by_our_error_what_a_store_answered(served: tuple[Store,
         with suppress(StorageError):
             assert read_with_pyarrow(place) == expected, way
         assert seen, way
+
+
+class Cut:
+    """A library of a store that returns other bytes than it is asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def cat_file(self, _: str, **__: object) -> bytes:
+        return self.data
+
+
+@pytest.mark.parametrize("size", [0, 4, 6])
+def test_a_range_of_another_size_is_an_error_with_both_sizes(size: int) -> None:
+    store = FileStore(Cut(bytes(size)), "gs")
+    with pytest.raises(OSError, match=f"^expected 5 bytes at 3, got {size}$"):
+        request_range(store, "data", 100, "", 3, 8)
+    assert request_range(FileStore(Cut(b"right"), "gs"), "data", 100, "", 3, 8).data == b"right"

@@ -6,6 +6,7 @@ import ast
 import itertools
 import math
 import pickle
+import re
 import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from flexwire.codec.runtime import (
     write_string_length,
 )
 from flexwire.codec.samples import random_message
-from flexwire.codec.source import LONGEST_LINE, OWN, SourceNames, literal
+from flexwire.codec.source import LONGEST_LINE, LONGEST_RUN, OWN, SourceNames, literal
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
@@ -301,6 +302,15 @@ def test_thousands_of_fields_of_fixed_width_compile() -> None:
     assert (len(raw), many.decode(raw, 0)) == (30_000, value)
     for text in generated_source(many.definition, 0).values():
         assert max(map(len, text.splitlines())) <= LONGEST_LINE
+
+
+@pytest.mark.parametrize("count", [1, LONGEST_RUN - 1, LONGEST_RUN, LONGEST_RUN + 1, 50])
+def test_numbers_are_read_and_written_in_runs_that_are_as_long_as_possible(count: int) -> None:
+    kind = made([field(f"number_{at}", "int32") for at in range(count)])
+    whole, rest = divmod(count, LONGEST_RUN)
+    runs = {length for length in (LONGEST_RUN * (whole > 0), rest) if length}
+    for text in generated_source(kind.definition, 0).values():
+        assert {len(codes) for codes in re.findall(r'Struct\(">(i+)"\)', text)} == runs
 
 
 def test_an_array_that_is_null_by_default_is_left_out() -> None:

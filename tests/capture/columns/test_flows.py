@@ -21,7 +21,7 @@ from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.connections import BrokerEnds, CapturedFrame
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.framing import Framer
-from flexwire.capture.reassembly.segments import ChunkTotals
+from flexwire.capture.reassembly.segments import ChunkTotals, FileOrigins
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import framed, request, response
 from tests.reference.frames import Clocked, assembled
@@ -336,3 +336,22 @@ def test_what_is_held_of_a_long_frame_is_not_copied_with_each_segment(
     assert copied == 0
     assert by_columns(random.Random(1), made, BrokerEnds()) == expected
     assert copied < 20 * size
+
+
+def test_the_file_of_the_last_segment_of_each_connection_is_known() -> None:
+    """An incomplete frame belongs to the file in which its connection was last seen."""
+    rng = random.Random(5)
+    segments = interleaved(rng, CLEAN)
+    names = [f"{number}.pcap" for number in range(4)]
+    taken, keys = Flows(), list[str]()
+    expected: dict[str, str] = {}
+    half = len(segments) // 2
+    for part in (segments[:half], segments[half:]):
+        columns: Any = Segments(part, keys, "")
+        of_row = np.array([rng.randrange(len(names)) for _ in part])
+        columns.origins = FileOrigins(files=names, of_row=of_row)
+        taken.push(columns)
+        for one, file in zip(part, of_row.tolist(), strict=True):
+            expected[connection_key(one)] = names[file]
+        assert taken.files == expected
+    assert len(expected) > 1

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, DaySums, address
-from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, kept_columns
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, filled, kept_columns
 from flexwire.answers.asking.messages import record_bytes_of
 from flexwire.answers.asking.percentiles import at_rank, at_rank_within, bucket, ranked, rounded
 from flexwire.answers.asking.throttled import (
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
 
@@ -200,7 +199,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
     if paused is not None:
         pauses = pauses_for_later(paused).withColumn("place", F.col("frame_index"))
         kept = pauses.select(DAY, kept_columns(pauses, _OF_KEPT).alias(_KEPT))
-        rows = rows.unionByName(kept, allowMissingColumns=True)
+        rows = filled([rows, kept])
     by = (DAY, *_BY, _KEPT)
     times = F.sort_array(F.collect_list(F.struct("bucket", "responses", "values")))
     summed = _in_buckets(_counted(rows, by), by).groupBy(*by)
@@ -452,7 +451,7 @@ def _with_request(responses: DataFrame, requests: DataFrame | None, how: str) ->
 
 def _every(parts: Sequence[DataFrame]) -> DataFrame:
     """Return all responses, with whether the broker waited as the request asked."""
-    rows = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+    rows = filled(parts)
     lacking = {"max_wait_ms", "min_bytes", "record_bytes"}.difference(rows.columns)
     rows = rows.withColumns({name: F.lit(None).cast("bigint") for name in lacking})
     return rows.withColumn("waited", _waited())

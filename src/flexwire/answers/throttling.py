@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, DaySums, address, returns
-from flexwire.answers.asking.day_sums import DAY, day_of_time, kept_columns
+from flexwire.answers.asking.day_sums import DAY, day_of_time, filled, kept_columns
 from flexwire.answers.asking.throttled import (
     earlier_waits,
     paused_responses,
@@ -127,7 +126,7 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
     key = frame_key(responses.columns)
     waits = throttled_waits(tables, throttled).join(responses.select(*key, *_ENDS), [*key])
     counts = _counts(responses, throttled, _BY)
-    return _shown(_union(counts, _waited(waits, ())))
+    return _shown(filled([counts, _waited(waits, ())]))
 
 
 def _tables() -> list[str]:
@@ -158,7 +157,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
         parts.append(pauses.select(DAY, "client_id", "api_name", of_pauses))
         kept = kept.join(waits, [*key], "left")
     parts.append(kept.select(DAY, *_ENDS, kept_columns(kept, _OF_KEPT).alias(_KEPT)))
-    return reduce(_union, [_no_sums(tables.frames), *parts])
+    return filled([_no_sums(tables.frames), *parts])
 
 
 def _no_sums(table: DataFrame) -> DataFrame:
@@ -188,7 +187,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
         *(F.coalesce(name, f"earlier_{name}").alias(name) for name in names[1:]),
     )
     of_days = parts.where(F.col(_KEPT).isNull()).select(*_BY, *_SUMMED)
-    return _shown(_union(of_days, _waited(waits.where("throttled_us > 0"), ())))
+    return _shown(filled([of_days, _waited(waits.where("throttled_us > 0"), ())]))
 
 
 def _has_none(tables: AnalysisTables) -> bool:
@@ -240,11 +239,6 @@ def _waited(waits: DataFrame, more: Sequence[str]) -> DataFrame:
         F.count_if("is_pipelined").alias("pipelined_requests"),
         F.sum("throttled_us").alias("waited_us"),
     )
-
-
-def _union(rows: DataFrame, others: DataFrame) -> DataFrame:
-    """Return the rows of both; columns that one of them lacks are null."""
-    return rows.unionByName(others, allowMissingColumns=True)
 
 
 def _shown(sums: DataFrame) -> DataFrame:

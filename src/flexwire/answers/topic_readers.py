@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, DaySums, address, returns
-from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, filled
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
@@ -115,7 +114,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
     ).withColumn("is_follower", F.lit(False))
     followers = _followers(tables)
     parts = [counted] if followers is None else [counted, followers]
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    return filled(parts)
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:

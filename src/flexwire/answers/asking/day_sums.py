@@ -50,6 +50,14 @@ def all_of(parts: Collection[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, parts)
 
 
+def filled(parts: Collection[DataFrame]) -> DataFrame:
+    """Return the rows of several tables; columns that a table lacks are null in its rows.
+
+    There must be at least one table.
+    """
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+
+
 def kept_columns(rows: DataFrame, schema: pa.Schema) -> Column:
     """Return a structure of the columns of a schema, for rows that a part keeps for other days.
 

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.day_sums import DAY, DAY_US, day_of_time
+from flexwire.answers.asking.day_sums import DAY, DAY_US, day_of_time, filled
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.spec_places import THROTTLE, throttled_messages
@@ -226,7 +226,7 @@ def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
         F.struct("at", "muted_before", "muted_us").alias("pause"),
         F.lit(col=False).alias("is_asked"),
     )
-    both = requests.unionByName(pauses, allowMissingColumns=True)
+    both = filled([requests, pauses])
     until = Window.partitionBy(*by).orderBy("moment", "is_asked", "frame_index")
     until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.last("pause", ignorenulls=True).over(until)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from flexwire.answers import throttling as module
+from flexwire.answers.asking import throttled
 from flexwire.answers.throttling import ANSWER, throttling
 from flexwire.spark.settings import set_for_answers
 from tests.searching import times
@@ -89,6 +89,6 @@ def test_a_pause_over_midnight_that_is_forgotten_is_found(
     with set_for_answers(spark, is_small=True):
         expected = throttling(told.tables(spark)).toArrow().to_pylist()
         found = sums_of(told, 2, spark)
-        monkeypatch.setattr(module, "earlier_waits", forget)
-        monkeypatch.setattr(module, "connection_key", lambda _: ("connection",))
+        monkeypatch.setattr(throttled, "earlier_waits", forget)
+        monkeypatch.setattr(throttled, "connection_key", lambda _: ("connection",))
         assert in_order(total(told, found, spark)) != in_order(expected)

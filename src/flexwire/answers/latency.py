@@ -13,12 +13,12 @@ from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, filled, k
 from flexwire.answers.asking.messages import record_bytes_of
 from flexwire.answers.asking.percentiles import at_rank, at_rank_within, bucket, ranked, rounded
 from flexwire.answers.asking.throttled import (
-    earlier_waits,
     paused_responses,
     pauses_for_later,
     throttled_waits,
     throttles,
     waits_of_days,
+    with_earlier_waits,
     with_first_of_day,
 )
 from flexwire.arguments import to_int
@@ -348,13 +348,7 @@ def _over_midnight(parts: DataFrame) -> DataFrame:
     """Return the kept responses, completed with the facts from earlier days."""
     kept = parts.select("api_name", "broker", "client_id", "address", f"{_KEPT}.*")
     connection = connection_key(kept.columns)
-    frames = kept.where("frame_index is not null")
-    waits = earlier_waits(frames, connection).select(
-        *connection,
-        "frame_index",
-        F.col("throttled_us").alias("earlier_us"),
-        F.col("is_pipelined").alias("was_pipelined"),
-    )
+    responses = with_earlier_waits(kept.where("frame_index is not null"))
     requests = kept.where("frame_index is null").select(
         *connection,
         "api_name",
@@ -363,22 +357,11 @@ def _over_midnight(parts: DataFrame) -> DataFrame:
         F.col("max_wait_ms").alias("its_max_wait_ms"),
         F.col("min_bytes").alias("its_min_bytes"),
     )
-    responses = frames.where("asked is not null and throttle_us is null")
-    joined = responses.join(waits, [*connection, "frame_index"], "left").join(
-        requests, [*connection, "api_name", "correlation_id", "asked"], "left"
-    )
-    throttled_us = F.col("throttled_us") + F.coalesce("earlier_us", F.lit(0))
-    # The last throttled response is on the day of the waiting response, if the request waited on
-    # that day.
-    is_pipelined = F.when(F.col("throttled_us") > 0, F.col("is_pipelined")).otherwise(
-        F.col("was_pipelined")
-    )
+    joined = responses.join(requests, [*connection, "api_name", "correlation_id", "asked"], "left")
     latency_us = F.unix_micros("time") - F.unix_micros("asked")
     with_requests = joined.withColumns(
         {
-            "throttled_us": throttled_us,
-            "is_pipelined": is_pipelined,
-            "latency_us": latency_us - throttled_us,
+            "latency_us": latency_us - F.col("throttled_us"),
             "max_wait_ms": F.coalesce("max_wait_ms", "its_max_wait_ms"),
             "min_bytes": F.coalesce("min_bytes", "its_min_bytes"),
         }

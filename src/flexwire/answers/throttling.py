@@ -10,17 +10,17 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark p
 from flexwire.answers.asking.answer import Answer, DaySums, address, returns
 from flexwire.answers.asking.day_sums import DAY, day_of_time, filled, kept_columns
 from flexwire.answers.asking.throttled import (
-    earlier_waits,
     paused_responses,
     pauses_for_later,
     throttled_waits,
     throttles,
     waits_of_days,
+    with_earlier_waits,
     with_first_of_day,
 )
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
-from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
+from flexwire.tables.keys import ANALYSIS, frame_key
 from flexwire.tables.output import MESSAGES
 from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
@@ -170,22 +170,7 @@ def _no_sums(table: DataFrame) -> DataFrame:
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
     """Return the rows of the answer from sums."""
     kept = parts.where(F.col(_KEPT).isNotNull()).select(*_BY, f"{_KEPT}.*")
-    connection = connection_key(kept.columns)
-    earlier = earlier_waits(kept, connection)
-    names = ("throttled_us", "is_pipelined", "cause")
-    renamed = earlier.withColumnsRenamed({name: f"earlier_{name}" for name in names})
-    waits = kept.where("asked is not null and throttle_us is null").join(
-        renamed, [*connection, "frame_index"], "left"
-    )
-    # What throttled a request last is on the day of its response, if it waited there.
-    nothing = F.lit(0).cast("bigint")
-    waits = waits.select(
-        *_ENDS,
-        (F.coalesce("throttled_us", nothing) + F.coalesce("earlier_throttled_us", nothing)).alias(
-            "throttled_us"
-        ),
-        *(F.coalesce(name, f"earlier_{name}").alias(name) for name in names[1:]),
-    )
+    waits = with_earlier_waits(kept)
     of_days = parts.where(F.col(_KEPT).isNull()).select(*_BY, *_SUMMED)
     return _shown(filled([of_days, _waited(waits.where("throttled_us > 0"), ())]))
 

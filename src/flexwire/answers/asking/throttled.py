@@ -7,9 +7,9 @@ a normal latency. If the client does not wait, its next request waits instead.
 Such a pause may continue after midnight. `throttled_waits` considers all rows at once. For daily
 sums, `waits_of_days` computes how long requests waited for pauses that began on the day of their
 response. `pauses_for_later` returns the pauses that requests of later days may have waited for.
-`with_first_of_day` marks the responses that may have waited for such a pause, and `earlier_waits`
-adds up those waits. It relies on Kafka's guarantee that a broker answers the requests of a
-connection in their order.
+`with_first_of_day` marks the responses that may have waited for such a pause. `earlier_waits` adds
+up those waits, and `with_earlier_waits` adds them to the responses. This relies on Kafka's
+guarantee that a broker answers the requests of a connection in their order.
 """
 
 from __future__ import annotations
@@ -141,6 +141,34 @@ def with_first_of_day(responses: DataFrame) -> DataFrame:
             "is_first": F.coalesce(is_first, F.lit(False)),
             "place": F.coalesce("first_index", F.lit(0)),
         }
+    )
+
+
+def with_earlier_waits(kept: DataFrame) -> DataFrame:
+    """Return the responses among kept rows, and add how long they waited for earlier days.
+
+    ``kept`` are rows for `earlier_waits`, without requests. The waits of a response's own day are
+    in its ``throttled_us`` (null without a wait), ``is_pipelined`` and ``cause``, if the rows have
+    these columns. In the result, ``throttled_us`` is the sum of both waits. The other columns are
+    those of the last pause, which is on the response's own day if the request waited there.
+    """
+    key = (*connection_key(kept.columns), "frame_index")
+    names = [name for name in ("throttled_us", "is_pipelined", "cause") if name in kept.columns]
+    earlier = earlier_waits(kept, key[:-1]).select(
+        *key, *(F.col(name).alias(f"earlier_{name}") for name in names)
+    )
+    responses = kept.where("asked is not null and throttle_us is null")
+    nothing = F.lit(0).cast("bigint")
+    own_us = F.coalesce("throttled_us", nothing)
+    last = {
+        name: F.when(own_us > 0, F.col(name)).otherwise(F.col(f"earlier_{name}"))
+        for name in names[1:]
+    }
+    of_both = own_us + F.coalesce("earlier_throttled_us", nothing)
+    return (
+        responses.join(earlier, [*key], "left")
+        .withColumns({**last, "throttled_us": of_both})
+        .drop(*(f"earlier_{name}" for name in names))
     )
 
 

@@ -49,3 +49,12 @@ def test_a_value_in_lists_within_lists_is_seen(
 def test_of_a_column_that_a_file_does_not_have_nothing_is_known(tmp_path: Path) -> None:
     found = opened(tmp_path, 0, like_arrow=False)
     assert not found.hold_only(MESSAGE, [*CODES, ("body", "no_such_column")], 0)
+
+
+def test_a_question_that_is_asked_twice_reads_the_footers_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = opened(tmp_path, 3, like_arrow=False)
+    assert found.hold_only(MESSAGE, CODES[:1], 0)
+    monkeypatch.setattr(type(found.found), "dataset", None)
+    assert found.hold_only(MESSAGE, CODES[:1], 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from flexwire.spark.answers.continued import task_of
@@ -33,6 +33,10 @@ class OpenedOutput:
     found: Output
     records: DataFrame
     message: Callable[[str], DataFrame | None]
+    # Answers ask the same question several times, and each time all footers would be read.
+    _proven: dict[tuple[str, frozenset[str], object], bool] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def message_names(self) -> list[str]:
         """Return the messages that have a table."""
@@ -56,7 +60,13 @@ class OpenedOutput:
         """Return whether the files prove that these columns have only this value or null."""
         if name not in self.found.names:
             return True
-        column_paths = {".".join(path) for path in paths}
+        column_paths = frozenset(".".join(path) for path in paths)
+        question = (name, column_paths, value)
+        if question not in self._proven:
+            self._proven[question] = self._is_proven(*question)
+        return self._proven[question]
+
+    def _is_proven(self, name: str, column_paths: frozenset[str], value: object) -> bool:
         footers = (part.metadata for part in self.found.dataset(name).get_fragments())
         groups = (
             footer.row_group(number)
@@ -66,7 +76,7 @@ class OpenedOutput:
         return all(_hold_only(group, column_paths, value) for group in groups)
 
 
-def _hold_only(group: pq.RowGroupMetaData, column_paths: set[str], value: object) -> bool:
+def _hold_only(group: pq.RowGroupMetaData, column_paths: frozenset[str], value: object) -> bool:
     """Return whether a row group has all these columns, and its statistics confirm the value."""
     columns = map(group.column, range(group.num_columns))
     named = {_IN_LISTS.sub("", column.path_in_schema): column for column in columns}

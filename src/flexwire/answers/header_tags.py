@@ -9,27 +9,61 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.tagged_fields import software
+from flexwire.answers.asking.answer import Answer, DaySums
+from flexwire.answers.asking.day_sums import DAY, filled
+from flexwire.answers.asking.distinct import (
+    HASH,
+    HASHES,
+    MOST,
+    estimate,
+    hash_of,
+    sketched,
+    unsketched,
+)
+from flexwire.answers.asking.software import (
+    CONNECTION,
+    OF_CONNECTION,
+    SOFTWARE,
+    connection_columns,
+    software_of,
+)
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.conditions import OF_KAFKA
 from flexwire.protocol.headers import first_with_tags
 from flexwire.schema.spec import MessageType
-from flexwire.tables.keys import connection_key
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-_SOFTWARE: Final = ("client_software_name", "client_software_version")
-_WHOSE: Final = ("sender", "client_id", *_SOFTWARE)
+_SENDER: Final = ("sender", "client_id")
+_WHOSE: Final = (*_SENDER, *SOFTWARE)
 # The most bytes of a value that are shown: the length of a trace id in hexadecimal, and of a tap's
 # tag.
 _SHOWN_BYTES: Final = 256
+_COULD: Final = pa.struct(
+    [("sender", pa.string()), ("client_id", pa.string()), ("messages", pa.int64())]
+)
+_SUMS: Final = pa.schema(
+    [
+        *OF_CONNECTION,
+        ("could", pa.list_(_COULD)),
+        *((name, pa.string()) for name in _SENDER),
+        *((name, pa.int64()) for name in ("tag", "messages")),
+        ("api_names", pa.list_(pa.string())),
+        ("value", pa.binary()),
+        ("value_bytes", pa.int64()),
+        ("first_time", MOMENT),
+        ("last_time", MOMENT),
+        (HASHES, pa.list_(pa.int64())),
+    ]
+)
 
 COLUMNS: Final = (
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
@@ -47,7 +81,8 @@ COLUMNS: Final = (
            "the share of these messages in all messages that could have the tag",
            heading="Of those that could"),
     Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
-    Column("values", pa.int64(), "the approximate number of different values",
+    Column("values", pa.int64(),
+           f"the number of different values; from {MOST:,} on, approximately",
            "if the values are withheld", heading="Values, about"),
     Column("value", pa.binary(), f"the smallest value; its first {_SHOWN_BYTES} bytes",
            "if the values are withheld", heading="One of them"),
@@ -66,50 +101,88 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
     behind the tap shows them as if clients had sent them. The tap's own captures list the tags that
     it added.
     """
+    return _total(_part(tables), tables)
+
+
+def _part(tables: AnalysisTables) -> DataFrame:
+    """Return sums by day and connection.
+
+    A row with ``could`` has the own software of frames, and how many of them could have a tag, by
+    sender and client id. Each other row is a tag that a sender used.
+    """
+    frames = tables.frames
     is_request = F.col("direction") == "request"
     first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
-    # For a connection without tags, only a number is stored.
-    key = connection_key(tables.frames.columns)
-    of_kafka = tables.frames.where(OF_KAFKA.sql)
-    frames = of_kafka.where(F.col("header_version") >= fits).select(
-        *key,
+    could = F.expr(OF_KAFKA.sql) & (F.col("header_version") >= fits)
+    each = frames.select(
+        *connection_columns(frames),
+        *SOFTWARE,
         F.when(is_request, "client").otherwise("broker").alias("sender"),
         "client_id",
         "api_name",
         "time",
+        could.alias("could"),
         F.col("header_unknown_tagged_fields").alias("tags"),
     )
-    connections = frames.groupBy(*key, "sender", "client_id").agg(F.count("*").alias("each"))
-    names_of_software = software(tables.frames)
-    by_client = connections.join(names_of_software, [*key], "left").groupBy(*_WHOSE)
-    every = by_client.agg(F.sum("each").alias("all_messages"))
-    tagged = frames.where(F.size("tags") > 0).join(names_of_software, [*key], "left")
-    each = tagged.select(*_WHOSE, "api_name", "time", F.inline("tags"))
+    # For a connection without tags, only a number is kept.
+    counted = each.groupBy(*OF_CONNECTION.names, *_SENDER).agg(F.count_if("could").alias("could"))
+    of_sender = F.struct(*_SENDER, F.col("could").alias("messages"))
+    could_have = counted.groupBy(*OF_CONNECTION.names).agg(F.collect_list(of_sender).alias("could"))
+    by = (DAY, *CONNECTION, *_SENDER)
+    tagged = each.where(F.col("could") & (F.size("tags") > 0))
+    of_tags = tagged.select(*by, "api_name", "time", F.inline("tags"))
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.col("data"))
-    rows = each.groupBy("tag", *_WHOSE).agg(
-        F.count("*").alias("messages"),
-        F.sort_array(F.collect_set("api_name")).alias("api_names"),
-        F.approx_count_distinct(shown).alias("values"),
-        F.min(shown).alias("value"),
-        F.sum(F.octet_length(shown)).cast("bigint").alias("value_bytes"),
-        F.min("time").alias("first_time"),
-        F.max("time").alias("last_time"),
+    values = of_tags.select(
+        *by,
+        "tag",
+        F.lit(1).cast("bigint").alias("messages"),
+        F.array_compact(F.array("api_name")).alias("api_names"),
+        # The least value begins with the least beginning.
+        F.substring(shown, 1, _SHOWN_BYTES).alias("value"),
+        F.octet_length(shown).cast("bigint").alias("value_bytes"),
+        *(F.col("time").alias(name) for name in ("first_time", "last_time")),
+        hash_of(shown).alias(HASH),
     )
+    return filled([could_have, sketched(values, (*by, "tag"), _summed())])
+
+
+def _summed() -> dict[str, SparkColumn]:
+    """Return the sums of a tag, as aggregates of values or of sums."""
+    return {
+        "messages": F.sum("messages"),
+        "api_names": F.array_distinct(F.flatten(F.collect_list("api_names"))),
+        "value": F.min("value"),
+        "value_bytes": F.sum("value_bytes"),
+        "first_time": F.min("first_time"),
+        "last_time": F.max("last_time"),
+    }
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    of_connections = parts.where("could is not null")
+    names_of_software = software_of(of_connections, tables)
+    could = of_connections.select(*CONNECTION, F.inline("could")).join(
+        names_of_software, [*CONNECTION], "left"
+    )
+    every = could.groupBy(*_WHOSE).agg(F.sum("messages").alias("messages"))
+    tagged = parts.where("could is null").drop(*SOFTWARE)
+    with_names = tagged.join(names_of_software, [*CONNECTION], "left")
+    values = unsketched(with_names.select("tag", *_WHOSE, *_summed(), HASHES), [*_summed()])
+    rows = sketched(values, ("tag", *_WHOSE), _summed())
     # If nobody sent the tag, the value is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in _WHOSE]
-    every = every.select(
-        *(F.col(column).alias(f"all_{column}") for column in _WHOSE), "all_messages"
-    )
+    every = every.select(*(F.col(name).alias(f"all_{name}") for name in every.columns))
     rows = rows.join(F.broadcast(every), reduce(and_, same), "left")
     return rows.select(
         "tag",
         *_WHOSE,
         "messages",
         (F.col("messages") / F.col("all_messages")).alias("message_share"),
-        "api_names",
-        F.when(F.col("value").isNotNull(), F.col("values")).alias("values"),
-        F.substring("value", 1, _SHOWN_BYTES).alias("value"),
+        F.sort_array("api_names").alias("api_names"),
+        F.when(F.col("value").isNotNull(), estimate(HASHES)).alias("values"),
+        "value",
         "value_bytes",
         "first_time",
         "last_time",
@@ -127,7 +200,7 @@ ANSWER: Final = Answer(
     "10000.",
     row="a tag and sender",
     columns=COLUMNS,
-    order=("tag", "sender", "-messages", "client_id", *_SOFTWARE),
+    order=("tag", "sender", "-messages", "client_id", *SOFTWARE),
     shown=(
         "tag",
         "sender",
@@ -142,4 +215,5 @@ ANSWER: Final = Answer(
     ),
     ask=header_tags,
     picture=AnswerPicture("Messages with a tag in the header", "messages"),
+    sums=DaySums(version=1, tables=lambda: [FRAMES], columns=_SUMS, part=_part, total=_total),
 )

@@ -8,27 +8,50 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.answer import Answer, DaySums
+from flexwire.answers.asking.day_sums import DAY, all_of, filled
+from flexwire.answers.asking.software import (
+    CONNECTION,
+    OF_CONNECTION,
+    SOFTWARE,
+    connection_columns,
+    software_of,
+)
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.conditions import OF_KAFKA, READ
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pyspark.sql import DataFrame
+
     from flexwire.answers.asking.answer import AnalysisTables
 
-_SOFTWARE: Final = ("client_software_name", "client_software_version")
-_FIELD: Final = ("path", "tag", "name")
+_USE: Final = ("message", "is_header", "sender", "path", "tag", "name")
 _BODIES: Final = "tagged_fields"
-_READ: Final = ("direction", "client_id", "size", "body_version", _BODIES)
+_READ: Final = ("direction", "client_id", "time", "size", "body_version", _BODIES)
+_MESSAGE_READ: Final = pa.struct(
+    [("message", pa.string()), ("headers", pa.int64()), ("bodies", pa.int64())]
+)
+_KINDS: Final = {"is_header": pa.bool_(), "tag": pa.int64()}
+_SUMS: Final = pa.schema(
+    [
+        *OF_CONNECTION,
+        ("read", pa.list_(_MESSAGE_READ)),
+        *((name, _KINDS.get(name, pa.string())) for name in (*_USE, "client_id")),
+        *((name, pa.int64()) for name in ("messages", "times", "bytes", "message_bytes")),
+        ("versions", pa.list_(pa.int32())),
+    ]
+)
 
 COLUMNS: tuple[Column, ...] = (
     Column("message", pa.string(), 'the message: "FetchRequest"', heading="Message", is_about=True),
@@ -73,32 +96,54 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     software name on a connection, all of its messages on this connection count for this software.
     Bodies that do not decode are missing, but fields in their headers count.
     """
-    frames = tables.frames.where(OF_KAFKA.sql)
-    key = connection_key(frames.columns)
-    uses_by_place = [_in_headers(frames)]
-    with_uses = tables.of_messages((*key, *_READ), _with_uses, _uses_schema(key))
+    return _total(_part(tables), tables)
+
+
+def _part(tables: AnalysisTables) -> DataFrame:
+    """Return sums by day and connection.
+
+    A row with ``read`` has the own software of frames, and how many headers and bodies of each
+    message were read. Each other row is a tagged field that a client id used.
+    """
+    frames = tables.frames
+    uses_by_place = [_in_headers(frames.where(OF_KAFKA.sql))]
+    with_uses = tables.of_messages(
+        (*connection_key(frames.columns), *_READ), _with_uses, _uses_schema(frames)
+    )
     if with_uses is not None:
         uses_by_place.append(_in_bodies(with_uses))
-    software_names = software(tables.frames)
-    uses = reduce(DataFrame.unionByName, uses_by_place).join(software_names, [*key], "left")
-    rows = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
-        F.count_distinct(F.coalesce("client_id", F.lit(""))).alias("clients"),
+    uses = all_of(uses_by_place).groupBy(DAY, *CONNECTION, *_USE, "client_id")
+    used = uses.agg(
         F.count("*").alias("messages"),
-        F.sum("times").alias("times"),
-        F.sum("bytes").alias("bytes"),
+        *(F.sum(name).alias(name) for name in ("times", "bytes")),
         F.sum("size").alias("message_bytes"),
-        F.sort_array(F.collect_set("version")).alias("versions"),
+        F.collect_set("version").alias("versions"),
     )
+    return filled([_messages_read(frames), used])
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    of_connections = parts.where("read is not null")
+    software = software_of(of_connections, tables)
+    uses = parts.where("read is null").drop(*SOFTWARE).join(software, [*CONNECTION], "left")
+    rows = uses.groupBy(*_USE, *SOFTWARE).agg(
+        F.count_distinct(F.coalesce("client_id", F.lit(""))).alias("clients"),
+        *(F.sum(name).alias(name) for name in ("messages", "times", "bytes", "message_bytes")),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("versions")))).alias("versions"),
+    )
+    each = of_connections.select(*CONNECTION, F.inline("read"))
+    read = each.join(software, [*CONNECTION], "left").groupBy("message", *SOFTWARE)
+    every = read.agg(F.sum("headers").alias("headers"), F.sum("bodies").alias("bodies"))
+    every = every.select(*(F.col(name).alias(f"all_{name}") for name in every.columns))
     # If nobody named the software, the value is null on both sides.
-    same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *_SOFTWARE)]
-    rows = rows.join(
-        F.broadcast(_messages_read(frames, software_names)), reduce(and_, same), "left"
-    )
-    every = F.when(F.col("is_header"), F.col("all_headers")).otherwise(F.col("all_bodies"))
+    same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *SOFTWARE)]
+    rows = rows.join(F.broadcast(every), reduce(and_, same), "left")
+    of_place = F.when(F.col("is_header"), F.col("all_headers")).otherwise(F.col("all_bodies"))
     rows = rows.withColumns(
         {
             "is_known": F.col("name").isNotNull(),
-            "message_share": F.col("messages") / every,
+            "message_share": F.col("messages") / of_place,
             "byte_share": F.col("bytes") / F.col("message_bytes"),
         }
     )
@@ -113,10 +158,10 @@ def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
             yield some.append_column("message", pa.repeat(message, some.num_rows))
 
 
-def _uses_schema(key: tuple[str, ...]) -> pa.Schema:
+def _uses_schema(frames: DataFrame) -> pa.Schema:
     # All tables of messages have these columns.
     table = table_schema(next(iter(catalog().names())))
-    names = [(name, pa.string()) for name in key]
+    names = [(name, pa.string()) for name in connection_key(frames.columns)]
     return pa.schema([*names, *map(table.field, _READ), ("message", pa.string())])
 
 
@@ -145,7 +190,7 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
         "message",
         F.lit(is_header).alias("is_header"),
         F.when(is_request, "client").otherwise("broker").alias("sender"),
-        *connection_key(rows.columns),
+        *connection_columns(rows),
         "client_id",
         "size",
         F.col(version).alias("version"),
@@ -153,25 +198,20 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
     )
 
 
-def software(frames: DataFrame) -> DataFrame:
-    """Return the software of the client of each connection."""
-    with_names = frames.where("client_software_name is not null")
-    key = connection_key(frames.columns)
-    names = with_names.groupBy(*key).agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
-    return F.broadcast(names.select(*key, "one.*"))
+def _messages_read(frames: DataFrame) -> DataFrame:
+    """Return how many headers and bodies were read, by day, connection and own software."""
+    is_header = F.col("header_version").isNotNull() & F.expr(OF_KAFKA.sql)
+    is_body = F.expr(f"({READ.sql}) and ({OF_KAFKA.sql})")
+    each = frames.groupBy(*connection_columns(frames), *SOFTWARE, "message").agg(
+        F.count_if(is_header).alias("headers"), F.count_if(is_body).alias("bodies")
+    )
+    of_message = F.struct("message", "headers", "bodies")
+    return each.groupBy(*OF_CONNECTION.names).agg(F.collect_list(of_message).alias("read"))
 
 
-def _messages_read(frames: DataFrame, software_names: DataFrame) -> DataFrame:
-    """Return how many headers and bodies were read, by message and software."""
-    key = connection_key(frames.columns)
-    each = frames.groupBy(*key, "message").agg(
-        F.count("header_version").alias("headers"), F.count_if(F.expr(READ.sql)).alias("bodies")
-    )
-    each = each.join(software_names, [*key], "left")
-    counted = each.groupBy("message", *_SOFTWARE).agg(
-        F.sum("headers").alias("headers"), F.sum("bodies").alias("bodies")
-    )
-    return counted.select(*(F.col(column).alias(f"all_{column}") for column in counted.columns))
+def _tables() -> list[str]:
+    """Return the tables that `_part` reads."""
+    return [FRAMES, *(f"{MESSAGES}/{name}" for name in catalog().names())]
 
 
 ANSWER = Answer(
@@ -199,4 +239,5 @@ ANSWER = Answer(
     ),
     ask=tagged_fields,
     picture=AnswerPicture("Messages with a tagged field", "messages"),
+    sums=DaySums(version=1, tables=_tables, columns=_SUMS, part=_part, total=_total),
 )

@@ -302,10 +302,11 @@ class AnalysisTables:
     the output from which the tables were opened. If the tables cover a span of time, ``named``
     returns the table, for all times, of a message that names topics.
 
-    The total of daily sums (`flexwire.answers.asking.day_sums`) has three more attributes. ``told``
+    The total of daily sums (`flexwire.answers.asking.day_sums`) has four more attributes. ``told``
     returns the names of topics that kept sums have. ``learned`` is the table of names that analyses
     learned, because the sums of one analysis lack the names that others learned. ``answered_later``
-    has the keys of the requests whose response is in a later analysis than the request.
+    has the keys of the requests whose response is in a later analysis than the request. ``clients``
+    has the facts about the clients of connections that an analysis lacks and another one learned.
     """
 
     frames: DataFrame
@@ -321,6 +322,7 @@ class AnalysisTables:
     told: Callable[[], DataFrame | None] | None = None
     learned: DataFrame | None = None
     answered_later: DataFrame | None = None
+    clients: DataFrame | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """Return the table of one message, from which only these columns are needed."""

@@ -106,9 +106,26 @@ def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001
     return F.max_by(value, F.when(value.isNotNull(), order))
 
 
-def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
-    """Return frames with the facts that later analyses learned about their connection."""
-    key = connection_key(frames.columns)
+def learned_later(connections: DataFrame) -> DataFrame:
+    """Return the facts about clients that the view of frames fills in, by connection.
+
+    A row has the key of the connection, and the columns that identify its client.
+    """
+    later = _later(connections)
+    known = {name: F.col(f"known_{name}") for name in CLIENT_COLUMNS}
+    kept = {name: column for name, column in known.items() if f"known_{name}" in later.columns}
+    return later.select(
+        *connection_key(later.columns), *(column.alias(name) for name, column in kept.items())
+    )
+
+
+def _later(connections: DataFrame) -> DataFrame:
+    """Return, by connection, the requests answered later, and the ``known_`` facts of clients.
+
+    The rows of ``connections`` are those of single analyses. Connections without such facts are
+    left out.
+    """
+    key = connection_key(connections.columns)
     origin = F.coalesce(BEGAN_IN, ANALYSIS)
     order = F.struct(*_ORDER)
     known = {name: f"known_{name}" for name in CLIENT_COLUMNS if name in connections.columns}
@@ -132,11 +149,19 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
     needed = F.size(_ANSWERED) > 0
     for later in known.values():
         needed |= F.col(later).isNotNull() & F.col(f"lacks_{later}")
-    later_rows = later_rows.where(needed).select(*key, _ANSWERED, *known.values())
+    return later_rows.where(needed).select(*key, _ANSWERED, *known.values())
+
+
+def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
+    """Return frames with the facts that later analyses learned about their connection."""
+    later_rows = _later(connections)
+    known = {
+        name: f"known_{name}" for name in CLIENT_COLUMNS if f"known_{name}" in later_rows.columns
+    }
     is_answered = (F.col("direction") == "request") & F.array_contains(
         _ANSWERED, F.col("frame_index")
     )
-    joined = frames.join(later_rows, [*key], "left")
+    joined = frames.join(later_rows, [*connection_key(frames.columns)], "left")
     return joined.withColumns(
         {
             "answered": F.when(is_answered, F.lit(True)).otherwise(F.col("answered")),

@@ -34,7 +34,7 @@ from flexwire.answers.asking.told_names import TOLD_NAMES, told_names
 from flexwire.errors import StorageError
 from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.continued import answered_later, own_view_of
+from flexwire.spark.answers.continued import answered_later, learned_later, own_view_of
 from flexwire.spark.answers.opened import OpenedOutput
 from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.publishing.table_files import write_one_file
@@ -127,6 +127,7 @@ class SumsByDay:
             told=self._told,
             learned=self._read(self.output, TOPIC_NAMES) if has_names else None,
             answered_later=answered_later(connections) if is_continued else None,
+            clients=learned_later(connections) if is_continued else None,
         )
 
     def _told(self) -> DataFrame | None:

@@ -1,0 +1,65 @@
+"""The software of the client of each connection, from all frames of the connection.
+
+A client names its software in one request, and the frames of its connection have the name from then
+on. Any day of the connection may therefore have the name, and a later analysis may learn the name.
+For daily sums, a part groups the frames of each connection by their own software. The total fills
+in what other analyses learned, and finds the software of each connection (`software_of`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
+
+from flexwire.answers.asking.day_sums import DAY, day_of_time
+from flexwire.tables.keys import ANALYSIS, CONNECTION_KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+SOFTWARE: Final = ("client_software_name", "client_software_version")
+"""The columns of frames with the name and the version of the client's software."""
+CONNECTION: Final = (ANALYSIS, *CONNECTION_KEY)
+"""The columns of sums that identify a connection."""
+
+
+def connection_columns(rows: DataFrame) -> list[Column]:
+    """Return the columns `DAY` and `CONNECTION` for rows with a ``time``."""
+    # Tables of one analysis lack its name. A null would equal no other key.
+    analysis = F.col(ANALYSIS) if ANALYSIS in rows.columns else F.lit("").alias(ANALYSIS)
+    return [day_of_time().alias(DAY), analysis, *map(F.col, CONNECTION_KEY)]
+
+
+def with_clients(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Fill in the software of rows with `CONNECTION` that other analyses learned."""
+    if tables.clients is None:
+        return rows
+    known = {name: f"known_{name}" for name in SOFTWARE if name in tables.clients.columns}
+    clients = tables.clients.select(
+        *CONNECTION, *(F.col(name).alias(column) for name, column in known.items())
+    )
+    joined = rows.join(F.broadcast(clients), [*CONNECTION], "left")
+    filled = {name: F.coalesce(name, column) for name, column in known.items()}
+    return joined.withColumns(filled).drop(*known.values())
+
+
+def software_of(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the software of the client of each connection, by `CONNECTION`.
+
+    ``rows`` have `CONNECTION` and the own `SOFTWARE` of all frames of each connection. If frames of
+    a connection have different software, the greatest name is used.
+    """
+    named = with_clients(rows.select(*CONNECTION, *SOFTWARE).distinct(), tables)
+    with_names = named.where(F.col(SOFTWARE[0]).isNotNull())
+    names = with_names.groupBy(*CONNECTION).agg(F.max(F.struct(*SOFTWARE)).alias("one"))
+    return F.broadcast(names.select(*CONNECTION, "one.*"))
+
+
+OF_CONNECTION: Final = pa.schema(
+    [(DAY, pa.date32()), *((name, pa.string()) for name in (*CONNECTION, *SOFTWARE))]
+)
+"""The columns of sums with one row for each day, connection and own software."""

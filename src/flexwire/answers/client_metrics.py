@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.answer import Answer, DaySums, returns
+from flexwire.answers.asking.day_sums import DAY
+from flexwire.answers.asking.exact_sums import divided, sum_exactly
 from flexwire.answers.asking.messages import known_id
+from flexwire.answers.asking.software import CONNECTION, connection_columns
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError
-from flexwire.protocol.telemetry import PUSHES, read_client_metrics
+from flexwire.protocol.telemetry import PUSHES, has_telemetry, read_client_metrics
 from flexwire.tables.keys import connection_key
-from flexwire.tables.schema import Column
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.schema import Column, schema_of
 from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
@@ -51,6 +55,27 @@ POINTS: Final = pa.schema(
 )
 """The columns of `metric_points`. A push that cannot be read is a row with only an ``error``.
 """
+
+_POINTS: Final = pa.schema(
+    [*POINTS, (DAY, pa.date32()), *((name, pa.string()) for name in CONNECTION)]
+)
+_METRIC: Final = ("name", "unit", "kind", "temporality", "error")
+_KEY: Final = (*CONNECTION, *_CLIENT, *_METRIC)
+# The exact sums: of values, of the sums of observations, and of what is new since the last push.
+_EXACT: Final = ("of_values", "of_sums", "of_delta")
+_LATEST: Final = pa.struct([("pushed", _US), ("time_us", pa.int64()), ("value", pa.float64())])
+_SUMS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        *((name, pa.string()) for name in _KEY),
+        *((name, pa.int64()) for name in ("points", "value_count")),
+        ("counts", pa.decimal128(38, 0)),
+        *((name, pa.float64()) for name in ("least", "most")),
+        ("latest", _LATEST),
+        *((name, MOMENT) for name in ("first_time", "last_time")),
+        *((name, pa.string()) for name in _EXACT),
+    ]
+)
 
 COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
@@ -93,24 +118,40 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
 
     If the body of a push has no client instance id, that of its connection is used.
     """
+    points = _points(tables)
+    return None if points is None else _with_instances(points, tables).select(*POINTS.names)
+
+
+def _points(tables: AnalysisTables) -> DataFrame | None:
+    """Return the points with the instance ids in pushes, and the connections of other pushes."""
     table = tables.message(PUSHES)
     if table is None:
         return None
-    key = connection_key(table.columns)
     given = known_id(F.col(f"body.{_INSTANCE}"))
-    pushed = table.where("body is not null").withColumn("_given", given)
-    if _INSTANCE in tables.connections.columns:
-        pushed = pushed.join(tables.connections.select(*key, _INSTANCE), [*key], "left")
-    else:
-        pushed = pushed.withColumn(_INSTANCE, F.lit(None).cast("string"))
-    pushes = pushed.select(
+    own_key = [F.when(F.col(_INSTANCE).isNull(), F.col(name)).alias(name) for name in CONNECTION]
+    pushes = table.where("body is not null").select(
+        *connection_columns(table),
         "client_id",
-        F.coalesce("_given", _INSTANCE).alias(_INSTANCE),
+        given.alias(_INSTANCE),
         F.col("time").alias("pushed"),
         F.col("body.compression_type").cast("int").alias("compression_type"),
         F.col("body.metrics").alias("metrics"),
     )
-    return map_in_arrow(pushes, _read, POINTS)
+    others = [name for name in pushes.columns if name not in CONNECTION]
+    return map_in_arrow(pushes.select(*others, *own_key), _read, _POINTS)
+
+
+def _with_instances(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Fill in the instance ids of connections, and drop the keys of connections."""
+    if _INSTANCE in tables.connections.columns:
+        key = connection_key(tables.connections.columns)
+        of_connections = tables.connections.where(F.col(_INSTANCE).isNotNull()).select(
+            *key, F.col(_INSTANCE).alias("its_instance")
+        )
+        rows = rows.join(of_connections, [*key], "left").withColumn(
+            _INSTANCE, F.coalesce(_INSTANCE, "its_instance")
+        )
+    return rows.drop(*CONNECTION, "its_instance")
 
 
 @returns(COLUMNS)
@@ -121,27 +162,84 @@ def client_metrics(tables: AnalysisTables) -> DataFrame | None:
     missing, no metrics are read, and ``error`` says this. Clients push only the metrics that the
     cluster subscribes to.
     """
-    points = metric_points(tables)
+    parts = _part(tables)
+    return None if parts is None else _total(parts, tables)
+
+
+def _part(tables: AnalysisTables) -> DataFrame | None:
+    """Return the sums of each day; without an instance id they also have the connection."""
+    points = _points(tables)
     if points is None:
         return None
-    return (
-        points.groupBy(*_CLIENT, "name", "unit", "kind", "temporality", "error")
-        .agg(
-            F.count("*").alias("points"),
-            F.min("value").alias("least"),
-            F.coalesce(F.avg("value"), F.sum("sum") / F.nullif(F.try_sum("count"), F.lit(0))).alias(
-                "mean"
-            ),
-            F.max("value").alias("most"),
-            F.sum(F.when(F.col("temporality") == "delta", F.coalesce("value", "sum"))).alias(
-                "total"
-            ),
-            F.max_by("value", F.struct("pushed", "time_us", "value")).alias("latest"),
-            F.min("pushed").alias("first_time"),
-            F.max("pushed").alias("last_time"),
-        )
-        .select(*(column.name for column in COLUMNS))
+    is_delta = F.col("temporality") == "delta"
+    of_delta = F.when(is_delta, F.coalesce("value", "sum"))
+    # Zeros of both signs are equal, so any of them could be the least value.
+    value = F.col("value") + F.lit(0.0)
+    summed = points.groupBy(DAY, *_KEY).agg(
+        F.count("*").alias("points"),
+        F.min(value).alias("least"),
+        F.max(value).alias("most"),
+        F.count("value").alias("value_count"),
+        F.sum(F.col("count").cast("decimal(38, 0)")).alias("counts"),
+        F.max(F.struct("pushed", "time_us", "value")).alias("latest"),
+        F.min("pushed").alias("first_time"),
+        F.max("pushed").alias("last_time"),
+        *(
+            F.collect_list(column).alias(name)
+            for name, column in zip(_EXACT, ("value", "sum", of_delta), strict=True)
+        ),
     )
+    return map_in_arrow(summed.select(*_SUMS.names), _sum_lists, _SUMS)
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    summed = _with_instances(parts, tables).groupBy(*_CLIENT, *_METRIC)
+    rows = summed.agg(
+        *(F.sum(name).alias(name) for name in ("points", "value_count", "counts")),
+        F.min("least").alias("least"),
+        F.max("most").alias("most"),
+        F.max("latest")["value"].alias("latest"),
+        F.min("first_time").alias("first_time"),
+        F.max("last_time").alias("last_time"),
+        *(F.collect_list(name).alias(name) for name in _EXACT),
+    )
+    return map_in_arrow(rows, _shown, schema_of(COLUMNS))
+
+
+def _sum_lists(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with exact sums instead of lists of doubles."""
+    begin_task()
+    for batch in batches:
+        sums = [
+            pa.array([sum_exactly(numbers) for numbers in batch[name].to_pylist()], pa.string())
+            if name in _EXACT
+            else batch[name].cast(_SUMS.field(name).type)
+            for name in _SUMS.names
+        ]
+        yield pa.RecordBatch.from_arrays(sums, schema=_SUMS)
+
+
+def _shown(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of the answer from sums whose exact sums are in lists."""
+    begin_task()
+    for batch in batches:
+        yield pa.RecordBatch.from_pylist(
+            [_with_means(row) for row in batch.to_pylist()], schema_of(COLUMNS)
+        )
+
+
+def _with_means(row: dict[str, Any]) -> dict[str, Any]:
+    values, sums, of_delta = (sum_exactly(row[name]) for name in _EXACT)
+    observed = None if row["counts"] is None else int(row["counts"])
+    mean = divided(sums, observed) if values is None else divided(values, row["value_count"])
+    shown = row | {"mean": mean, "total": divided(of_delta, 1)}
+    return {column.name: shown[column.name] for column in COLUMNS}
+
+
+def _has_no_library(_tables: AnalysisTables) -> bool:
+    """Return whether no metrics can be read here, so that no such sums are kept."""
+    return not has_telemetry()
 
 
 def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,9 +249,9 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for push in batch.to_pylist():
             rows += _rows(push)
             if len(rows) >= _ROWS:
-                yield pa.RecordBatch.from_pylist(rows, POINTS)
+                yield pa.RecordBatch.from_pylist(rows, _POINTS)
                 rows = []
-    yield pa.RecordBatch.from_pylist(rows, POINTS)
+    yield pa.RecordBatch.from_pylist(rows, _POINTS)
 
 
 def _rows(push: dict[str, Any]) -> list[dict[str, Any]]:
@@ -191,4 +289,12 @@ ANSWER: Final = Answer(
         "error",
     ),
     ask=client_metrics,
+    sums=DaySums(
+        version=1,
+        tables=lambda: [f"{MESSAGES}/{PUSHES}"],
+        columns=_SUMS,
+        part=_part,
+        total=_total,
+        unless=_has_no_library,
+    ),
 )

@@ -94,6 +94,15 @@ def read_client_metrics(
     return [point for metric in held for point in _of_metric(*metric)]
 
 
+def has_telemetry() -> bool:
+    """Return whether OpenTelemetry's classes are installed, which read metrics."""
+    try:
+        _library()
+    except CodecError:
+        return False
+    return True
+
+
 def _library() -> Any:
     try:
         return importlib.import_module(_LIBRARY)

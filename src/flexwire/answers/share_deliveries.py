@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.answer import Answer, returns
-from flexwire.answers.asking.messages import exchanges, known_id, with_topic_names
+from flexwire.answers.asking.answer import Answer, DaySums, returns
+from flexwire.answers.asking.day_exchanges import (
+    HALF,
+    OF_HALF,
+    exchanges_of_days,
+    joined_halves,
+    no_half,
+)
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
+from flexwire.answers.asking.messages import (
+    ExchangeFilter,
+    exchanges_of,
+    known_id,
+    with_topic_names,
+)
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
 
@@ -26,9 +42,23 @@ _ACKNOWLEDGE: Final = ("ShareFetchRequest", "ShareAcknowledgeRequest")
 # The types of acknowledgements by number (KIP-932, and KIP-1222 for the last one). The first type
 # is for offsets without a record.
 _TYPES: Final = ("gaps", "accepted", "released", "rejected", "renewed")
-_WHO: Final = ("group_id", "member_id", "client_id", "time")
-_COUNTED: Final = ("acquired", "redelivered", "deliveries", *_TYPES)
-_ROW: Final = ("group_id", "member_id", "client_id", "topic", "topic_id")
+_MEMBER: Final = ("group_id", "member_id", "client_id")
+_WHO: Final = (HALF, *_MEMBER, "time")
+_COUNTS: Final = ("acquired", "redelivered", *_TYPES)
+_ROW: Final = (*_MEMBER, "topic_id")
+_SUMS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        (HALF, OF_HALF),
+        *((name, pa.string()) for name in _ROW),
+        *((name, pa.decimal128(38, 0)) for name in _COUNTS),
+        ("most_deliveries", pa.int32()),
+        ("first_time", MOMENT),
+        ("last_time", MOMENT),
+    ]
+)
+_SUMMED: Final = tuple(name for name in _SUMS.names if name not in {DAY, HALF})
+_OF_REQUEST: Final = "struct<group_id: string, member_id: string>"
 
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the share group", heading="Share group", is_about=True),
@@ -73,38 +103,85 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     unknown whether brokers accepted the acknowledgements. The answer ``errors`` has those that they
     refused.
     """
-    parts = [
-        part
-        for part in (_acquired(tables), *(_acknowledged(tables, name) for name in _ACKNOWLEDGE))
-        if part is not None
-    ]
-    if not parts:
-        return None
-    rows = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
-    counts = rows.groupBy(*_ROW).agg(
+    fetches = exchanges_of(tables, [_fetches()])
+    parts = _acknowledged_in(tables)
+    if fetches is not None:
+        parts.append(_acquired(fetches.withColumn(HALF, no_half())))
+    return _shown(_summed(all_of(parts)), tables) if parts else None
+
+
+def _part(tables: AnalysisTables) -> DataFrame | None:
+    """Return the sums of each day.
+
+    A row with `HALF` is a fetch without a response on its day, or what the response to a fetch of
+    an earlier day let a member acquire.
+    """
+    response = spark_schema(table_schema(f"{_FETCH}Response"))["body"].dataType
+    fetches = exchanges_of_days(tables, [_fetches()], _OF_REQUEST, response["responses"].dataType)
+    parts = _acknowledged_in(tables)
+    if fetches is not None:
+        parts += [_acquired(fetches), _asked(fetches)]
+    return _summed(all_of(parts)) if parts else None
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    of_days = parts.where(F.col(HALF).isNull()).select(*_SUMMED)
+    halves = joined_halves(parts.where(F.col(HALF).isNotNull()))
+    over_midnight = halves.select(
         *(
-            F.coalesce(F.try_sum(column), F.lit(0)).alias(column)
-            for column in (*_COUNTED[:2], *_TYPES)
-        ),
+            F.col(f"{'of_request' if name in _MEMBER else 'of_response'}.{name}").alias(name)
+            for name in _SUMMED
+        )
+    )
+    return _shown(all_of([of_days, over_midnight]), tables)
+
+
+def _summed(rows: DataFrame) -> DataFrame:
+    """Return sums by day, member and topic; what halves of exchanges have stays separate."""
+    # A sum of numbers of 64 bits fits in this type.
+    counts = (F.sum(F.col(name).cast("decimal(38, 0)")).alias(name) for name in _COUNTS)
+    return rows.groupBy(DAY, HALF, *_ROW).agg(
+        *counts,
         F.max("deliveries").alias("most_deliveries"),
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
+
+
+def _shown(sums: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums of whole exchanges."""
+    named = with_topic_names(sums.withColumn("topic", F.lit(None).cast("string")), tables)
+    counts = named.groupBy(*_ROW[:3], "topic", _ROW[3]).agg(
+        *(
+            # A client may send any numbers, so a sum may be too large.
+            F.coalesce(F.sum(name).try_cast("bigint"), F.lit(0)).alias(name)
+            for name in _COUNTS
+        ),
+        F.max("most_deliveries").alias("most_deliveries"),
+        F.min("first_time").alias("first_time"),
+        F.max("last_time").alias("last_time"),
+    )
     share = F.col("redelivered") / F.nullif(F.col("acquired"), F.lit(0))
-    return counts.withColumn("redelivered_share", share)
+    return counts.withColumn("redelivered_share", share).select(
+        *(column.name for column in COLUMNS)
+    )
 
 
-def _acquired(tables: AnalysisTables) -> DataFrame | None:
+def _fetches() -> ExchangeFilter:
+    request = F.struct("body.group_id", "body.member_id")
+    return ExchangeFilter(_FETCH, request, F.col("body.responses"))
+
+
+def _acquired(fetches: DataFrame) -> DataFrame:
     """Return a row for each range of offsets that a member acquired."""
-    fetched = exchanges(tables, _FETCH)
-    if fetched is None:
-        return None
-    topics = fetched.select(
+    topics = fetches.select(
+        HALF,
         F.col("request.group_id").alias("group_id"),
         F.col("request.member_id").alias("member_id"),
         "client_id",
         F.col("answered").alias("time"),
-        F.inline("response.responses"),
+        F.inline("response"),
     )
     partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
     ranges = partitions.select(*_WHO, "topic_id", F.inline("acquired_records"))
@@ -117,12 +194,31 @@ def _acquired(tables: AnalysisTables) -> DataFrame | None:
     )
 
 
+def _asked(fetches: DataFrame) -> DataFrame:
+    """Return a row for each fetch without a response on its day."""
+    nothing = {"time": "timestamp", "topic_id": "string"}
+    alone = fetches.where(F.col(f"{HALF}.is_request")).select(
+        HALF,
+        "client_id",
+        "request.*",
+        *(F.lit(None).cast(kind).alias(name) for name, kind in nothing.items()),
+    )
+    return _rows(alone).withColumn(DAY, day_of_time(f"{HALF}.asked"))
+
+
+def _acknowledged_in(tables: AnalysisTables) -> list[DataFrame]:
+    """Return the ranges that members acknowledged with each kind of request."""
+    found = (_acknowledged(tables, message) for message in _ACKNOWLEDGE)
+    return [rows for rows in found if rows is not None]
+
+
 def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
     """Return a row for each range of offsets that a member acknowledged with this request."""
     table = tables.message(message)
     if table is None:
         return None
     topics = table.where("body is not null").select(
+        no_half().alias(HALF),
         F.col("body.group_id").alias("group_id"),
         F.col("body.member_id").alias("member_id"),
         "client_id",
@@ -150,16 +246,22 @@ def _offsets() -> SparkColumn:
 def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
     nothing = F.lit(None)
     return ranges.select(
+        day_of_time().alias(DAY),
         *_WHO,
-        F.lit(None).cast("string").alias("topic"),
         known_id(F.col("topic_id")).alias("topic_id"),
         *(
             counts.get(column, nothing)
             .cast("int" if column == "deliveries" else "bigint")
             .alias(column)
-            for column in _COUNTED
+            for column in (*_COUNTS, "deliveries")
         ),
     )
+
+
+def _tables() -> list[str]:
+    """Return the tables that `_part` reads."""
+    names = dict.fromkeys((f"{_FETCH}Request", f"{_FETCH}Response", *_ACKNOWLEDGE))
+    return [FRAMES, *(f"{MESSAGES}/{name}" for name in names)]
 
 
 ANSWER: Final = Answer(
@@ -178,7 +280,8 @@ ANSWER: Final = Answer(
     ),
     row="a member of a share group and topic",
     columns=COLUMNS,
-    order=("-redelivered", "-acquired", *_ROW),
+    order=("-redelivered", "-acquired", *_MEMBER, "topic", "topic_id"),
     ask=share_deliveries,
     picture=AnswerPicture("Offsets delivered again", "redelivered"),
+    sums=DaySums(version=1, tables=_tables, columns=_SUMS, part=_part, total=_total),
 )

@@ -104,46 +104,65 @@ def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> D
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
     for exchange in filters:
-        request = tables.message(f"{exchange.api_name}Request")
-        response = tables.message(f"{exchange.api_name}Response")
+        request, response = requests_of(tables, exchange), responses_of(tables, exchange)
         if request is None or response is None:
             continue
-        if exchange.request is not None:
-            request = request.where(exchange.request)
-        if exchange.response is not None:
-            response = response.where(exchange.response)
         names.append(exchange.api_name)
-        requests.append(
-            request.select(
-                F.lit(exchange.api_name).alias("api_name"),
-                *connection,
-                "correlation_id",
-                F.col("time").alias("asked"),
-                "client_id",
-                exchange.request_column.alias("request"),
-            )
-        )
-        responses.append(response.select(*frame, exchange.response_column.alias("response")))
+        requests.append(request)
+        responses.append(response)
     if not names:
         return None
-    is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
-    frames = tables.frames.where(is_answer & F.col("api_name").isin(names))
-    # A connection may reuse a correlation id, but not while it is in use by a request.
-    pairs = frames.select(
-        "api_name",
-        *frame,
-        "correlation_id",
-        F.timestamp_micros(F.unix_micros("time") - F.col("latency_us")).alias("asked"),
-        F.col("time").alias("answered"),
-    )
     answers = reduce(DataFrame.unionByName, responses)
-    with_responses = answers.join(pairs, [*frame])
+    with_responses = answers.join(answered_frames(tables, names), [*frame])
     all_requests = reduce(DataFrame.unionByName, requests)
     with_responses = with_responses.join(
         all_requests, ["api_name", *connection, "correlation_id", "asked"]
     )
     return with_responses.select(
         *connection, "client_id", "asked", "answered", "request", "response"
+    )
+
+
+def requests_of(tables: AnalysisTables, exchange: ExchangeFilter) -> DataFrame | None:
+    """Return the chosen requests of an API: their connection, correlation id, time and columns."""
+    table = tables.message(f"{exchange.api_name}Request")
+    if table is None:
+        return None
+    if exchange.request is not None:
+        table = table.where(exchange.request)
+    return table.select(
+        F.lit(exchange.api_name).alias("api_name"),
+        *connection_key(table.columns),
+        "correlation_id",
+        F.col("time").alias("asked"),
+        "client_id",
+        exchange.request_column.alias("request"),
+    )
+
+
+def responses_of(tables: AnalysisTables, exchange: ExchangeFilter) -> DataFrame | None:
+    """Return the chosen responses of an API: the key of their frame, and their columns."""
+    table = tables.message(f"{exchange.api_name}Response")
+    if table is None:
+        return None
+    if exchange.response is not None:
+        table = table.where(exchange.response)
+    return table.select(*frame_key(table.columns), exchange.response_column.alias("response"))
+
+
+def answered_frames(tables: AnalysisTables, names: Sequence[str]) -> DataFrame:
+    """Return the responses of these APIs whose request is known, with the times of both.
+
+    A row also has the correlation id, by which it finds its request: a connection may reuse a
+    correlation id, but not while it is in use by a request.
+    """
+    is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
+    return tables.frames.where(is_answer & F.col("api_name").isin([*names])).select(
+        "api_name",
+        *frame_key(tables.frames.columns),
+        "correlation_id",
+        F.timestamp_micros(F.unix_micros("time") - F.col("latency_us")).alias("asked"),
+        F.col("time").alias("answered"),
     )
 
 

@@ -42,6 +42,7 @@ from flexwire.tables.frames import TOPIC_NAMES
 from flexwire.tables.keys import BEGAN_IN
 from flexwire.tables.output import MESSAGES, SUMS, Output, day_of_sums
 from flexwire.tables.row_filter import FRAMES, RECORDS
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -195,7 +196,10 @@ class SumsByDay:
         rows = part.select(*sums.columns.names).where(
             part[DAY].isin(*map(date.fromisoformat, days))
         )
-        return rows.limit(_MOST_ROWS + 1).toArrow().cast(sums.columns)
+        # Spark's Arrow refuses a null structure with a field that is never null.
+        return (
+            rows.limit(_MOST_ROWS + 1).to(spark_schema(sums.columns)).toArrow().cast(sums.columns)
+        )
 
     def _days(
         self, sums: DaySums, days: Iterable[str], span: TimeSpan = _ALL_TIME

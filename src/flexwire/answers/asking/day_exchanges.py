@@ -1,0 +1,127 @@
+"""Exchanges for daily sums: those of one day, and the halves of those that take two days.
+
+The sums of a day follow from its rows alone, so a request whose response is on another day is kept
+for the total, and so is the response. The total joins them (`joined_halves`). Only requests without
+a response on their day are kept: those that are in flight at midnight, and those that nobody
+answered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
+
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, filled
+from flexwire.answers.asking.messages import answered_frames, requests_of, responses_of
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
+from flexwire.tasks import spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.asking.messages import ExchangeFilter
+
+HALF: Final = "half"
+"""The column of sums that identifies an exchange, in the rows of its halves."""
+_KEY: Final = pa.schema(
+    [
+        ("api_name", pa.string()),
+        (ANALYSIS, pa.string()),
+        ("connection", pa.string()),
+        ("correlation_id", pa.int32()),
+        ("asked", MOMENT),
+        ("is_request", pa.bool_()),
+    ]
+)
+OF_HALF: Final = pa.struct([*_KEY])
+"""The type of `HALF`."""
+
+
+def exchanges_of_days(
+    tables: AnalysisTables,
+    filters: Sequence[ExchangeFilter],
+    request: DataType | str,
+    response: DataType | str,
+) -> DataFrame | None:
+    """Return the exchanges of several APIs by day, or None if there is no table of them.
+
+    ``request`` and ``response`` are the types of the columns of ``filters``. A row has `DAY`,
+    `HALF`, ``client_id``, ``asked``, ``answered``, ``request`` and ``response``. `HALF` is null if
+    both messages are of the same day. A request alone has no ``answered`` and no ``response``, and
+    a response alone has no ``client_id`` and no ``request``.
+    """
+    requests = [rows for one in filters if (rows := requests_of(tables, one)) is not None]
+    responses = [rows for one in filters if (rows := responses_of(tables, one)) is not None]
+    frame = [*frame_key(tables.frames.columns)]
+    answered = answered_frames(tables, [one.api_name for one in filters])
+    answered = answered.withColumn(DAY, day_of_time("answered"))
+    same = ["api_name", *connection_key(frame), "correlation_id", "asked", DAY]
+    asked = all_of(requests).withColumn(DAY, day_of_time("asked")) if requests else None
+    parts = []
+    if responses:
+        parts.append(_answers(all_of(responses).join(answered, frame), asked, same))
+    if asked is not None:
+        alone = asked.join(answered.select(*same), same, "left_anti")
+        parts.append(alone.withColumn(HALF, _half(alone, is_request=True)))
+    if not parts:
+        return None
+    kinds = {
+        "client_id": "string", "asked": "timestamp", "answered": "timestamp",
+        "request": request, "response": response,
+    }  # fmt: skip
+    rows = filled(parts)
+    nothing = {name: F.lit(None).cast(kind) for name, kind in kinds.items()}
+    lacking = {name: null for name, null in nothing.items() if name not in rows.columns}
+    return rows.withColumns(lacking).select(DAY, HALF, *kinds)
+
+
+def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str]) -> DataFrame:
+    """Return the exchanges with a response, with `HALF` if their request is of an earlier day."""
+    half = _half(responses, is_request=False)
+    is_later = day_of_time("asked") != F.col(DAY)
+    if asked is None:
+        return responses.where(is_later).withColumn(HALF, half)
+    found = asked.withColumn("is_found", F.lit(col=True))
+    both = responses.join(found, [*same], "left")
+    # A response that finds no request on the day of its request has none.
+    return both.where(F.col("is_found") | is_later).withColumn(
+        HALF, F.when(F.col("is_found").isNull(), half)
+    )
+
+
+def joined_halves(halves: DataFrame) -> DataFrame:
+    """Return the exchanges that take two days, from rows with `HALF` and with columns of sums.
+
+    A row has ``of_request`` and ``of_response``, the columns of both halves as structures.
+    """
+    names = [name for name in halves.columns if name != HALF]
+    key = [name for name in _KEY.names if name != "is_request"]
+    rows = halves.select(
+        *(F.col(f"{HALF}.{name}").alias(f"key_{name}") for name in _KEY.names),
+        F.struct(*names).alias("row"),
+    )
+    same = [f"key_{name}" for name in key]
+    requests = rows.where("key_is_request").withColumnRenamed("row", "of_request")
+    responses = rows.where("not key_is_request").withColumnRenamed("row", "of_response")
+    both = responses.select(*same, "of_response").join(requests.select(*same, "of_request"), same)
+    return both.select("of_request", "of_response")
+
+
+def no_half() -> Column:
+    """Return a null for `HALF`."""
+    return F.lit(None).cast(spark_schema(pa.schema([(HALF, OF_HALF)]))[HALF].dataType)
+
+
+def _half(rows: DataFrame, *, is_request: bool) -> Column:
+    # A null would equal no other key.
+    others = {"is_request": F.lit(is_request)}
+    if ANALYSIS not in rows.columns:
+        others[ANALYSIS] = F.lit("")
+    return F.struct(*(others.get(name, F.col(name)).alias(name) for name in _KEY.names))

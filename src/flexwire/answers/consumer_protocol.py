@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.answer import Answer, DaySums, returns
+from flexwire.answers.asking.day_exchanges import (
+    HALF,
+    OF_HALF,
+    exchanges_of_days,
+    joined_halves,
+    no_half,
+)
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, filled
 from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
+from flexwire.answers.asking.software import (
+    CONNECTION,
+    SOFTWARE,
+    connection_columns,
+    with_clients,
+)
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError, UnknownMessageError
 from flexwire.protocol.audit.consumer_protocol import (
@@ -22,17 +35,47 @@ from flexwire.protocol.audit.consumer_protocol import (
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.nested_messages import CONSUMERS, GROUP_MESSAGES, read_versioned
 from flexwire.tables.keys import frame_key
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column, schema_of
 from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.protocol.audit.consumer_protocol import GroupJudgement
 
 _JOIN, _SYNC, _BEAT = "JoinGroup", "SyncGroup", "ConsumerGroupHeartbeat"
+_MEMBER: Final = pa.schema(
+    [
+        ("software", pa.string()),
+        ("version", pa.string()),
+        ("assignors", pa.list_(pa.string())),
+        ("session_timeout_ms", pa.int32()),
+    ]
+)
+_SOFTWARE_OF_MEMBER: Final = dict(zip(_MEMBER.names, SOFTWARE, strict=False))
+_SUMS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        (HALF, OF_HALF),
+        *((name, pa.string()) for name in (*CONNECTION, "group_id")),
+        ("member", pa.struct([*_MEMBER])),
+        ("client_ids", pa.list_(pa.string())),
+        ("protocol_type", pa.string()),
+        ("assignments", pa.list_(pa.binary())),
+        ("uses_it", pa.bool_()),
+        ("refusals", pa.list_(pa.int32())),
+        ("last_time", MOMENT),
+    ]
+)
+_OF_BEAT: Final = "struct<group_id: string>"
 _TRAITS: Final = {
+    **dict.fromkeys(CONNECTION, "string"),
     "group_id": "string",
     "client_id": "string",
     "member": "struct<software: string, version: string, assignors: array<string>, "
@@ -86,23 +129,95 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
 
 def group_facts(tables: AnalysisTables) -> DataFrame | None:
     """Return the facts about each group that `judge_facts` uses."""
-    facts = (_joins(tables), _assignments(tables), _beats(tables), _responses(tables))
-    parts = [rows for rows in facts if rows is not None]
+    parts = _of_requests(tables)
+    answered = exchanges_of(tables, [_beats_and_codes()])
+    if answered is not None:
+        parts.append(_responses(answered))
+    return _facts(_summed(parts), tables) if parts else None
+
+
+def _part(tables: AnalysisTables) -> DataFrame | None:
+    """Return the facts about each group on each day.
+
+    A row with a ``member`` whose software its own frames do not name has the connection, because a
+    later analysis may learn the name. A row with `HALF` is a heartbeat that joins and has no
+    response on its day, or a response to a heartbeat of an earlier day.
+    """
+    parts = _of_requests(tables)
+    answered = exchanges_of_days(tables, [_beats_and_codes()], _OF_BEAT, "smallint")
+    if answered is not None:
+        parts.append(_responses(answered))
     if not parts:
         return None
+    # One assignment of each kind says what all of them say.
+    return map_in_arrow(_summed(parts).select(*_SUMS.names), _keep_some_assignments, _SUMS)
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    of_days = parts.where(F.col(HALF).isNull())
+    halves = joined_halves(parts.where(F.col(HALF).isNotNull()))
+    in_request = {"group_id", "client_ids"}
+    over_midnight = halves.select(
+        *(
+            F.col(f"{'of_request' if name in in_request else 'of_response'}.{name}").alias(name)
+            for name in _SUMS.names
+            if name != HALF
+        )
+    )
+    facts = _facts(filled([of_days, over_midnight]), tables)
+    return judge_groups(facts, judge_facts, COLUMNS)
+
+
+def _summed(parts: list[DataFrame]) -> DataFrame:
+    """Return the facts by day and group; members and halves of exchanges have their own rows."""
     return (
-        reduce(DataFrame.unionByName, parts)
-        .groupBy("group_id")
+        all_of(parts)
+        .groupBy(DAY, HALF, *CONNECTION, "group_id", "member")
         .agg(
-            F.array_sort(F.collect_set("member")).alias("members"),
-            F.array_sort(F.collect_set("client_id")).alias("client_ids"),
+            F.collect_set("client_id").alias("client_ids"),
             F.max("protocol_type").alias("protocol_type"),
-            F.flatten(F.collect_set("assignments")).alias("assignments"),
+            F.array_distinct(F.flatten(F.collect_list("assignments"))).alias("assignments"),
             F.bool_or("uses_it").alias("uses_it"),
-            F.array_sort(F.collect_set("refusal")).alias("refusals"),
+            F.collect_set("refusal").alias("refusals"),
             F.max("time").alias("last_time"),
         )
     )
+
+
+def _facts(sums: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the facts about each group from sums of whole exchanges."""
+    # The columns of software have the same names as in frames.
+    names = [_SOFTWARE_OF_MEMBER.get(name, name) for name in _MEMBER.names]
+    fields = zip(names, _MEMBER.names, strict=True)
+    own = sums.withColumns({name: F.col(f"member.{field}") for name, field in fields})
+    known = with_clients(own, tables)
+    fields = zip(names, _MEMBER.names, strict=True)
+    whole = F.struct(*(F.col(name).alias(field) for name, field in fields))
+    member = F.when(F.col("member").isNotNull(), whole)
+    return (
+        known.withColumn("member", member)
+        .groupBy("group_id")
+        .agg(
+            F.array_sort(F.collect_set("member")).alias("members"),
+            F.array_sort(_union_of("client_ids")).alias("client_ids"),
+            F.max("protocol_type").alias("protocol_type"),
+            _union_of("assignments").alias("assignments"),
+            F.bool_or("uses_it").alias("uses_it"),
+            F.array_sort(_union_of("refusals")).alias("refusals"),
+            F.max("last_time").alias("last_time"),
+        )
+    )
+
+
+def _union_of(name: str) -> SparkColumn:
+    return F.array_distinct(F.flatten(F.collect_list(name)))
+
+
+def _of_requests(tables: AnalysisTables) -> list[DataFrame]:
+    """Return the facts in requests."""
+    facts = (_joins(tables), _assignments(tables), _beats(tables))
+    return [rows for rows in facts if rows is not None]
 
 
 def _joins(tables: AnalysisTables) -> DataFrame | None:
@@ -148,17 +263,22 @@ def _beats(tables: AnalysisTables) -> DataFrame | None:
     return _with_software(tables, requests.where("body is not null"), _BEAT, {}, uses_it=has_epoch)
 
 
-def _responses(tables: AnalysisTables) -> DataFrame | None:
-    """Return the responses of brokers to members that join with the consumer protocol."""
-    request = F.struct("body.group_id", "body.member_epoch")
-    answered = exchanges_of(tables, [ExchangeFilter(_BEAT, request, F.col("body.error_code"))])
-    if answered is None:
-        return None
-    joins = answered.where("request.group_id is not null and request.member_epoch = 0")
+def _beats_and_codes() -> ExchangeFilter:
+    """Return the heartbeats of members that join with the consumer protocol, and error codes."""
+    is_join = F.col("body.group_id").isNotNull() & (F.col("body.member_epoch") == 0)
+    request = F.struct(F.col("body.group_id").alias("group_id"))
+    return ExchangeFilter(_BEAT, request, F.col("body.error_code"), request=is_join)
+
+
+def _responses(joins: DataFrame) -> DataFrame:
+    """Return the responses of brokers to members that join, and what is known of halves."""
     joins = joins.withColumnRenamed("request", "body").withColumnRenamed("answered", "time")
     response = F.col("response")
     return _traits(
-        joins, uses_it=response == NO_ERROR, refusal=F.when(response.isin(*REFUSALS), response)
+        joins,
+        **{name: F.col(name) for name in (DAY, HALF) if name in joins.columns},
+        uses_it=response == NO_ERROR,
+        refusal=F.when(response.isin(*REFUSALS), response),
     )
 
 
@@ -177,15 +297,21 @@ def _with_software(
         (F.col("api_name") == api_name) & (F.col("direction") == "request")
     )
     key = frame_key(frames.columns)
-    named = frames.select(*key, "client_software_name", "client_software_version")
+    named = frames.select(*key, *SOFTWARE)
     missing = F.lit(None)
     member = F.struct(
-        F.col("client_software_name").alias("software"),
-        F.col("client_software_version").alias("version"),
+        *(F.col(name).alias(own) for own, name in _SOFTWARE_OF_MEMBER.items()),
         joined.get("assignors", missing).alias("assignors"),
         joined.get("session_timeout_ms", missing).alias("session_timeout_ms"),
     )
-    return _traits(requests.join(named, [*key], "left"), member=member, **traits)
+    lacks_name = F.col(SOFTWARE[0]).isNull() | F.col(SOFTWARE[1]).isNull()
+    _, *connection = connection_columns(requests)
+    key_of_others = {
+        name: F.when(lacks_name, column)
+        for name, column in zip(CONNECTION, connection, strict=True)
+    }
+    rows = requests.join(named, [*key], "left")
+    return _traits(rows, member=member, **key_of_others, **traits)
 
 
 def _traits(requests: DataFrame, **traits: Any) -> DataFrame:
@@ -193,10 +319,13 @@ def _traits(requests: DataFrame, **traits: Any) -> DataFrame:
         "group_id": F.col("body.group_id"),
         "client_id": F.col("client_id"),
         "time": F.col("time"),
+        DAY: day_of_time(),
+        HALF: no_half(),
         **traits,
     }
     return requests.select(
-        *(columns.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in _TRAITS.items())
+        *(columns[name].alias(name) for name in (DAY, HALF)),
+        *(columns.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in _TRAITS.items()),
     )
 
 
@@ -275,16 +404,38 @@ def read_assignments(assignments: list[bytes], protocol_type: str | None) -> Ass
     """
     if protocol_type not in {None, CONSUMERS}:
         return AssignmentFacts(None, is_unreadable=False)
-    name = GROUP_MESSAGES[CONSUMERS].assignment
-    seen, is_unreadable = [], False
-    for data in filter(None, assignments):
-        try:
-            assignment: Any = read_versioned(name, data)
-        except (CodecError, UnknownMessageError):
-            is_unreadable = protocol_type == CONSUMERS
-        else:
-            seen.append(bool(assignment.user_data))
-    return AssignmentFacts(any(seen) if seen else None, is_unreadable)
+    kinds = {_has_user_data(data) for data in filter(None, assignments)}
+    is_unreadable = None in kinds and protocol_type == CONSUMERS
+    return AssignmentFacts(True in kinds if kinds - {None} else None, is_unreadable)
+
+
+def _has_user_data(assignment: bytes) -> bool | None:
+    """Return whether a consumer's assignment contains user data; None if it is unreadable."""
+    try:
+        read: Any = read_versioned(GROUP_MESSAGES[CONSUMERS].assignment, assignment)
+    except (CodecError, UnknownMessageError):
+        return None
+    return bool(read.user_data)
+
+
+def _keep_some_assignments(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield rows with one assignment of each kind, which `read_assignments` tells apart."""
+    begin_task()
+    place = _SUMS.get_field_index("assignments")
+    for batch in batches:
+        kept = [
+            [*{_has_user_data(data): data for data in sorted(filter(None, assignments))}.values()]
+            for assignments in batch["assignments"].to_pylist()
+        ]
+        columns = [batch[field.name].cast(field.type) for field in _SUMS]
+        columns[place] = pa.array(kept, _SUMS.field(place).type)
+        yield pa.RecordBatch.from_arrays(columns, schema=_SUMS)
+
+
+def _tables() -> list[str]:
+    """Return the tables that `_part` reads."""
+    names = (f"{_JOIN}Request", f"{_SYNC}Request", f"{_BEAT}Request", f"{_BEAT}Response")
+    return [FRAMES, *(f"{MESSAGES}/{name}" for name in names)]
 
 
 ANSWER: Final = Answer(
@@ -310,5 +461,6 @@ ANSWER: Final = Answer(
         *("client_ids", "protocol_type", "assignors", "last_time"),
     ),
     ask=consumer_protocol,
+    sums=DaySums(version=1, tables=_tables, columns=_SUMS, part=_part, total=_total),
     of_state="group_protocols",
 )

@@ -9,21 +9,28 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark p
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking import groups as event
-from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.answer import Answer, DaySums, returns
 from flexwire.answers.asking.groups import (
+    CLASSIC_APIS,
+    EVENTS_OF_DAYS,
     JOIN,
     PROTOCOL,
+    PROTOCOLS,
     classic_beats,
     classic_exchanges,
     events,
+    events_of_days,
     heartbeat_epochs,
     heartbeat_exchanges,
     joined_causes,
+    joined_events,
     session_expiry,
     with_history,
 )
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -95,9 +102,27 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
     others = [*heartbeat_epochs(tables)]
     if filters[0].api_name == JOIN:
         others += classic_beats(tables)
-    group_events = with_history(events(tables, filters, others))
-    rows = _with_generation(_proven(group_events)).groupBy(*_GROUP, "generation").agg(*_sums())
-    return rows.where("is_there")
+    return _of_events(events(tables, filters, others))
+
+
+def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from the events of days."""
+    return _of_events(joined_events(parts)).select(*(column.name for column in COLUMNS))
+
+
+def _of_events(group_events: DataFrame) -> DataFrame:
+    """Return the rows of the answer from all events."""
+    # Later steps process group by group, so they need not move rows again.
+    rows = with_history(group_events.repartition(*_GROUP))
+    each = _with_generation(_proven(rows)).groupBy(*_GROUP, "generation")
+    return each.agg(*_sums()).where("is_there")
+
+
+def _message_tables() -> list[str]:
+    """Return the tables that the events of a day are in."""
+    apis = (*CLASSIC_APIS, *PROTOCOLS.values())
+    messages = (f"{api}{direction}" for api in apis for direction in ("Request", "Response"))
+    return [FRAMES, *(f"{MESSAGES}/{message}" for message in messages)]
 
 
 def _proven(group_events: DataFrame) -> DataFrame:
@@ -194,4 +219,11 @@ ANSWER: Final = Answer(
     order=("-rebalance_us", "group_id", "protocol", "-generation"),
     ask=groups,
     picture=AnswerPicture("How long rebalances took", "rebalance_us"),
+    sums=DaySums(
+        version=1,
+        tables=_message_tables,
+        columns=EVENTS_OF_DAYS,
+        part=events_of_days,
+        total=_total,
+    ),
 )

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
+from flexwire.answers.asking.day_exchanges import (
+    HALF,
+    OF_HALF,
+    exchanges_of_days,
+    joined_halves,
+)
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, filled
 from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
 
@@ -67,6 +75,27 @@ _EVENT: Final = {
 }
 
 
+_ASKED_TYPE: Final = pa.struct(
+    [
+        *((name, pa.string()) for name in ("kind", "protocol", "group_id")),
+        ("members", pa.list_(pa.struct([("member_id", pa.string()), ("reason", pa.string())]))),
+        ("generation", pa.int64()),
+        ("asks_for_id", pa.bool_()),
+        ("subscription", pa.int64()),
+        ("session_timeout_ms", pa.int32()),
+    ]
+)
+_TOLD_TYPE: Final = pa.struct(
+    [
+        ("error_code", pa.int32()),
+        ("member_id", pa.string()),
+        ("generation", pa.int64()),
+        ("leader", pa.string()),
+        ("listed", pa.list_(pa.string())),
+    ]
+)
+
+
 def request_columns(**columns: Column) -> Column:
     """Return the columns of a request; columns that are missing become null."""
     return F.struct(*_typed(_ASKED, columns))
@@ -91,11 +120,73 @@ def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
 def events(
     tables: AnalysisTables, filters: Sequence[ExchangeFilter], others: Sequence[DataFrame]
 ) -> DataFrame:
-    """Return all events, with the events of a group in the same partition."""
+    """Return all events."""
     exchanges = exchanges_of(tables, filters)
     parts = [*others] if exchanges is None else [_of_exchanges(exchanges), *others]
-    # Later steps process group by group, so they need not move rows again.
-    return reduce(DataFrame.unionByName, parts).repartition("group_id", "protocol")
+    return all_of(parts)
+
+
+EVENTS_OF_DAYS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        (HALF, OF_HALF),
+        ("group_id", pa.string()),
+        ("protocol", pa.string()),
+        ("kind", pa.string()),
+        ("generation", pa.int64()),
+        ("member_id", pa.string()),
+        ("asked", MOMENT),
+        ("answered", MOMENT),
+        *((name, pa.bool_()) for name in ("is_good", "is_given", "joined")),
+        ("leader", pa.string()),
+        ("listed", pa.list_(pa.string())),
+        ("subscription", pa.int64()),
+        ("session_timeout_ms", pa.int32()),
+        ("reason", pa.string()),
+        ("request", _ASKED_TYPE),
+        ("response", _TOLD_TYPE),
+    ]
+)
+"""The columns of `events_of_days`."""
+
+
+def events_of_days(tables: AnalysisTables) -> DataFrame | None:
+    """Return the events of each day, and the halves of exchanges that take two days.
+
+    A row with `HALF` has only the times, ``request`` and ``response`` of an exchange.
+    """
+    parts = [
+        rows.withColumn(DAY, day_of_time("answered"))
+        for rows in (*heartbeat_epochs(tables, by_day=True), *classic_beats(tables, by_day=True))
+    ]
+    exchanges = exchanges_of_days(
+        tables,
+        [_joins(), _leaves(), *_told_on(tables), *_heartbeat_filters().values()],
+        _kind_of(_ASKED),
+        _kind_of(_TOLD),
+    )
+    if exchanges is not None:
+        is_whole = F.col(HALF).isNull()
+        whole = _of_exchanges(exchanges.where(is_whole)).withColumn(DAY, day_of_time("answered"))
+        names = (DAY, HALF, "asked", "answered", "request", "response")
+        parts += [whole, exchanges.where(~is_whole).select(*names)]
+    return filled(parts) if parts else None
+
+
+def joined_events(rows: DataFrame) -> DataFrame:
+    """Return all events, from rows of `events_of_days`."""
+    halves = joined_halves(rows.where(F.col(HALF).isNotNull()))
+    exchanges = halves.select(
+        *(F.col(f"of_request.{name}").alias(name) for name in ("asked", "request")),
+        *(F.col(f"of_response.{name}").alias(name) for name in ("answered", "response")),
+    )
+    whole = rows.where(F.col(HALF).isNull()).select(*_EVENT)
+    return all_of([whole, _of_exchanges(exchanges)])
+
+
+def _kind_of(kinds: Mapping[str, str]) -> str:
+    fields = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+    return f"struct<{fields}>"
 
 
 def _of_exchanges(exchanges: DataFrame) -> DataFrame:
@@ -135,6 +226,8 @@ LEAVE: Final = "LeaveGroup"
 HEARTBEAT: Final = "Heartbeat"
 SYNC: Final = "SyncGroup"
 COMMIT: Final = "OffsetCommit"
+CLASSIC_APIS: Final = (JOIN, LEAVE, HEARTBEAT, SYNC, COMMIT)
+"""The APIs of the classic protocol that show events."""
 COMMIT_GENERATION: Final = "generation_id_or_member_epoch"
 
 GROUP: Final = ("group_id", "protocol")
@@ -147,13 +240,14 @@ def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
     return [_joins(), _leaves(), *_told_to_rebalance(tables)]
 
 
-def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
-    """Return the times at which members of a generation were last heard of."""
+def classic_beats(tables: AnalysisTables, *, by_day: bool = False) -> list[DataFrame]:
+    """Return the times at which members of a generation were last heard of, on each day or ever."""
     beats = tables.message(f"{HEARTBEAT}Request")
     if beats is None:
         return []
     names = ("group_id", "generation_id", "member_id")
-    last = beats.groupBy(*(F.col(f"body.{name}").alias(name) for name in names))
+    days = [day_of_time()] if by_day else []
+    last = beats.groupBy(*days, *(F.col(f"body.{name}").alias(name) for name in names))
     return [
         events_of(
             last.agg(F.max("time").alias("beat")),
@@ -219,14 +313,27 @@ def _leaves() -> ExchangeFilter:
 
 def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
     """Return filters for the events in which a member of the last generation was told to rejoin."""
+    return [one for api_name, one in _told_filters().items() if not _has_no_error(tables, api_name)]
+
+
+def _told_on(tables: AnalysisTables) -> list[ExchangeFilter]:
+    """Return the same filters for single days; an earlier request may get its error later."""
+    # Responses of a day without an error are not read.
+    return [
+        replace(one, response=F.lit(col=False)) if _has_no_error(tables, api_name) else one
+        for api_name, one in _told_filters().items()
+    ]
+
+
+def _told_filters() -> dict[str, ExchangeFilter]:
     code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
     by_api = {
         HEARTBEAT: ("generation_id", code),
         SYNC: ("generation_id", code),
         COMMIT: (COMMIT_GENERATION, _has_partition_error()),
     }
-    return [
-        ExchangeFilter(
+    return {
+        api_name: ExchangeFilter(
             api_name,
             request_columns(
                 kind=F.lit(TOLD),
@@ -239,8 +346,7 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
             response=is_told,
         )
         for api_name, (generation, is_told) in by_api.items()
-        if not _has_no_error(tables, api_name)
-    ]
+    }
 
 
 def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
@@ -350,7 +456,15 @@ PROTOCOLS: Final = {
 def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
     """Return filters for joining members: they send the epoch 0 and receive another epoch."""
     return [
-        ExchangeFilter(
+        one
+        for api_name, one in _heartbeat_filters().items()
+        if tables.message(f"{api_name}Request") is not None
+    ]
+
+
+def _heartbeat_filters() -> dict[str, ExchangeFilter]:
+    return {
+        api_name: ExchangeFilter(
             api_name,
             request_columns(
                 kind=F.lit(COME),
@@ -364,20 +478,22 @@ def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
             request=F.col("body.member_epoch") == 0,
         )
         for protocol, api_name in PROTOCOLS.items()
-        if tables.message(f"{api_name}Request") is not None
-    ]
+    }
 
 
-def heartbeat_epochs(tables: AnalysisTables) -> list[DataFrame]:
-    """Return the epochs that members sent, and the members that left (an epoch below 0)."""
+def heartbeat_epochs(tables: AnalysisTables, *, by_day: bool = False) -> list[DataFrame]:
+    """Return the epochs that members sent, and the members that left (an epoch below 0).
+
+    The time of an epoch is the first on each day, or of all days.
+    """
     return [
-        _epochs(requests, protocol)
+        _epochs(requests, protocol, [day_of_time()] if by_day else [])
         for protocol, api_name in PROTOCOLS.items()
         if (requests := tables.message(f"{api_name}Request")) is not None
     ]
 
 
-def _epochs(requests: DataFrame, protocol: str) -> DataFrame:
+def _epochs(requests: DataFrame, protocol: str, days: Sequence[Column]) -> DataFrame:
     leaves = F.col("epoch") < 0
     named = requests.select(
         F.col("body.group_id").alias("group_id"),
@@ -389,7 +505,7 @@ def _epochs(requests: DataFrame, protocol: str) -> DataFrame:
     first = (
         named.where("epoch != 0")
         .withColumn("left", F.when(leaves, F.col("time")))
-        .groupBy("group_id", "member_id", "epoch", "left")
+        .groupBy(*days, "group_id", "member_id", "epoch", "left")
         .agg(F.min("time").alias("time"))
     )
     return events_of(

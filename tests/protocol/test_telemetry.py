@@ -26,12 +26,12 @@ def library() -> Any:
     return importlib.import_module("opentelemetry.proto.metrics.v1.metrics_pb2")
 
 
-def pushed() -> bytes:
+def pushed(value: float = 2.5) -> bytes:
     """Return a gauge, a counter and a histogram, as a client pushes them."""
     made = library().MetricsData()
     metrics = made.resource_metrics.add().scope_metrics.add().metrics
     gauge = metrics.add(name="org.apache.kafka.producer.latency.avg", unit="ms")
-    point = gauge.gauge.data_points.add(time_unix_nano=NOW, as_double=2.5)
+    point = gauge.gauge.data_points.add(time_unix_nano=NOW, as_double=value)
     point.attributes.add(key="client_rack").value.string_value = "r1"
     point.attributes.add(key="node").value.int_value = 7
     point.attributes.add(key="nothing")

@@ -27,6 +27,7 @@ from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.spark.settings import set_for_answers
 from flexwire.storage.output_directory import OutputDirectory
 from tests.schema.trunk import trunk_catalog
+from tests.spark import day_traffic
 from tests.spark.grown import MESSAGE
 from tests.spark.grown import analyze as append_without_spark
 from tests.spark.test_inside_captures import fetched
@@ -71,12 +72,14 @@ def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
     fetch = made("FetchRequest", max_wait_ms=5, min_bytes=1)
     got = fetched([(b"k", b"v" * number)], topic_id=TOPIC_ID)
     traffic.exchange(connection, fetch, got, FETCH, 10 * number + 1)
+    day_traffic.converse(traffic, connection, 1000 * number)
 
 
 def captures(directory: Path) -> list[Path]:
     """Write four files of a connection that lasts three days; the topic's name comes last.
 
-    A fetch waits for its response over each cut, and one waits forever.
+    The client's software and instance are known from the second and the third file on. A fetch and
+    requests of groups wait for their responses over each cut, and some wait forever.
     """
     traffic = Traffic(directory)
     traffic.now_us = BEGINS_US
@@ -88,12 +91,14 @@ def captures(directory: Path) -> list[Path]:
         exchanges(traffic, connection, number)
         waits = made("FetchRequest", max_wait_ms=5, min_bytes=1)
         traffic.send(connection, "request", request(waits, FETCH, 10 * number + 2))
+        day_traffic.ask(traffic, connection, 1000 * number)
         if part < 3:
             traffic.rotate()
             if part == 1:
                 traffic.now_us += DAY_US // 2
             answer = fetched([(b"k", b"late")], topic_id=TOPIC_ID)
             traffic.send(connection, "response", response(answer, FETCH, 10 * number + 2))
+            day_traffic.answer(traffic, connection, 1000 * number)
     topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     other = traffic.connect(EARLY)
     traffic.exchange(
@@ -163,7 +168,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def test_there_are_answers_with_sums() -> None:
     names = {"chargeback", "sizes", "errors", "batches", "headers", "topic_readers", "latency"}
-    names |= {"connections", "throttling"}
+    names |= {"connections", "throttling", "tagged_fields", "header_tags", "client_metrics"}
+    names |= {"consumer_protocol", "groups", "share_deliveries"}
     assert {answer.name for answer in SUMMED} >= names
 
 

@@ -19,6 +19,8 @@ from flexwire.spark.delta.output import DeltaTables
 from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.storage.output_directory import OutputDirectory
 from tests.searching import times
+from tests.spark import day_traffic
+from tests.spark.day_traffic import VERSIONS
 from tests.spark.test_day_sums import (
     DAY_US,
     FETCH,
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
 # An example takes minutes of CPU time: all answers three times, from rows and from sums.
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-STEPS = 60
+STEPS = 150
 FILES = 4
-METADATA = 12
+VERSION = VERSIONS | {"Fetch": FETCH, "Produce": PRODUCE, "Metadata": 12}
 
 
 class RandomTraffic:
@@ -51,7 +53,7 @@ class RandomTraffic:
         self.traffic = Traffic(directory)
         self.client = client
         # For each connection, the requests that still wait for a response.
-        self.open: list[tuple[Any, deque[tuple[int, int]]]] = []
+        self.open: list[tuple[Any, deque[tuple[str, int]]]] = []
         self.sent = 0
 
     def write(self, begins_us: int, steps: int, files: int) -> None:
@@ -74,28 +76,32 @@ class RandomTraffic:
         days = self.traffic.now_us // DAY_US + self.chance.choice([1, 1, 1, 2])
         self.traffic.now_us = days * DAY_US - self.chance.choice([1_000, 5_000, 30_000])
 
-    def _step(self, connection: Any, waiting: deque[tuple[int, int]]) -> None:
+    def _step(self, connection: Any, waiting: deque[tuple[str, int]]) -> None:
         """Send a request, or the next response."""
         chance = self.chance
         if waiting and (len(waiting) > 3 or chance.random() < 0.6):
-            version, number = waiting.popleft()
-            payload = response(self._answer(version), version, number)
+            api, number = waiting.popleft()
+            payload = response(self._answer(api), VERSION[api], number)
             self.traffic.send(connection, "response", payload)
             return
         self.sent += 1
-        version = chance.choice([FETCH, PRODUCE, PRODUCE, METADATA])
-        asked = request(self._asked(version), version, self.sent, client_id=self._name())
+        api = chance.choice(["Fetch", "Produce", "Produce", "Metadata", *VERSIONS])
+        body = self._asked(api)
+        tags = day_traffic.tags(chance)
+        asked = request(body, VERSION[api], self.sent, client_id=self._name(), tags=tags)
         self.traffic.send(connection, "request", asked)
         # The broker may never answer.
-        waiting.append((version, self.sent))
+        waiting.append((api, self.sent))
 
     def _name(self) -> str | None:
         return self.chance.choice(["one", "other", None])
 
-    def _asked(self, version: int) -> Any:
-        if version == FETCH:
+    def _asked(self, api: str) -> Any:
+        if api in VERSIONS:
+            return day_traffic.asked(api, self.chance)
+        if api == "Fetch":
             return made("FetchRequest", max_wait_ms=self.chance.choice([5, 30]), min_bytes=1)
-        if version == METADATA:
+        if api == "Metadata":
             return made("MetadataRequest")
         batch = record_batch((b"k", b"value", [(b"trace", b"x" * self.chance.randrange(3))]))
         data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
@@ -104,13 +110,15 @@ class RandomTraffic:
         )
         return made("ProduceRequest", acks=-1, topic_data=[topic])
 
-    def _answer(self, version: int) -> Any:
+    def _answer(self, api: str) -> Any:
+        if api in VERSIONS:
+            return day_traffic.answered(api, self.chance)
         throttle = self.chance.choice([0, 0, 4, 25, 90])
-        if version == FETCH and self.chance.random() < 0.5:
+        if api == "Fetch" and self.chance.random() < 0.5:
             return made("FetchResponse", throttle_time_ms=throttle)
-        if version == FETCH:
+        if api == "Fetch":
             return fetched([(b"k", b"v" * self.chance.randrange(5))], topic_id=TOPIC_ID)
-        if version == METADATA:
+        if api == "Metadata":
             named = nested(
                 "MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID
             )

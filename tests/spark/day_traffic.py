@@ -41,11 +41,11 @@ class _Member:
         self.generation = chance.randrange(1, 4)
 
     def request(self, api: str) -> Any:
-        fields = getattr(self, f"ask_{api}", dict)()
+        fields: dict[str, Any] = getattr(self, f"ask_{api}", dict)()
         return made(f"{api}Request", **fields)
 
     def response(self, api: str) -> Any:
-        fields = getattr(self, f"answer_{api}", dict)()
+        fields: dict[str, Any] = getattr(self, f"answer_{api}", dict)()
         return made(f"{api}Response", **fields)
 
     def of_group(self, *groups: str) -> dict[str, Any]:

@@ -173,6 +173,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
         return None
     is_delta = F.col("temporality") == "delta"
     of_delta = F.when(is_delta, F.coalesce("value", "sum"))
+    exact = zip(_EXACT, (F.col("value"), F.col("sum"), of_delta), strict=True)
     # Zeros of both signs are equal, so any of them could be the least value.
     value = F.col("value") + F.lit(0.0)
     summed = points.groupBy(DAY, *_KEY).agg(
@@ -184,10 +185,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
         F.max(F.struct("pushed", "time_us", "value")).alias("latest"),
         F.min("pushed").alias("first_time"),
         F.max("pushed").alias("last_time"),
-        *(
-            F.collect_list(column).alias(name)
-            for name, column in zip(_EXACT, ("value", "sum", of_delta), strict=True)
-        ),
+        *(F.collect_list(column).alias(name) for name, column in exact),
     )
     return map_in_arrow(summed.select(*_SUMS.names), _sum_lists, _SUMS)
 

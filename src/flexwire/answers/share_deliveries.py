@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
@@ -116,7 +116,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
     A row with `HALF` is a fetch without a response on its day, or what the response to a fetch of
     an earlier day let a member acquire.
     """
-    response = spark_schema(table_schema(f"{_FETCH}Response"))["body"].dataType
+    response: Any = spark_schema(table_schema(f"{_FETCH}Response"))["body"].dataType
     fetches = exchanges_of_days(tables, [_fetches()], _OF_REQUEST, response["responses"].dataType)
     parts = _acknowledged_in(tables)
     if fetches is not None:

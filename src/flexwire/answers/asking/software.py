@@ -43,7 +43,7 @@ def with_clients(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
         *CONNECTION, *(F.col(name).alias(column) for name, column in known.items())
     )
     joined = rows.join(F.broadcast(clients), [*CONNECTION], "left")
-    filled = {name: F.coalesce(name, column) for name, column in known.items()}
+    filled: dict[str, Column] = {name: F.coalesce(name, column) for name, column in known.items()}
     return joined.withColumns(filled).drop(*known.values())
 
 

@@ -160,7 +160,7 @@ def with_earlier_waits(kept: DataFrame) -> DataFrame:
     responses = kept.where("asked is not null and throttle_us is null")
     nothing = F.lit(0).cast("bigint")
     own_us = F.coalesce("throttled_us", nothing)
-    last = {
+    last: dict[str, Column] = {
         name: F.when(own_us > 0, F.col(name)).otherwise(F.col(f"earlier_{name}"))
         for name in names[1:]
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from flexwire.capture.files.merged_packets import read_merged_packets
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import read_packets
 from tests.capture.interleaved import CLEAN, EVERYTHING, HOSTS, UNORDERED, write_capture
+from tests.capture.opened_files import Opened
+from tests.capture.traffic import enhanced, interface, packet, section
 from tests.searching import times
 
 if TYPE_CHECKING:
@@ -32,19 +35,33 @@ def clocks(packets: list[Any]) -> list[int]:
     return [*accumulate(each, max, initial=max(0, first))][1:]
 
 
+def in_order(files: list[str]) -> list[Any]:
+    """Return the packets of files by the clocks of the files."""
+    rows = []
+    for file in files:
+        packets = [*read_packets(file)]
+        rows += [
+            (clock, file, number, packet)
+            for number, (clock, packet) in enumerate(zip(clocks(packets), packets, strict=True))
+        ]
+    return [packet for *_, packet in sorted(rows, key=lambda row: row[:3])]
+
+
+@pytest.mark.parametrize("most_open", [1, 2, 3, 256])
 @pytest.mark.parametrize("name", SHAPES)
-def test_packets_come_by_the_clocks_of_their_files(name: str, tmp_path: Path) -> None:
+def test_packets_come_by_the_clocks_of_their_files(
+    name: str, most_open: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merged_packets, "MOST_OPEN", most_open)
+    # Files that are closed read only a few packets ahead.
+    monkeypatch.setattr(merged_packets, "bytes_ahead", lambda _among: 1_000)
     for seed in range(times(3)):
         files = [*map(str, write_capture(tmp_path / str(seed), seed, SHAPES[name]))]
-        rows = []
-        for file in files:
-            packets = [*read_packets(file)]
-            rows += [
-                (clock, file, number, packet)
-                for number, (clock, packet) in enumerate(zip(clocks(packets), packets, strict=True))
-            ]
-        expected = [packet for *_, packet in sorted(rows, key=lambda row: row[:3])]
-        assert [*read_merged_packets(reversed(files))] == expected
+        opened = Opened()
+        found = [*read_merged_packets(reversed(files), opened.open_file)]
+        assert found == in_order(files)
+        assert opened.most <= most_open
+        assert opened.open == 0
 
 
 def test_files_that_do_not_overlap_come_one_after_the_other(tmp_path: Path) -> None:
@@ -53,16 +70,40 @@ def test_files_that_do_not_overlap_come_one_after_the_other(tmp_path: Path) -> N
     assert [*read_merged_packets(map(str, files))] == expected
 
 
-def test_of_very_many_files_each_packet_comes_once(
+def test_a_file_that_is_named_twice_is_read_twice(tmp_path: Path) -> None:
+    [file, *_] = map(str, write_capture(tmp_path, 1, HOSTS))
+    assert len([*read_merged_packets([file] * 2)]) == 2 * len([*read_packets(file)])
+
+
+def test_files_that_can_go_on_are_closed_first_and_go_on_where_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = [*map(str, write_capture(tmp_path, 1, HOSTS))]
-    expected = sorted(map(repr, read_merged_packets(files)))
-    for most in (1, 2):
-        monkeypatch.setattr(merged_packets, "MOST_OPEN", most)
-        assert sorted(map(repr, read_merged_packets(files))) == expected
-    # A file that is named twice is read twice.
-    assert len([*read_merged_packets([files[0]] * 2)]) == 2 * len([*read_packets(files[0])])
+    monkeypatch.setattr(merged_packets, "MOST_OPEN", 3)
+    monkeypatch.setattr(merged_packets, "bytes_ahead", lambda _among: 1_000)
+    head = section() + interface()
+    files = [tmp_path / f"{number}.pcapng{'.gz' * (number < 2)}" for number in range(6)]
+    for number, file in enumerate(files):
+        data = head + b"".join(enhanced(packet(), 100 + number + 10 * step) for step in range(30))
+        file.write_bytes(gzip.compress(data) if file.suffix == ".gz" else data)
+    opened = Opened()
+    names = [*map(str, files)]
+    assert [*read_merged_packets(names, opened.open_file)] == in_order(names)
+    # Each file is also opened once for its first time.
+    assert [len(opened.starts[name]) for name in names[:2]] == [2, 2]
+    for name in names[2:]:
+        first, begun, *again = opened.starts[name]
+        assert (first, begun) == (0, 0)
+        assert again == sorted({*again})
+        assert again[0] > 0
+
+
+def test_all_files_are_closed_if_the_reader_stops(tmp_path: Path) -> None:
+    opened = Opened()
+    found = read_merged_packets(map(str, write_capture(tmp_path, 1, HOSTS)), opened.open_file)
+    next(found)
+    assert opened.open > 0
+    found.close()  # type: ignore[attr-defined]  # this iterator is a generator
+    assert opened.open == 0
 
 
 def test_secrets_of_all_files_are_known_before_the_first_packet(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.capture.files import merged_packets
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import read_packets
@@ -22,7 +23,7 @@ from flexwire.capture.tls.records import DOES_NOT_FIT
 from flexwire.errors import CaptureError, FlexwireError, MissingExtraError
 from flexwire.storage.file_search import list_captures
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
-from tests.capture.traffic import request, response
+from tests.capture.traffic import enhanced, interface, request, response, section
 from tests.tls import Authority
 from tests.tls_made import made_1_3, renegotiated_1_2
 from tests.tls_streams import NEAR, Conversation, capture, contexts, converse, packets
@@ -362,6 +363,26 @@ def test_connections_do_not_disturb_each_other(tmp_path: Path, authority: Author
     done = opened(tmp_path, plain, tmp_path / "keys.log")
     assert done.counts.connections == 0
     assert raw(done.paths[0]) == plain
+
+
+def test_a_connection_that_many_files_share_is_opened(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merged_packets, "MOST_OPEN", 3)
+    monkeypatch.setattr(merged_packets, "bytes_ahead", lambda _among: 5_000)
+    made, _ = converse(*contexts(authority, tmp_path / "keys.log", V13), exchanges(11))
+    blocks = [
+        enhanced(packet, 1_700_000_000_000_000 + number * 1000)
+        for number, packet in enumerate(packets(made.flights))
+    ]
+    files = [tmp_path / f"{number}.pcapng" for number in range(8)]
+    for number, file in enumerate(files):
+        file.write_bytes(section() + interface(101) + b"".join(blocks[number :: len(files)]))
+    keys = KeyLog()
+    keys.add_file(tmp_path / "keys.log")
+    done = open_captures(map(str, files), tmp_path / "out", keys)
+    assert done.counts.opened == 1
+    assert streams(done) == made.sent
 
 
 def test_hostile_bytes_give_what_was_sent_or_nothing(tmp_path: Path, authority: Authority) -> None:

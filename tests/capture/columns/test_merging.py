@@ -7,7 +7,6 @@ order, so those of each connection are.
 from __future__ import annotations
 
 import gzip
-import io
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from flexwire.storage.file_search import list_captures
 from flexwire.survey import request
 from flexwire.survey.request import look_at_files
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
+from tests.capture.opened_files import Opened
 from tests.capture.traffic import enhanced, interface, packet, section
 from tests.reference.frames import Note, in_order, read_file, values_of
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from flexwire.capture.files.reading import Opener
 
 Row = tuple[Any, ...]
 
@@ -189,35 +188,6 @@ def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
     rows, _, _ = read(MergedReader(waiting_of([one, two]), chunk_bytes=60))
     assert rows == segments_in_order([one, two])
     assert [row[1] for row in rows] == [str(one), str(two), str(one), str(one), str(two)]
-
-
-class Opened:
-    """Count the open files, and how often each file was opened."""
-
-    def __init__(self) -> None:
-        self.open, self.most = 0, 0
-        self.starts: dict[str, list[int]] = {}
-
-    def opener(self, _among: int) -> Opener:
-        return self._opened
-
-    def _opened(self, name: str, start: int) -> io.BufferedReader:
-        self.starts.setdefault(name, []).append(start)
-        self.open += 1
-        self.most = max(self.most, self.open)
-        file = _Noted(name, self)
-        file.seek(start)
-        return io.BufferedReader(file)
-
-
-class _Noted(io.FileIO):
-    def __init__(self, name: str, opened: Opened) -> None:
-        self._opened = opened
-        super().__init__(name)
-
-    def close(self) -> None:
-        self._opened.open -= not self.closed
-        super().close()
 
 
 @pytest.mark.slow

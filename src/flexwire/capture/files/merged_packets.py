@@ -3,25 +3,41 @@
 A file's packets keep its order. Files are merged by their clocks. The clock is the latest time in a
 file so far; of equal clocks the file with the first name comes first. Segments are merged in the
 same order (`flexwire.capture.reassembly.merging`). A file is opened when its first packet is due.
+
+At most `MOST_OPEN` files are open. If more are needed, some are closed after a part of their
+packets was read ahead (`flexwire.capture.files.open_files`), and opened again when this part ends.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from contextlib import ExitStack
 from heapq import heappop, heappush
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from flexwire.capture.files import open_files
+from flexwire.capture.files.open_files import bytes_ahead, file_to_close
 from flexwire.capture.files.packets import CapturedPacket
-from flexwire.capture.files.reading import read_packets
+from flexwire.capture.files.reading import (
+    ForwardReader,
+    begin_blocks,
+    open_capture,
+    packets_in,
+    read_packets,
+    resume_blocks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from flexwire.capture.files.packets import UnreadableBytes
-    from flexwire.capture.files.reading import OnSecrets, Opener
+    from flexwire.capture.files.reading import CaptureBlocks, Head, OnSecrets, Opener
 
-MOST_OPEN: Final = 256
-"""At most this many files are open at once. If more files overlap, the last of them begin late."""
+MOST_OPEN: Final = open_files.MOST_OPEN
+"""At most this many files are open at once."""
 _NEVER_US: Final = 1 << 63
+_HEADERS: Final = 256  # a packet in memory takes about this many bytes besides its data
 
 
 class _Due(NamedTuple):
@@ -31,36 +47,158 @@ class _Due(NamedTuple):
     name: str
 
 
-class _OpenFile:
-    """A file that is read one packet ahead."""
+class _Place(NamedTuple):
+    """A place between two blocks of a file, and the facts from earlier blocks."""
 
-    def __init__(self, packets: Iterator[CapturedPacket | UnreadableBytes], due: _Due) -> None:
-        self._packets = packets
-        self._next = next(packets, None)
+    offset: int
+    head: Head
+
+
+class _Ahead(NamedTuple):
+    """A packet that was read ahead, with the clock of its file at this packet."""
+
+    clock_us: int
+    packet: CapturedPacket | UnreadableBytes
+
+
+class _OpenedFile:
+    """An open file, the packets that follow, and the place up to which they were read."""
+
+    def __init__(
+        self, name: str, place: _Place | None, opener: Opener | None, on_secrets: OnSecrets | None
+    ) -> None:
+        self._stack = ExitStack()
+        start = 0 if place is None else place.offset
+        content, self.is_compressed = self._stack.enter_context(open_capture(name, opener, start))
+        self._source = ForwardReader(name, content)
+        self._source.offset = start
+        self._blocks: CaptureBlocks = (
+            begin_blocks(self._source) if place is None else resume_blocks(self._source, place.head)
+        )
+        self.packets = packets_in(self._blocks, self._source, on_secrets)
+
+    @property
+    def place(self) -> _Place | None:
+        """The place of the next block; None if no block was read."""
+        head = self._blocks.head
+        return None if head is None else _Place(self._source.offset, head)
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+class _MergedFile:
+    """A file of which at least one packet was read ahead, until it ends."""
+
+    def __init__(self, due: _Due, opener: Opener | None, on_secrets: OnSecrets | None) -> None:
         self._clock_us, self._name = due
+        self._opener, self._on_secrets = opener, on_secrets
+        self._ahead: deque[_Ahead] = deque()
+        self._opened: _OpenedFile | None = None
+        self._place: _Place | None = None
+        # The number of packets to pass over in a gzip'd file, which is read again from its start.
+        self._passed = 0
+        self.can_go_on = True
+        self.is_over = False
 
-    def __lt__(self, other: _OpenFile) -> bool:
+    def __lt__(self, other: _MergedFile) -> bool:
         return self.due < other.due
 
     @property
     def due(self) -> _Due:
+        """The clock at the next packet."""
+        return _Due(self._ahead[0].clock_us if self._ahead else self._clock_us, self._name)
+
+    @property
+    def end(self) -> _Due:
+        """The clock at the last packet that was read ahead."""
         return _Due(self._clock_us, self._name)
 
     @property
-    def is_over(self) -> bool:
-        return self._next is None
+    def is_open(self) -> bool:
+        return self._opened is not None
+
+    def open(self) -> None:
+        """Open the file at the place up to which it was read."""
+        opened = _OpenedFile(self._name, self._place, self._opener, self._on_secrets)
+        self.can_go_on = not opened.is_compressed
+        if not self.can_go_on:
+            deque(islice(opened.packets, self._passed), maxlen=0)
+        self._opened = opened
+
+    def close(self, size: int = 0) -> None:
+        """Read at least ``size`` bytes ahead, and close the file."""
+        held = sum(_weight(one.packet) for one in self._ahead)
+        while held < size and self.read():
+            held += _weight(self._ahead[-1].packet)
+        if self._opened is not None:
+            self._place = self._opened.place if self.can_go_on else None
+            self._opened.close()
+            self._opened = None
+
+    def read(self) -> bool:
+        """Read one packet ahead from the open file; return False, and close it, at its end."""
+        packet = None if self._opened is None else next(self._opened.packets, None)
+        if packet is None:
+            self.is_over = True
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+            return False
+        self._passed += 1
+        if isinstance(packet, CapturedPacket) and packet.timestamp_us > self._clock_us:
+            self._clock_us = packet.timestamp_us
+        self._ahead.append(_Ahead(self._clock_us, packet))
+        return True
 
     def until(self, limit: _Due | None) -> Iterator[CapturedPacket | UnreadableBytes]:
-        """Yield the packets up to a limit."""
+        """Yield the packets up to a limit, as far as they were read or the file is open."""
         last_us = _NEVER_US if limit is None else limit.clock_us
         if limit is not None and self._name > limit.name:
             # Of equal clocks, the limit comes first.
             last_us -= 1
-        while (packet := self._next) is not None and self._clock_us <= last_us:
+        ahead = self._ahead
+        while ahead and ahead[0].clock_us <= last_us:
+            packet = ahead.popleft().packet
             yield packet
-            following = self._next = next(self._packets, None)
-            if isinstance(following, CapturedPacket) and following.timestamp_us > self._clock_us:
-                self._clock_us = following.timestamp_us
+            if not ahead and self._opened is not None:
+                self.read()
+
+    @property
+    def has_packets(self) -> bool:
+        """True if packets were read ahead."""
+        return bool(self._ahead)
+
+
+def _weight(packet: CapturedPacket | UnreadableBytes) -> int:
+    return len(packet.data) + _HEADERS
+
+
+class _Merge:
+    """Files under way, as a heap by the clock at their next packets."""
+
+    def __init__(self) -> None:
+        self.files: list[_MergedFile] = []
+        self._opened: list[_MergedFile] = []
+
+    def push(self, file: _MergedFile) -> None:
+        """Add a file again, unless it is over. It is opened if nothing is left that was read."""
+        if not file.has_packets and not file.is_over:
+            self._opened = [other for other in self._opened if other.is_open]
+            last = file_to_close(self._opened, MOST_OPEN)
+            if last is not None:
+                last.close(bytes_ahead(len(self.files) + 1))
+                self._opened.remove(last)
+            file.open()
+            self._opened.append(file)
+            file.read()
+        if file.has_packets:
+            heappush(self.files, file)
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._opened:
+            file.close()
 
 
 def read_merged_packets(
@@ -72,22 +210,20 @@ def read_merged_packets(
     is returned, and with all others when they are read. So it is called twice with some of them.
     """
     waiting = sorted((_first_due(name, opener, on_secrets) for name in names), reverse=True)
-    open_files: list[_OpenFile] = []  # a heap
-    while open_files or waiting:
-        while (
-            waiting
-            and len(open_files) < MOST_OPEN
-            and (not open_files or waiting[-1] <= open_files[0].due)
-        ):
-            due = waiting.pop()
-            heappush(open_files, _OpenFile(read_packets(due.name, opener, on_secrets), due))
-        first = heappop(open_files)
-        limits = [open_files[0].due] if open_files else []
-        if waiting and len(open_files) + 1 < MOST_OPEN:
-            limits.append(waiting[-1])
-        yield from first.until(min(limits, default=None))
-        if not first.is_over:
-            heappush(open_files, first)
+    merge = _Merge()
+    try:
+        while merge.files or waiting:
+            while waiting and (not merge.files or waiting[-1] <= merge.files[0].due):
+                merge.push(_MergedFile(waiting.pop(), opener, on_secrets))
+            if not merge.files:
+                continue
+            first = heappop(merge.files)
+            limits = [merge.files[0].due] if merge.files else []
+            limits += waiting[-1:]
+            yield from first.until(min(limits, default=None))
+            merge.push(first)
+    finally:
+        merge.close()
 
 
 def _first_due(name: str, opener: Opener | None, on_secrets: OnSecrets | None) -> _Due:

@@ -105,7 +105,13 @@ def packets_of(
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
     """Yield the packets of a file that is open and not compressed, as `read_packets` does."""
     source = ForwardReader(name, file)
-    blocks = begin_blocks(source)
+    yield from packets_in(begin_blocks(source), source, on_secrets)
+
+
+def packets_in(
+    blocks: CaptureBlocks, source: ForwardReader, on_secrets: OnSecrets | None = None
+) -> Iterator[CapturedPacket | UnreadableBytes]:
+    """Yield the packets of the blocks from the place of ``source`` on, as `read_packets` does."""
     if isinstance(blocks, PcapngBlocks):
         blocks.on_secrets = on_secrets
     try:

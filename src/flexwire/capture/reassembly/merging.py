@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.files import merged_packets
+from flexwire.capture.files import open_files
+from flexwire.capture.files.open_files import bytes_ahead, file_to_close
 from flexwire.capture.reassembly.assembly import WHOLE
 from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.capture.reassembly.packet_scan import ConnectionKeys, PacketScan
@@ -44,13 +45,11 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-MOST_OPEN: Final = merged_packets.MOST_OPEN
+MOST_OPEN: Final = open_files.MOST_OPEN
 """At most this many files are open at once. Each of them takes about two megabytes."""
 
-# Files that are read together share the size of a chunk, but each gets at least this many bytes.
-_LEAST_CHUNK = 256 * 1024
 # The chunks of all files together have at most this many bytes, however many files there are.
-_CHUNKS_BYTES = 256 * 1024 * 1024
+_CHUNKS_BYTES = open_files.MOST_AHEAD
 _MORE_TO_COME = 3
 # Segments are held until they fill this fraction of a chunk.
 _CHUNKS_HELD = 4
@@ -204,12 +203,12 @@ class MergedReader:
         return False
 
     def _open(self, merged_file: _MergedFile) -> None:
-        opened = [other for other in self._files if other.is_open]
-        if len(opened) >= MOST_OPEN:
-            last = max(opened, key=lambda other: (other.can_go_on, other.end))
+        last = file_to_close((other for other in self._files if other.is_open), MOST_OPEN)
+        if last is not None:
             last.close(self._scans)
         among = len(self._files) + 1 + _MORE_TO_COME
-        least = min(_LEAST_CHUNK, _CHUNKS_BYTES // among, self._chunk_bytes)
+        # The files share the size of a chunk, but each gets at least this many bytes.
+        least = min(bytes_ahead(among, _CHUNKS_BYTES), self._chunk_bytes)
         scan = self._scans.pop() if self._scans else PacketScan(self._keys)
         start = merged_file.open_at()
         reader = SegmentReader(

@@ -151,6 +151,22 @@ def test_nothing_after_what_was_there_at_the_beginning_is_read_where_that_is_ask
     assert one.latest({}).keys() == {A, B}
 
 
+def test_the_ends_of_all_logs_are_known_whatever_a_batch_reads(tmp_path: Path) -> None:
+    log = Growing(tmp_path, A, 5)
+    log.grow()
+    one = follower(tmp_path)
+    assert one.ends is None
+    until = one.latest({})
+    assert one.ends == until
+    log.grow()
+    other = Growing(tmp_path, B, 5)
+    other.grow()
+    there = {A: log.offset, B: other.offset}
+    for how in ({"until": until}, {"most": 1}, {}):
+        one.latest({A: 0}, **how)  # type: ignore[arg-type] # by name
+        assert one.ends == there
+
+
 def test_a_stream_of_what_is_committed_waits_for_the_end_of_transactions(tmp_path: Path) -> None:
     segment = MadeSegment(0)
     one = follower(tmp_path, isolation="read_committed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections import defaultdict
 from dataclasses import replace
@@ -9,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
@@ -438,7 +440,9 @@ def test_a_stream_goes_on_after_a_restart_with_what_a_tap_wrote(
         writer = stream.writeStream.foreachBatch(keep).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(out)).start()
         assert query.awaitTermination(300)
+        told.append(json.loads(query.lastProgress.json)["sources"][0])
 
+    told: list[dict[str, Any]] = []
     traffic = Traffic(captures)
     connection = traffic.connect()
     asked, answer = made("HeartbeatRequest"), made("HeartbeatResponse")
@@ -458,6 +462,12 @@ def test_a_stream_goes_on_after_a_restart_with_what_a_tap_wrote(
     assert [one[:2] for one in list(chain(*batches))] == [
         ("request", 1), ("response", 1), ("request", 2),
     ]  # fmt: skip
+    if tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2):
+        sizes = {str(one): one.stat().st_size for one in captures.iterdir()}
+        assert told[-1]["latestOffset"] == sizes
+        unread = {name: size - told[-1]["endOffset"][name] for name, size in sizes.items()}
+        assert unread.pop(str(file)) > 0
+        assert [*unread.values()] == [0]
     batches.clear()
     file.write_bytes(whole)
     run()

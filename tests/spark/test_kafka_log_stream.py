@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
@@ -36,7 +37,9 @@ def test_a_stream_goes_on_after_a_restart_with_the_next_offset(
         writer = stream.writeStream.foreachBatch(keep).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(out)).start()
         query.awaitTermination()
+        told[:] = [json.loads(one.json)["sources"][0] for one in query.recentProgress]
 
+    told: list[dict[str, Any]] = []
     segment = MadeSegment(0)
     for base in range(0, 100, 10):
         segment.add(plain(base, 10))
@@ -44,6 +47,9 @@ def test_a_stream_goes_on_after_a_restart_with_the_next_offset(
     run(**({"maxOffsetsPerTrigger": "30"} if HAS_LIMITS else {}))
     assert list(chain(*batches)) == list(range(100))
     assert [len(one) for one in batches] == ([30, 30, 30, 10] if HAS_LIMITS else [100])
+    if HAS_LIMITS:
+        ends = [(one["endOffset"]["a"]["0"], one["latestOffset"]["a"]["0"]) for one in told]
+        assert ends[:4] == [(30, 100), (60, 100), (90, 100), (100, 100)]
     segment.add(plain(100, 5))
     # The broker is writing the next batch.
     segment.data += segment.data[:40]

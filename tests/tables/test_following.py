@@ -317,6 +317,19 @@ def test_of_hosts_that_show_the_same_connections_what_comes_second_is_repeated(
     assert len(batch_rows(there.parent)[FRAMES]) == len(expected)
 
 
+def test_the_sizes_of_all_files_are_known_whatever_a_batch_reads(tmp_path: Path) -> None:
+    files = write_capture(tmp_path, 1, replace(SHAPES["CLEAN"], connections=3))
+    follower = CaptureFollower([tmp_path], ASKED, EVERYTHING)
+    assert follower.sizes is None
+    follower.latest({}, most_bytes=1)
+    assert follower.sizes == {str(one): one.stat().st_size for one in files}
+    until = follower.latest({}, most_files=1)
+    # A tap is writing this block.
+    files[0].write_bytes(files[0].read_bytes() + b"\6\0\0\0")
+    assert follower.latest(until, until=until) == until
+    assert follower.sizes == {str(one): one.stat().st_size for one in files}
+
+
 @pytest.mark.slow
 def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, replace(SHAPES["CLEAN"], connections=3))

@@ -49,6 +49,8 @@ class LogFollower:
         self._paths = list(paths)
         self._query = query
         self._fails_on_loss = fails_on_loss
+        self.ends: Offsets | None = None
+        """The ends of the logs at the last call of `latest`, or None before it."""
 
     def first(self, *, latest: bool = False) -> Offsets:
         """Return the first offsets: the query's, each log's first, or each log's end (``latest``).
@@ -81,10 +83,12 @@ class LogFollower:
         for partition, low in start.items():
             if self._fails_on_loss:
                 _refuse_loss(partition, logs.get(partition), low, low)
+        self.ends = {}
         for partition, log in logs.items():
+            extent = self._extent(log)
+            self.ends[partition] = extent.end
             if until is not None and partition not in until:
                 continue
-            extent = self._extent(log)
             end = extent.end if until is None else min(extent.end, until[partition])
             begin.setdefault(partition, extent.first)
             ends[partition] = max(end, begin[partition])

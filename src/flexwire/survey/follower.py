@@ -131,6 +131,7 @@ class CaptureFollower:
         # For each file: up to where it has whole blocks, and how many bytes it had at that time.
         self._whole: dict[str, WholeBlocks] = {}
         self._sizes: dict[str, int] = {}
+        self._was_listed = False
         self._state = FollowerState(request, row_filter)
         self._positions: dict[str, FilePosition] = {}
         self._at: FileOffsets | None = {}
@@ -176,7 +177,16 @@ class CaptureFollower:
             if end:
                 ends[file.name] = end
         self._sizes = {whole.name: whole.size for whole in files}
+        self._was_listed = True
         return dict(sorted(ends.items()))
+
+    @property
+    def sizes(self) -> FileOffsets | None:
+        """The sizes of the files at the last call of `latest`, or None before it.
+
+        A size is the offset up to which a file could be read if it consisted of whole blocks.
+        """
+        return dict(sorted(self._sizes.items())) if self._was_listed else None
 
     def _end(self, file: InputFile, begin: int, size: int, most: int | None) -> tuple[int, bool]:
         """Return the place up to which to read a file, and whether the file may have more."""

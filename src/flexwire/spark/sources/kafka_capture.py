@@ -198,6 +198,13 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             most = self._options.bytes_per_trigger, self._options.files_per_trigger
         return self._follower.latest(start, *most, until=self._last)
 
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
+        """Return the sizes of all files that existed when the last batch was planned.
+
+        PySpark 4.2 and later show them as ``latestOffset`` of the stream's progress.
+        """
+        return self._follower.sizes
+
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Record which files exist now."""
         self._last = self._follower.latest(None)

@@ -285,6 +285,14 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return _to_spark(self._follower.latest(begin, most))
         return _to_spark(self._follower.latest(begin, most, until=self._last))
 
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
+        """Return the ends of all logs that existed when the last batch was planned.
+
+        PySpark 4.2 and later show them as ``latestOffset`` of the stream's progress.
+        """
+        ends = self._follower.ends
+        return None if ends is None else _to_spark(ends)
+
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Record which logs exist now."""
         self._last = self._follower.latest({})

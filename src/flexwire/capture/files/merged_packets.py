@@ -4,8 +4,9 @@ A file's packets keep its order. Files are merged by their clocks. The clock is 
 file so far; of equal clocks the file with the first name comes first. Segments are merged in the
 same order (`flexwire.capture.reassembly.merging`). A file is opened when its first packet is due.
 
-At most `MOST_OPEN` files are open. If more are needed, some are closed after a part of their
-packets was read ahead (`flexwire.capture.files.open_files`), and opened again when this part ends.
+At most `MOST_OPEN` files are open. If more are needed, some are closed after a part of them was
+read ahead, and opened again at the place where this part ends. `bytes_ahead` and `file_to_close`
+decide how much is read ahead and which file is closed, for packets and for segments.
 """
 
 from __future__ import annotations
@@ -14,10 +15,8 @@ from collections import deque
 from contextlib import ExitStack
 from heapq import heappop, heappush
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-from flexwire.capture.files import open_files
-from flexwire.capture.files.open_files import bytes_ahead, file_to_close
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import (
     ForwardReader,
@@ -34,10 +33,50 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import UnreadableBytes
     from flexwire.capture.files.reading import CaptureBlocks, Head, OnSecrets, Opener
 
-MOST_OPEN: Final = open_files.MOST_OPEN
-"""At most this many files are open at once."""
+MOST_OPEN: Final = 256
+"""At most this many files are open at once. Each of them takes about two megabytes."""
+LEAST_AHEAD: Final = 256 * 1024
+"""A file is read ahead by at least this many bytes, unless the total would be too large."""
+MOST_AHEAD: Final = 256 * 1024 * 1024
+"""All files together are read ahead by at most this many bytes, however many files there are."""
 _NEVER_US: Final = 1 << 63
 _HEADERS: Final = 256  # a packet in memory takes about this many bytes besides its data
+
+
+def bytes_ahead(among: int, total: int = MOST_AHEAD) -> int:
+    """Return how many bytes each of ``among`` files may be read ahead, ``total`` for all of them.
+
+    >>> bytes_ahead(1000), bytes_ahead(4000)
+    (262144, 67108)
+    """
+    return min(LEAST_AHEAD, total // among)
+
+
+class ReadAhead(Protocol):
+    """A file that was read ahead."""
+
+    @property
+    def can_go_on(self) -> bool:
+        """True if the file can be opened at the place up to which it was read."""
+
+    @property
+    def end(self) -> Any:
+        """The end of what was read ahead, which can be compared with that of other files."""
+
+
+_File = TypeVar("_File", bound=ReadAhead)
+
+
+def file_to_close(opened: Iterable[_File], most: int) -> _File | None:
+    """Return the file to close before one more is opened; None if fewer than ``most`` are open.
+
+    This is the file whose bytes last longest. A reader cannot start within a gzip'd file, so such a
+    file is closed only if all open files are gzip'd.
+    """
+    files = list(opened)
+    if len(files) < most:
+        return None
+    return max(files, key=lambda file: (file.can_go_on, file.end))
 
 
 class _Due(NamedTuple):

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.files import open_files
-from flexwire.capture.files.open_files import bytes_ahead, file_to_close
+from flexwire.capture.files import merged_packets
+from flexwire.capture.files.merged_packets import bytes_ahead, file_to_close
 from flexwire.capture.reassembly.assembly import WHOLE
 from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.capture.reassembly.packet_scan import ConnectionKeys, PacketScan
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-MOST_OPEN: Final = open_files.MOST_OPEN
+MOST_OPEN: Final = merged_packets.MOST_OPEN
 """At most this many files are open at once. Each of them takes about two megabytes."""
 
 # The chunks of all files together have at most this many bytes, however many files there are.
-_CHUNKS_BYTES = open_files.MOST_AHEAD
+_CHUNKS_BYTES = merged_packets.MOST_AHEAD
 _MORE_TO_COME = 3
 # Segments are held until they fill this fraction of a chunk.
 _CHUNKS_HELD = 4

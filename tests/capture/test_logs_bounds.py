@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.errors import ArgumentError
 from flexwire.logs import LogQuery, plan
-from flexwire.logs.files import Bounds
+from flexwire.logs.files import Bounds, Partition
 from tests.capture.made_logs import (
     TIME,
     MadeSegment,
@@ -74,6 +75,49 @@ def test_a_partition_begins_and_ends_at_its_first_record_that_is_as_late(
             if first is not None and one.offset >= first and (after is None or one.offset < after)
         ]
         assert read_offsets(root, starting_timestamp=start, ending_timestamp=end) == expected
+        # The times of one partition come before those of all.
+        by_partition = {
+            "starting_timestamps": {("a", 0): start},
+            "ending_timestamps": {("a", 0): end},
+        }
+        both = {"starting_timestamp": 0, "ending_timestamp": 0, **by_partition}
+        assert read_offsets(root, **both) == expected
+
+
+def test_a_partition_without_a_record_that_late_fails_where_that_is_asked(
+    log: tuple[Path, list[Record]],
+) -> None:
+    root, records = log
+    late = max(one.timestamp for one in records)
+    for times in ({"starting_timestamp": late + 1}, {"starting_timestamps": {("a", 0): late + 1}}):
+        assert read_offsets(root, **times) == []
+        with pytest.raises(ArgumentError, match=rf"^a-0 has no record at or .* {late + 1}$"):
+            read_offsets(root, **times, needs_start=True)
+    assert read_offsets(root, starting_timestamp=late, needs_start=True)
+
+
+def test_times_of_a_partition_that_is_not_there_are_told(tmp_path: Path) -> None:
+    MadeSegment(0).write(tmp_path / "a-0")
+    for name in ("starting", "ending"):
+        with pytest.raises(ArgumentError, match=rf"^{name} timestamps: expected .*\(a-0\)"):
+            plan([tmp_path], LogQuery(**{f"{name}_timestamps": {Partition("b", 0): 1}}))
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_there_are_about_as_many_tasks_as_were_asked_for(tmp_path: Path, kinds: str) -> None:
+    made = random_log(23, segments=3, batches=80)
+    for segment in made:
+        segment.write(tmp_path / "a-0", kinds=kinds)
+    expected = read_offsets(tmp_path)
+    assert len(plan([tmp_path], LogQuery())) == 1
+    for wanted in (1, 2, 3, 7, 20):
+        query = LogQuery(least_tasks=wanted)
+        found = len(plan([tmp_path], query))
+        assert (found == 1) is (wanted == 1)
+        assert wanted / 3 <= found <= 2 * wanted + 1
+        assert read_offsets(tmp_path, least_tasks=wanted) == expected
+    # No task has less than a batch.
+    assert len(plan([tmp_path], LogQuery(least_tasks=10**9))) <= sum(one.batches for one in made)
 
 
 def test_segments_and_ranges_that_cannot_hold_what_is_wanted_are_not_read(tmp_path: Path) -> None:

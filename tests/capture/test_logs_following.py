@@ -106,13 +106,29 @@ def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
         log.grow()
     assert follower(tmp_path).first(latest=True) == {A: log.offset}
     assert follower(tmp_path, starting={A: 23}).first(latest=True) == {A: 23}
+    assert follower(tmp_path).first(latest={A}) == {A: log.offset}
+    assert follower(tmp_path).first(latest={B}) == {A: 0}
     assert follower(tmp_path, starting_timestamp=TIME + 40).first() == {A: 40}
+    by_partition = follower(tmp_path, starting_timestamps={A: TIME + 40})
+    assert by_partition.first() == {A: 40}
+    assert read(by_partition, {}, {A: 3}) == {A: [0, 1, 2]}
     late = follower(tmp_path, starting_timestamp=TIME + 9999)
     start = late.first()
     assert start == {A: log.offset}
     # New records are read, however late they come.
     log.grow()
     assert read(late, start, late.latest(start)) == {A: list(range(start[A], log.offset))}
+
+
+def test_a_batch_has_about_as_many_tasks_as_were_asked_for(tmp_path: Path) -> None:
+    log = Growing(tmp_path, A, 3)
+    while log.offset < 200:
+        log.grow()
+    for wanted in (1, 4, 9):
+        one = LogFollower([tmp_path], LogQuery(least_tasks=wanted))
+        tasks = one.tasks({A: 10}, {A: 190})
+        assert wanted <= len(tasks) <= 3 * wanted
+        assert read(one, {A: 10}, {A: 190}) == {A: list(range(10, 190))}
 
 
 def test_what_is_gone_before_it_was_read_is_an_error_unless_it_may_be(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from flexwire.errors import ArgumentError
 from flexwire.logs.files import LogQuery, Partition
 from flexwire.records.inflation import Inflation
 from flexwire.spark.functions.messages import OF_INFLATION, read_options
-from flexwire.spark.sources import kafka_capture, kafka_log
+from flexwire.spark.sources import kafka_capture, kafka_log, requests
 from flexwire.spark.sources.kafka_capture import KafkaCapture
 from flexwire.spark.sources.kafka_log import (
     ACCEPTED,
@@ -44,6 +44,91 @@ def test_options_of_spark_s_own_source_mean_the_same() -> None:
         KafkaLogOptions.parse({**theirs, "topic": "payments"})
 
 
+def by_partition(number: int) -> str:
+    return json.dumps({"orders": {"0": number}})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"startingOffsets": '{"orders": {"0": 23, "1": -2}}'}, {"starting": {("orders", 0): 23}}),
+        (
+            {"startingOffsetsByTimestamp": by_partition(9), "startingOffsets": by_partition(23)},
+            {"starting_timestamps": {("orders", 0): 9}, "needs_start": True},
+        ),
+        (
+            {
+                "startingTimestamp": "8",
+                "startingOffsetsByTimestamp": by_partition(9),
+                "startingOffsets": "latest",
+            },
+            {"starting_timestamp": 8},
+        ),
+        (
+            {"startingTimestamp": "8", "startingOffsetsByTimestampStrategy": "error"},
+            {"starting_timestamp": 8, "needs_start": True},
+        ),
+        (
+            {
+                "startingOffsetsByTimestamp": by_partition(9),
+                "startingOffsetsByTimestampStrategy": "latest",
+            },
+            {"starting_timestamps": {("orders", 0): 9}},
+        ),
+        (
+            {"endingOffsetsByTimestamp": by_partition(9), "endingOffsets": by_partition(23)},
+            {"ending_timestamps": {("orders", 0): 9}},
+        ),
+        (
+            {"endingTimestamp": "8", "endingOffsetsByTimestamp": by_partition(9)},
+            {"ending_timestamp": 8},
+        ),
+        ({"endingOffsets": '{"orders": {"0": 23, "1": -1}}'}, {"ending": {("orders", 0): 23}}),
+        ({"minPartitions": "12"}, {"least_tasks": 12}),
+    ],
+)
+def test_a_range_is_that_of_spark_s_own_source(
+    given: dict[str, str], expected: dict[str, Any]
+) -> None:
+    options = KafkaLogOptions.parse({**PATH, **given})
+    assert options.query == LogQuery(**expected)
+    assert options.starts_late is False
+
+
+def test_partitions_of_a_stream_may_begin_at_their_ends() -> None:
+    given = {**PATH, "startingOffsets": '{"orders": {"0": 23, "1": -1, "2": -2}}'}
+    options = KafkaLogOptions.parse(given)
+    assert options.query.starting == {Partition("orders", 0): 23}
+    assert options.starts_late == {Partition("orders", 1)}
+    schema = spark_schema(options.schema())
+    with pytest.raises(ArgumentError, match=r"^startingOffsets latest needs a stream"):
+        KafkaLog(given).reader(schema)
+    assert KafkaLog(given).streamReader(schema)
+
+
+@pytest.mark.parametrize("name", ["kafka-log", "kafka-capture"])
+def test_other_options_of_spark_s_own_sources_are_refused_with_what_to_use(name: str) -> None:
+    refused, accepted, parse = {
+        "kafka-log": (kafka_log.REFUSED, ACCEPTED, KafkaLogOptions.parse),
+        "kafka-capture": (requests.REFUSED, requests.ACCEPTED, CaptureOptions.parse),
+    }[name]
+    assert not refused.keys() & accepted.keys()
+    for option, advice in refused.items():
+        with pytest.raises(ArgumentError, match=f"^there is no option {option}: {advice}$"):
+            parse({**PATH, option.upper(): "1"})
+
+
+def test_the_column_of_corrupt_records_may_have_another_name() -> None:
+    given = {**PATH, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "damage"}
+    for more in ({}, {"countBy": "topic"}):
+        options = KafkaLogOptions.parse({**given, **more})
+        assert options.schema().names[-1] == "damage"
+        assert "_corrupt_record" not in options.columns
+    # Without a column for them, the name means nothing.
+    without = KafkaLogOptions.parse({**PATH, "columnNameOfCorruptRecord": "damage"})
+    assert "damage" not in without.schema().names
+
+
 def test_every_option_says_what_it_says() -> None:
     options = KafkaLogOptions.parse(
         {
@@ -67,8 +152,7 @@ def test_every_option_says_what_it_says() -> None:
     assert options.paths == ["a", "b"]
     assert query.topics == {"orders", "clicks"}
     assert query.partitions == {0, 4, 5, 6}
-    assert query.starting == {Partition("orders", 0): 23}
-    assert query.ending == {Partition("orders", 0): 50}
+    assert (query.starting, query.ending) == ({}, {})
     assert (query.starting_timestamp, query.ending_timestamp) == (1700000000000, 1800000000000)
     assert (query.isolation, query.replicas) == ("read_committed", "all")
     assert (options.mode, query.piece_bytes) == ("PERMISSIVE", 64 << 20)
@@ -113,7 +197,14 @@ def test_tasks_that_only_count_read_more() -> None:
         ("startingOffsets", "first"),
         ("startingOffsets", '{"a": 1}'),
         ("startingOffsets", '{"a": {"x": 1}}'),
-        ("startingOffsets", '{"a": {"0": -1}}'),
+        ("startingOffsets", '{"a": {"0": -3}}'),
+        ("startingOffsetsByTimestamp", "1000"),
+        ("startingOffsetsByTimestamp", '{"a": {"0": -1}}'),
+        ("endingOffsetsByTimestamp", '{"a": {"0": "1000"}}'),
+        ("startingOffsetsByTimestampStrategy", "earliest"),
+        ("minPartitions", "0"),
+        ("columnNameOfCorruptRecord", ""),
+        ("columnNameOfCorruptRecord", "Key"),
         ("endingOffsets", '{"a": {"0": -2}}'),
         ("endingOffsets", '{"a": {"0": true}}'),
         ("endingOffsets", "[" * 100_000),
@@ -150,9 +241,9 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
 
 
 def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None:
-    told = "there is no option subscribepattern; choose one of: "
+    told = "there is no option subscriber; choose one of: "
     with pytest.raises(ArgumentError, match=told) as no:
-        KafkaLogOptions.parse({**PATH, "subscribePattern": "a"})
+        KafkaLogOptions.parse({**PATH, "subscriber": "a"})
     assert all(one in str(no.value) for one in ACCEPTED)
     with pytest.raises(ArgumentError, match=r"expected a path: \.load\(PATH\)"):
         KafkaLogOptions.parse({})
@@ -283,10 +374,17 @@ def test_a_column_or_type_that_there_is_not_is_told(
         )
 
 
-@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "replicas"])
+@pytest.mark.parametrize(
+    "name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "replicas"]
+)
 def test_what_only_a_stream_or_only_a_query_takes_is_told(name: str) -> None:
     schema = spark_schema(KafkaLogOptions.parse(PATH).schema())
-    value = {"endingOffsets": "latest", "endingTimestamp": "1", "replicas": "all"}[name]
+    value = {
+        "endingOffsets": "latest",
+        "endingTimestamp": "1",
+        "endingOffsetsByTimestamp": by_partition(1),
+        "replicas": "all",
+    }[name]
     with pytest.raises(ArgumentError, match=f"^a stream cannot use {name}"):
         KafkaLog({**PATH, name: value}).streamReader(schema)
     with pytest.raises(ArgumentError, match=r"^startingOffsets latest needs a stream"):

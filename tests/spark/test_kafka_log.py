@@ -123,6 +123,13 @@ def test_damage_fails_a_query_or_is_counted(spark: SparkSession, tmp_path: Path)
     bad = rows.where("_corrupt_record is not null").orderBy("topic").collect()
     assert [(row.topic, row.offset) for row in bad] == [("flipped", None), ("torn", None)]
     assert rows.count() == 32 + 1 + 3 + 1
+    renamed = read(spark, tmp_path, mode="permissive", columnNameOfCorruptRecord="damage")
+    assert renamed.columns == [*rows.columns[:-1], "damage"]
+    assert renamed.where("damage is not null").count() == 2
+    # A schema may name the column too.
+    asked = spark.read.format("kafka-log").schema("damage string, offset bigint")
+    asked = asked.options(mode="PERMISSIVE", columnNameOfCorruptRecord="damage")
+    assert asked.load(str(tmp_path)).where("damage is null").count() == 32 + 3
     assert offsets(read(spark, tmp_path / "torn-0")) == [0, 1, 2]
 
 
@@ -130,7 +137,10 @@ def test_what_is_not_there_is_said_with_what_is(spark: SparkSession, tmp_path: P
     MadeSegment(0).write(tmp_path / "empty-0")
     assert read(spark, tmp_path).collect() == []
     told = refusal(lambda: read(spark, tmp_path, starting="1"))
-    assert "ArgumentError: there is no option starting; choose one of: countBy, " in told
+    assert (
+        "ArgumentError: there is no option starting; choose one of: columnNameOfCorruptRecord, "
+        in told
+    )
     told = refusal(lambda: read(spark, tmp_path / "nothing").count())
     assert f"CaptureError: {tmp_path}/nothing: no such file or directory" in told
     wrong = spark.read.format("kafka-log").schema("offset int").load(str(tmp_path))

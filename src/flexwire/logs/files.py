@@ -228,6 +228,11 @@ class LogQuery:
             that is present, else by leader epoch and then by end. "all" reads all of them.
         includes_deleted: also records before the start of a log that its files still hold.
         piece_bytes: the approximate size of one piece.
+        starting_timestamps: as ``starting_timestamp``, for some partitions, and instead of it.
+        ending_timestamps: as ``ending_timestamp``, for some partitions, and instead of it.
+        needs_start: whether a partition without a record as late as its starting timestamp raises
+            `ArgumentError`. Otherwise none of its records is read.
+        least_tasks: tasks are made smaller until there are about this many of them.
     """
 
     topics: Collection[str] | None = None
@@ -242,6 +247,10 @@ class LogQuery:
     replicas: Replicas = "longest"
     includes_deleted: bool = False
     piece_bytes: int = PIECE_BYTES
+    starting_timestamps: Mapping[Partition, int] = field(default_factory=dict)
+    ending_timestamps: Mapping[Partition, int] = field(default_factory=dict)
+    needs_start: bool = False
+    least_tasks: int = 1
 
     def wants(self, partition: Partition) -> bool:
         """Return whether the query includes a partition."""

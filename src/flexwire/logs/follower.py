@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from flexwire.errors import CaptureError
 from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery
-from flexwire.logs.pieces import between, pieces_of, tasks_of, transactions_of
+from flexwire.logs.pieces import between, pieces_of, split_tasks, transactions_of
 from flexwire.logs.positions import end_before, end_offset, whole_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from flexwire.logs.files import Partition
@@ -52,16 +52,18 @@ class LogFollower:
         self.ends: Offsets | None = None
         """The ends of the logs at the last call of `latest`, or None before it."""
 
-    def first(self, *, latest: bool = False) -> Offsets:
+    def first(self, *, latest: bool | Collection[Partition] = False) -> Offsets:
         """Return the first offsets: the query's, each log's first, or each log's end (``latest``).
 
-        If a log has no record that is as late as the query requires, only future records are read.
+        ``latest`` may be the partitions that begin at their ends. If a log has no record that is as
+        late as the query requires, only future records are read.
         """
         offsets = {}
         for log in find_logs(self._paths, self._query):
             bounds = between(log, self._query)
             low = log.first if bounds == EVERY else bounds.low
-            is_end = bounds.is_empty or (latest and bounds == EVERY)
+            is_late = latest if isinstance(latest, bool) else log.partition in latest
+            is_end = bounds.is_empty or (is_late and bounds == EVERY)
             offsets[log.partition] = self._extent(log).end if is_end else low
         return offsets
 
@@ -104,9 +106,9 @@ class LogFollower:
         self, start: Mapping[Partition, int], end: Mapping[Partition, int]
     ) -> list[list[LogPiece]]:
         """Return the pieces with the offsets from ``start`` up to ``end``, grouped by task."""
-        query = replace(self._query, starting={}, starting_timestamp=None)
+        query = replace(self._query, starting={}, starting_timestamp=None, starting_timestamps={})
         logs = {log.partition: log for log in find_logs(self._paths, query)}
-        pieces: list[LogPiece] = []
+        parts: list[tuple[Replica, LogQuery]] = []
         for partition, last in sorted(end.items()):
             log = logs.get(partition)
             low = start.get(partition)
@@ -116,8 +118,8 @@ class LogFollower:
                 _refuse_loss(partition, log, low, last)
             if log is not None:
                 bounds = Bounds(EVERY.low if low is None else low, last - 1)
-                pieces += pieces_of(log, replace(query, offsets=query.offsets & bounds))
-        return tasks_of(pieces, query.piece_bytes)
+                parts.append((log, replace(query, offsets=query.offsets & bounds)))
+        return split_tasks(parts)
 
 
 def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end: int) -> None:

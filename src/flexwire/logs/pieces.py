@@ -9,7 +9,7 @@ and no later batch ends it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from flexwire.arguments import refuse
-from flexwire.errors import CaptureError, DecodeError, RecordError
+from flexwire.errors import ArgumentError, CaptureError, DecodeError, RecordError
 from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery, open_file
 from flexwire.logs.positions import (
@@ -42,7 +42,7 @@ from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from flexwire.columnar.batch_table import BatchHeaders
@@ -242,12 +242,36 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
     """
     logs = find_logs(paths, query)
     there = {replica.partition for replica in logs}
-    for name, offsets in (("starting", query.starting), ("ending", query.ending)):
-        for partition in offsets:
+    for name, by_partition in (
+        ("starting offsets", query.starting),
+        ("ending offsets", query.ending),
+        ("starting timestamps", query.starting_timestamps),
+        ("ending timestamps", query.ending_timestamps),
+    ):
+        for partition in by_partition:
             if partition not in there:
                 names = ", ".join(map(str, sorted(there)[:20])) or "none"
-                raise refuse(f"{name} offsets", f"partitions that are there ({names})", partition)
-    return tasks_of((piece for log in logs for piece in pieces_of(log, query)), query.piece_bytes)
+                raise refuse(name, f"partitions that are there ({names})", partition)
+    return split_tasks([(log, query) for log in logs])
+
+
+def split_tasks(parts: Sequence[tuple[Replica, LogQuery]]) -> list[list[LogPiece]]:
+    """Return the tasks that read logs, each with its query.
+
+    If there are fewer tasks than a query wants, the pieces are cut smaller.
+    """
+    pieces = [piece for log, query in parts for piece in pieces_of(log, query)]
+    if not pieces:
+        return []
+    wanted, size = parts[0][1].least_tasks, parts[0][1].piece_bytes
+    tasks = tasks_of(pieces, size)
+    if len(tasks) >= wanted:
+        return tasks
+    size = max(1, sum(piece.stop - piece.start for piece in pieces) // wanted)
+    smaller = (
+        piece for log, query in parts for piece in pieces_of(log, replace(query, piece_bytes=size))
+    )
+    return tasks_of(smaller, size, opening=0)
 
 
 def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
@@ -259,13 +283,15 @@ def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
             raise refuse("topic", f"topics that are there ({names})", topic)
 
 
-def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
-    """Group pieces into tasks of at most ``size`` bytes."""
+def tasks_of(
+    pieces: Iterable[LogPiece], size: int, opening: int = _OPENING
+) -> list[list[LogPiece]]:
+    """Group pieces into tasks of at most ``size`` bytes; opening a file counts as ``opening``."""
     tasks: list[list[LogPiece]] = []
     weight = 0
     for piece in pieces:
-        cost = piece.stop - piece.start + _OPENING
-        if not tasks or weight + cost > size + _OPENING:
+        cost = piece.stop - piece.start + opening
+        if not tasks or weight + cost > size + opening:
             tasks.append([])
             weight = 0
         tasks[-1].append(piece)
@@ -315,11 +341,17 @@ def between(log: Replica, query: LogQuery) -> Bounds:
     bounds = Bounds(low=low)
     if log.partition in query.ending:
         bounds &= Bounds(high=query.ending[log.partition] - 1)
-    if query.starting_timestamp is not None:
-        first = _first_as_late(log, query.starting_timestamp)
+    starting = query.starting_timestamps.get(log.partition, query.starting_timestamp)
+    if starting is not None:
+        first = _first_as_late(log, starting)
+        if first is None and query.needs_start:
+            raise ArgumentError(
+                f"{log.partition} has no record at or after the starting timestamp {starting}"
+            )
         bounds &= Bounds(0, -1) if first is None else Bounds(low=first)
-    if query.ending_timestamp is not None:
-        first = _first_as_late(log, query.ending_timestamp)
+    ending = query.ending_timestamps.get(log.partition, query.ending_timestamp)
+    if ending is not None:
+        first = _first_as_late(log, ending)
         bounds &= EVERY if first is None else Bounds(high=first - 1)
     return bounds
 

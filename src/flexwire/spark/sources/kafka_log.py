@@ -5,7 +5,7 @@ The offset of a stream is like that of Spark's own Kafka source: the next offset
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from flexwire.arguments import refuse
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import PIECE_BYTES, Isolation, LogQuery, Partition, Replicas
@@ -36,7 +37,7 @@ from flexwire.logs.records import (
 from flexwire.logs.rows import RowOptions, read_rows
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.functions.messages import OF_INFLATION
-from flexwire.spark.sources.options import SourceOptions
+from flexwire.spark.sources.options import LATEST, SourceOptions
 from flexwire.spark.sources.requests import (
     ReadAllAvailable,
     ReadMaxRows,
@@ -64,6 +65,12 @@ ACCEPTED: Final = {
     "endingOffsets": '`latest`, or JSON as `{"orders": {"0": 50, "1": -1}}`; they are not read',
     "startingTimestamp": "ms; a partition begins at its first record with this time or a later one",
     "endingTimestamp": "ms; a partition ends before its first record with this time or a later one",
+    "startingOffsetsByTimestamp": 'JSON as `{"orders": {"0": 1700000000000}}`: '
+    "`startingTimestamp` by partition",
+    "endingOffsetsByTimestamp": 'JSON as `{"orders": {"0": 1700000000000}}`: '
+    "`endingTimestamp` by partition",
+    "startingOffsetsByTimestampStrategy": "what happens if a partition has no record that late: "
+    "`error`, or `latest` to read none",
     "includeHeaders": "`true` adds `headers`",
     "includeBatch": "`true` adds the facts of each record's batch",
     "includeFile": "`true` adds `file`",
@@ -71,7 +78,9 @@ ACCEPTED: Final = {
     "includeDeleted": "`true` returns records before the log start offset, if files have them",
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
+    "columnNameOfCorruptRecord": "another name for `_corrupt_record`",
     "maxPartitionBytes": "the bytes that one task reads; default `128m`, and `512m` for sums",
+    "minPartitions": "the least number of tasks, approximately; each of them then reads less",
     **OF_INFLATION,
     "countBy": "returns sums instead of records, by columns with commas between them",
     "maxOffsetsPerTrigger": "for a stream: the most offsets in a batch",
@@ -79,12 +88,33 @@ ACCEPTED: Final = {
 }
 """Every option, with its possible values."""
 ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
-"""Options of Spark's own Kafka source that mean the same."""
+"""Options of Spark's own Kafka source that have another name here."""
+_FILES: Final = "kafka-log reads files and has no consumer; leave the option out"
+REFUSED: Final = {
+    "assign": "name the topics in topic, and the numbers of partitions in partitions",
+    "subscribePattern": "list the topics in topic; by default all are read",
+    "kafka.bootstrap.servers": "kafka-log reads files; give their path to load",
+    "maxRecordsPerPartition": "maxPartitionBytes limits the bytes that a task reads",
+    "minOffsetsPerTrigger": "a batch has no least size; maxOffsetsPerTrigger limits its size",
+    "maxTriggerDelay": "a batch never waits for more records; leave the option out",
+    "groupIdPrefix": _FILES,
+    "kafka.group.id": _FILES,
+    "kafkaConsumer.pollTimeoutMs": _FILES,
+    "fetchOffset.numRetries": _FILES,
+    "fetchOffset.retryIntervalMs": _FILES,
+}
+"""Options of Spark's own Kafka source that mean nothing for files, with advice."""
 
 # For Spark, starting a task takes as long as counting 50 MB.
 _SUMMED_BYTES: Final = 4 * PIECE_BYTES
 _STARTING: Final = "startingOffsets"
-_NOT_FOR_STREAMS: Final = ("endingOffsets", "endingTimestamp", "replicas")
+_BY_TIMESTAMP: Final = "startingOffsetsByTimestamp"
+_NOT_FOR_STREAMS: Final = (
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "replicas",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +125,29 @@ class KafkaLogOptions:
     query: LogQuery
     mode: Mode
     extra: tuple[str, ...]
-    starts_late: bool
+    starts_late: bool | frozenset[Partition]
     per_trigger: int | None
     fails_on_loss: bool
     not_for_streams: tuple[str, ...]
     groups: tuple[str, ...]
     inflation: Inflation = INFLATION
+    corrupt: str = CORRUPT
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> KafkaLogOptions:
         """Read the options; `ArgumentError` for a wrong value."""
-        options = SourceOptions(texts, ACCEPTED, ALIASES)
-        starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
+        options = SourceOptions(texts, ACCEPTED, ALIASES, REFUSED)
         groups = options.names("countBy", GROUPS)
-        query = LogQuery(
+        range_query, starts_late = _range_of(options)
+        query = replace(
+            range_query,
             topics=options.topics("topic"),
             partitions=options.partitions("partitions"),
-            starting={} if starts_late else options.offsets(_STARTING, default="earliest"),
-            ending=options.offsets("endingOffsets", default="latest"),
-            starting_timestamp=options.number("startingTimestamp"),
-            ending_timestamp=options.number("endingTimestamp"),
             isolation=options.choice("isolation", get_args(Isolation)),
             replicas=options.choice("replicas", get_args(Replicas)),
             includes_deleted=options.flag("includeDeleted"),
             piece_bytes=options.size("maxPartitionBytes", _SUMMED_BYTES if groups else PIECE_BYTES),
+            least_tasks=options.positive("minPartitions") or 1,
         )
         mode = options.choice("mode", get_args(Mode))
         extra = (
@@ -139,6 +168,7 @@ class KafkaLogOptions:
             tuple(name for name in _NOT_FOR_STREAMS if options.text(name) is not None),
             groups,
             options.inflation(),
+            _corrupt_name(options),
         )
 
     def schema(self) -> pa.Schema:
@@ -147,12 +177,66 @@ class KafkaLogOptions:
         if self.groups:
             sums = [name for name in SUM_COLUMNS if name not in {*GROUPS, CORRUPT}]
             names = [*self.groups, *sums, *(name for name in self.extra if name == CORRUPT)]
+        names = [self.corrupt if name == CORRUPT else name for name in names]
         return pa.schema([(name, self.columns[name]) for name in names])
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
         """Return every column that a read may return."""
-        return SUM_COLUMNS if self.groups else LOG_COLUMNS
+        columns = SUM_COLUMNS if self.groups else LOG_COLUMNS
+        return {self.corrupt if name == CORRUPT else name: columns[name] for name in columns}
+
+
+def _range_of(options: SourceOptions) -> tuple[LogQuery, bool | frozenset[Partition]]:
+    """Return the range of each partition, and which partitions of a stream begin at their ends.
+
+    As in Spark's Kafka source, a timestamp for all partitions comes before timestamps by partition,
+    and these come before offsets.
+    """
+    starts_late: bool | frozenset[Partition]
+    starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
+    starting, starting_timestamps, starting_timestamp = (
+        {} if starts_late else options.offsets(_STARTING, default="earliest", also=LATEST),
+        options.timestamps(_BY_TIMESTAMP),
+        options.number("startingTimestamp"),
+    )
+    if starting_timestamp is not None:
+        starting_timestamps = {}
+    if starting_timestamp is not None or starting_timestamps:
+        starting, starts_late = {}, False
+    late = frozenset(partition for partition, offset in starting.items() if offset == LATEST)
+    ending, ending_timestamps, ending_timestamp = (
+        options.offsets("endingOffsets", default="latest"),
+        options.timestamps("endingOffsetsByTimestamp"),
+        options.number("endingTimestamp"),
+    )
+    if ending_timestamp is not None:
+        ending_timestamps = {}
+    if ending_timestamp is not None or ending_timestamps:
+        ending = {}
+    # Spark's default is "error". startingTimestamp usually applies to many logs, and some of them
+    # may have no record that late.
+    strategies = ("error", "latest") if starting_timestamps else ("latest", "error")
+    query = LogQuery(
+        starting={partition: starting[partition] for partition in starting.keys() - late},
+        ending=ending,
+        starting_timestamp=starting_timestamp,
+        ending_timestamp=ending_timestamp,
+        starting_timestamps=starting_timestamps,
+        ending_timestamps=ending_timestamps,
+        needs_start=options.choice(f"{_BY_TIMESTAMP}Strategy", strategies) == "error",
+    )
+    return query, late or starts_late
+
+
+def _corrupt_name(options: SourceOptions) -> str:
+    name = options.text("columnNameOfCorruptRecord")
+    if name is None:
+        return CORRUPT
+    others = {other.lower() for other in (*LOG_COLUMNS, *SUM_COLUMNS)} - {CORRUPT}
+    if not name or name.lower() in others:
+        raise refuse("columnNameOfCorruptRecord", "a name that no other column has", name)
+    return name
 
 
 class KafkaLog(DataSource):
@@ -234,7 +318,13 @@ def read_task(
     begin_task()
     pieces = task.pieces if isinstance(task, LogTask) else ()
     how = RowOptions(options.mode, options.groups, options.inflation, tells_torn=tells_torn)
-    yield from read_rows(pieces, schema, how)
+    if options.corrupt not in schema.names:
+        yield from read_rows(pieces, schema, how)
+        return
+    at = schema.get_field_index(options.corrupt)
+    read_schema = schema.set(at, schema.field(at).with_name(CORRUPT))
+    for rows in read_rows(pieces, read_schema, how):
+        yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:

@@ -28,7 +28,8 @@ EARLIEST, LATEST = -2, -1
 class SourceOptions:
     """The options of one read; the case of their names does not matter.
 
-    Unknown options are refused.
+    Unknown options are refused. ``refused`` maps options of Spark's own sources, which mean nothing
+    here, to advice.
 
     ``aliases`` are other names of some options. An error is raised if one option is given under two
     names.
@@ -39,9 +40,13 @@ class SourceOptions:
         texts: Mapping[str, str],
         accepted: Collection[str],
         aliases: Mapping[str, str] = MappingProxyType({}),
+        refused: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._names = {name.lower(): name for name in accepted}
         self._texts = {key.lower(): value for key, value in texts.items()}
+        for name, advice in refused.items():
+            if name.lower() in self._texts:
+                raise ArgumentError(f"there is no option {name}: {advice}")
         for alias, name in aliases.items():
             value = self._texts.pop(alias.lower(), None)
             if value is not None and self._texts.setdefault(name.lower(), value) != value:
@@ -90,6 +95,13 @@ class SourceOptions:
             raise refuse(name, "a number, as 1700000000000", value)
         return int(value)
 
+    def positive(self, name: str) -> int | None:
+        """Return a number from 1 on."""
+        number = self.number(name)
+        if number == 0:
+            raise refuse(name, "1 or more", number)
+        return number
+
     def size(self, name: str, default: int) -> int:
         """Return a number of bytes from text as Spark writes it: 134217728, 128m."""
         value = self.text(name)
@@ -135,31 +147,47 @@ class SourceOptions:
         words = self.words(name)
         return None if words is None else frozenset(_numbers(name, words))
 
-    def offsets(self, name: str, *, default: str) -> dict[Partition, int]:
+    def offsets(self, name: str, *, default: str, also: int | None = None) -> dict[Partition, int]:
         """Return offsets by topic and partition, in the JSON of Spark's Kafka source.
 
-        The result is empty for the word ``default``, or if the option is missing. Spark's special
-        numbers in the JSON, -2 for "earliest" and -1 for "latest", add nothing either.
+        The result is empty for the word ``default``, or if the option is missing. Of Spark's
+        special numbers in the JSON, -2 for "earliest" and -1 for "latest", that of ``default`` adds
+        nothing either. The other one is returned if it is ``also`` allowed.
         """
         value = self.text(name)
         if value is None or value.strip().lower() == default:
             return {}
-        expected = f'{default}, or JSON as {{"orders": {{"0": 23, "1": {_STAND_INS[default]}}}}}'
-        try:
-            topics = json.loads(value)
-            offsets = {
-                Partition(topic, int(partition)): offset
-                for topic, partitions in topics.items()
-                for partition, offset in partitions.items()
-            }
-        except (ValueError, AttributeError, RecursionError):
-            raise refuse(name, expected, value) from None
-        for offset in offsets.values():
-            is_number = isinstance(offset, int) and not isinstance(offset, bool)
-            is_stand_in = is_number and offset == _STAND_INS[default]
-            if not is_number or not (is_stand_in or 0 <= offset <= INT64_MAX):
-                raise refuse(name, expected, value)
-        return {partition: offset for partition, offset in offsets.items() if offset >= 0}
+        stand_in = _STAND_INS[default]
+        expected = f'{default}, or JSON as {{"orders": {{"0": 23, "1": {stand_in}}}}}'
+        offsets = _by_partition(name, expected, value, {stand_in, also})
+        return {partition: offset for partition, offset in offsets.items() if offset != stand_in}
+
+    def timestamps(self, name: str) -> dict[Partition, int]:
+        """Return times in ms by topic and partition, in the JSON of Spark's Kafka source."""
+        value = self.text(name)
+        if value is None:
+            return {}
+        return _by_partition(name, 'JSON as {"orders": {"0": 1700000000000}}', value)
+
+
+def _by_partition(
+    name: str, expected: str, value: str, stand_ins: Collection[int | None] = ()
+) -> dict[Partition, int]:
+    """Return the numbers in JSON, which are not negative, or are one of the ``stand_ins``."""
+    try:
+        topics = json.loads(value)
+        numbers = {
+            Partition(topic, int(partition)): number
+            for topic, partitions in topics.items()
+            for partition, number in partitions.items()
+        }
+    except (ValueError, AttributeError, RecursionError):
+        raise refuse(name, expected, value) from None
+    for number in numbers.values():
+        is_number = isinstance(number, int) and not isinstance(number, bool)
+        if not is_number or not (number in stand_ins or 0 <= number <= INT64_MAX):
+            raise refuse(name, expected, value)
+    return numbers
 
 
 _STAND_INS: Final = {"earliest": EARLIEST, "latest": LATEST}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from flexwire.arguments import refuse
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import ArgumentError
 from flexwire.facts.units import microseconds_of
@@ -63,6 +62,26 @@ ACCEPTED: Final = {
     "stateLocation": "for a stream: a separate directory for the state that a restart needs",
 }
 """Every option, with its possible values."""
+_NO_OFFSETS: Final = "captures have no offsets; startingTimestamp and endingTimestamp select times"
+REFUSED: Final = {
+    "subscribe": "for records, topic selects topics",
+    "subscribePattern": "for records, topic selects topics",
+    "assign": "for records, topic selects topics",
+    "kafka.bootstrap.servers": "brokers gives the addresses of the brokers in a capture",
+    "kafka.isolation.level": "a capture has all records that were sent, whatever became of them",
+    "startingOffsets": _NO_OFFSETS,
+    "startingOffsetsByTimestamp": _NO_OFFSETS,
+    "startingOffsetsByTimestampStrategy": _NO_OFFSETS,
+    "endingOffsets": _NO_OFFSETS,
+    "endingOffsetsByTimestamp": _NO_OFFSETS,
+    "maxOffsetsPerTrigger": "maxBytesPerTrigger and maxFilesPerTrigger limit a batch",
+    "minOffsetsPerTrigger": "maxBytesPerTrigger and maxFilesPerTrigger limit a batch",
+    "minPartitions": "maxPartitionBytes limits the bytes that a task reads",
+    "includeHeaders": "rows of records always have the column headers",
+    "mode": "frames with errors are always rows; see their columns outcome and error",
+    "columnNameOfCorruptRecord": "the column with the reason is always error",
+}
+"""Options of Spark's own sources that have another meaning for captures, or none, with advice."""
 
 _MICROSECONDS: Final = 1000
 
@@ -87,7 +106,7 @@ class CaptureOptions:
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> CaptureOptions:
         """Read the options; `ArgumentError` for a wrong value."""
-        options = SourceOptions(texts, ACCEPTED)
+        options = SourceOptions(texts, ACCEPTED, refused=REFUSED)
         own = options.text("catalog")
         carried = catalog().packed if own is None else Catalog(Path(own)).packed
         with using_packed_catalog(carried):
@@ -115,7 +134,7 @@ class CaptureOptions:
             request,
             _row_filter(options, kind),
             options.size("maxBytesPerTrigger", 0) or None,
-            _at_least_one(options, "maxFilesPerTrigger"),
+            options.positive("maxFilesPerTrigger"),
             options.choice("failOnDataLoss", ("true", "false")) == "true",
             options.text("stateLocation"),
         )
@@ -157,13 +176,6 @@ _FILTER_OPTIONS: Final = {
     "endingTimestamp": (FRAMES, MESSAGES, RECORDS),
 }
 """The kinds of rows that an option can select."""
-
-
-def _at_least_one(options: SourceOptions, name: str) -> int | None:
-    number = options.number(name)
-    if number == 0:
-        raise refuse(name, "1 or more", number)
-    return number
 
 
 def _row_filter(options: SourceOptions, kind: str) -> RowFilter:

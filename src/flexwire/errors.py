@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 
 def short(value: object) -> str:
@@ -20,18 +20,59 @@ def short(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+FAILED: Final = "FLEXWIRE.FAILED"
+ARGUMENT_INVALID: Final = "FLEXWIRE.ARGUMENT_INVALID"
+EXTRA_MISSING: Final = "FLEXWIRE.EXTRA_MISSING"
+SPEC_INVALID: Final = "FLEXWIRE.SPEC_INVALID"
+MESSAGE_UNKNOWN: Final = "FLEXWIRE.MESSAGE_UNKNOWN"
+MESSAGE_INVALID: Final = "FLEXWIRE.MESSAGE_INVALID"
+RECORDS_DAMAGED: Final = "FLEXWIRE.RECORDS_DAMAGED"
+FILE_UNREADABLE: Final = "FLEXWIRE.FILE_UNREADABLE"
+LOG_DAMAGED: Final = "FLEXWIRE.LOG_DAMAGED"
+DATA_LOST: Final = "FLEXWIRE.DATA_LOST"
+STORAGE_FAILED: Final = "FLEXWIRE.STORAGE_FAILED"
+OUT_OF_MEMORY: Final = "FLEXWIRE.OUT_OF_MEMORY"
+DISK_FULL: Final = "FLEXWIRE.DISK_FULL"
+WORKER_KILLED: Final = "FLEXWIRE.WORKER_KILLED"
+CONDITIONS: Final = {
+    ARGUMENT_INVALID: "an option, argument, column or topic is not one of those that are possible",
+    EXTRA_MISSING: "a package is missing that an extra of flexwire installs",
+    SPEC_INVALID: "a message spec of your own catalog is invalid",
+    MESSAGE_UNKNOWN: "the catalog lacks a message, a version or a release",
+    MESSAGE_INVALID: "bytes are not the expected message, or a value does not fit into it",
+    RECORDS_DAMAGED: "bytes are not a record batch, or a record header breaks its convention",
+    FILE_UNREADABLE: "an input is missing, or is not a capture or a log",
+    LOG_DAMAGED: "a batch in a log is damaged, and the mode is `FAILFAST`",
+    DATA_LOST: "a stream needs offsets or bytes that no longer exist: see `failOnDataLoss`",
+    STORAGE_FAILED: "a file or an object store cannot be listed, read or written",
+    OUT_OF_MEMORY: "Java or a Python worker ran out of memory",
+    DISK_FULL: "the disk of the output or of Spark's working data is full",
+    WORKER_KILLED: "the system killed a Python worker",
+    FAILED: "any other error",
+}
+"""The conditions of errors, by which programs distinguish them, with their meanings."""
+
+
 class FlexwireError(Exception):
     """The base class of all errors that flexwire raises on purpose."""
 
+    condition: str = FAILED
+    """One of the `CONDITIONS`, for programs."""
     _keywords: ClassVar[tuple[str, ...]] = ()
     """The keyword arguments of the class, which follow its ``reason``."""
+
+    def under(self, condition: str) -> Self:
+        """Give this error another condition than its class has, and return it."""
+        self.condition = condition
+        return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         # Spark sends errors between processes, and by default the keyword arguments would be lost.
         if not self._keywords:
             return super().__reduce__()
         values = (getattr(self, name) for name in ("reason", *self._keywords))
-        return (_rebuild, (type(self), *values))
+        own = self.__dict__.get("condition")
+        return (_rebuild, (type(self), *values), None if own is None else {"condition": own})
 
 
 def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> FlexwireError:
@@ -44,6 +85,8 @@ class ArgumentError(FlexwireError, TypeError, ValueError):
     If a caller passes a wrong message or record, `EncodeError` is raised instead, which has a path.
     """
 
+    condition = ARGUMENT_INVALID
+
 
 class MissingExtraError(FlexwireError, ModuleNotFoundError):
     """A missing package that an extra of flexwire installs; also a ModuleNotFoundError.
@@ -53,6 +96,8 @@ class MissingExtraError(FlexwireError, ModuleNotFoundError):
     >>> print(MissingExtraError("flexwire.columnar", "numpy", "columnar"))
     flexwire.columnar needs numpy, which is not installed: pip install 'flexwire[columnar]'
     """
+
+    condition = EXTRA_MISSING
 
     def __init__(self, subject: str, module: str, extra: str) -> None:
         self.subject = subject
@@ -82,6 +127,7 @@ class SpecError(FlexwireError):
     "Foo.json:3:7: unknown key 'tagg'"
     """
 
+    condition = SPEC_INVALID
     _keywords = ("source", "line", "column")
 
     def __init__(self, reason: str, *, source: str, line: int = 0, column: int = 0) -> None:
@@ -96,9 +142,13 @@ class SpecError(FlexwireError):
 class UnknownMessageError(FlexwireError):
     """A message, a version of a message, or a release that is not in the catalog."""
 
+    condition = MESSAGE_UNKNOWN
+
 
 class CodecError(FlexwireError):
     """The base of `DecodeError` and `EncodeError`, with message, version, field path and reason."""
+
+    condition = MESSAGE_INVALID
 
     _keywords = ("path", "offset", "message", "version")
 
@@ -165,6 +215,8 @@ class MissingFieldsError(JsonFormError):
 class RecordError(FlexwireError):
     """Bytes that are not a record batch or message set; ``offset`` is counted from their start."""
 
+    condition = RECORDS_DAMAGED
+
     _keywords = ("offset",)
 
     def __init__(self, reason: str, *, offset: int = 0) -> None:
@@ -179,6 +231,8 @@ class RecordHeaderError(FlexwireError):
     >>> print(RecordHeaderError("an int has 4 bytes, got 3", key="retries", convention="kip-1308"))
     record header 'retries' does not fit kip-1308: an int has 4 bytes, got 3
     """
+
+    condition = RECORDS_DAMAGED
 
     _keywords = ("key", "convention")
 
@@ -195,6 +249,8 @@ class FrameError(FlexwireError):
 
 class CaptureError(FlexwireError):
     """A capture file that cannot be read, with the file and the position of the error."""
+
+    condition = FILE_UNREADABLE
 
     _keywords = ("source", "offset")
 
@@ -214,6 +270,8 @@ class StorageError(FlexwireError):
     >>> print(StorageError("no answer after 120 s", url="s3://bucket/day.pcap", tried="read"))
     s3://bucket/day.pcap: cannot read: no answer after 120 s
     """
+
+    condition = STORAGE_FAILED
 
     _keywords = ("url", "tried")
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager
+from functools import partial, wraps
+from types import FunctionType, GeneratorType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField
 
-from flexwire.errors import AnalysisError
+from flexwire.errors import AnalysisError, FlexwireError
 from flexwire.schema.catalog import catalog, use_packed_catalog
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ again then takes a sixth of a task's total time.
 """
 
 
+_Kind = TypeVar("_Kind", bound=type)
 _REGISTERED: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
@@ -140,8 +143,51 @@ def _run(
 ) -> Iterator[pa.RecordBatch]:
     spare_modules()
     use_packed_catalog(carried)
-    for batch in task(batches):
+    for batch in _carried(task(batches)):
         if batch.schema.names != names:
             # Spark assigns columns by position, and Spark 4.0 has no setting that changes this.
             raise AnalysisError(f"expected the columns {names}, got {batch.schema.names}")
         yield batch
+
+
+@contextmanager
+def carrying_condition() -> Iterator[None]:
+    """Add its condition to the traceback of each error of flexwire.
+
+    Java gets an error of a Python worker as text. `flexwire.spark.condition_of` finds the condition
+    in this text.
+    """
+    try:
+        yield
+    except FlexwireError as error:
+        note = f"[{error.condition}]"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise
+
+
+def carries_conditions(kind: _Kind) -> _Kind:
+    """Add its condition to each error that a method of a data source raises: a class decorator.
+
+    If a method returns a generator, this includes the errors of the generator.
+    """
+    for name, method in list(vars(kind).items()):
+        is_private = name.startswith("_") and name != "__init__"
+        if isinstance(method, FunctionType) and not is_private:
+            setattr(kind, name, _carrying(method))
+    return kind
+
+
+def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*positional: Any, **named: Any) -> Any:
+        with carrying_condition():
+            result = method(*positional, **named)
+        return _carried(result) if isinstance(result, GeneratorType) else result
+
+    return call
+
+
+def _carried(items: Iterable[Any]) -> Iterator[Any]:
+    with carrying_condition():
+        yield from items

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -76,11 +77,11 @@ def test_a_partition_begins_and_ends_at_its_first_record_that_is_as_late(
         ]
         assert read_offsets(root, starting_timestamp=start, ending_timestamp=end) == expected
         # The times of one partition come before those of all.
-        by_partition = {
+        by_partition: dict[str, Any] = {
             "starting_timestamps": {("a", 0): start},
             "ending_timestamps": {("a", 0): end},
         }
-        both = {"starting_timestamp": 0, "ending_timestamp": 0, **by_partition}
+        both: dict[str, Any] = {"starting_timestamp": 0, "ending_timestamp": 0, **by_partition}
         assert read_offsets(root, **both) == expected
 
 
@@ -99,8 +100,9 @@ def test_a_partition_without_a_record_that_late_fails_where_that_is_asked(
 def test_times_of_a_partition_that_is_not_there_are_told(tmp_path: Path) -> None:
     MadeSegment(0).write(tmp_path / "a-0")
     for name in ("starting", "ending"):
+        by_time: dict[str, Any] = {f"{name}_timestamps": {Partition("b", 0): 1}}
         with pytest.raises(ArgumentError, match=rf"^{name} timestamps: expected .*\(a-0\)"):
-            plan([tmp_path], LogQuery(**{f"{name}_timestamps": {Partition("b", 0): 1}}))
+            plan([tmp_path], replace(LogQuery(), **by_time))
 
 
 @pytest.mark.parametrize("kinds", KINDS)

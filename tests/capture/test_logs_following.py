@@ -170,8 +170,8 @@ def test_nothing_after_what_was_there_at_the_beginning_is_read_where_that_is_ask
 def test_the_ends_of_all_logs_are_known_whatever_a_batch_reads(tmp_path: Path) -> None:
     log = Growing(tmp_path, A, 5)
     log.grow()
+    assert follower(tmp_path).ends is None
     one = follower(tmp_path)
-    assert one.ends is None
     until = one.latest({})
     assert one.ends == until
     log.grow()
@@ -179,7 +179,7 @@ def test_the_ends_of_all_logs_are_known_whatever_a_batch_reads(tmp_path: Path) -
     other.grow()
     there = {A: log.offset, B: other.offset}
     for how in ({"until": until}, {"most": 1}, {}):
-        one.latest({A: 0}, **how)  # type: ignore[arg-type] # by name
+        one.latest({A: 0}, **how)
         assert one.ends == there
 
 

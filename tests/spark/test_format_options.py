@@ -99,7 +99,7 @@ def test_partitions_of_a_stream_may_begin_at_their_ends() -> None:
     given = {**PATH, "startingOffsets": '{"orders": {"0": 23, "1": -1, "2": -2}}'}
     options = KafkaLogOptions.parse(given)
     assert options.query.starting == {Partition("orders", 0): 23}
-    assert options.starts_late == {Partition("orders", 1)}
+    assert options.starts_late == frozenset({Partition("orders", 1)})
     schema = spark_schema(options.schema())
     with pytest.raises(ArgumentError, match=r"^startingOffsets latest needs a stream"):
         KafkaLog(given).reader(schema)

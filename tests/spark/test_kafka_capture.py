@@ -440,7 +440,7 @@ def test_a_stream_goes_on_after_a_restart_with_what_a_tap_wrote(
         writer = stream.writeStream.foreachBatch(keep).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(out)).start()
         assert query.awaitTermination(300)
-        told.append(json.loads(query.lastProgress.json)["sources"][0])
+        told.append(json.loads(query.recentProgress[-1].json)["sources"][0])
 
     told: list[dict[str, Any]] = []
     traffic = Traffic(captures)

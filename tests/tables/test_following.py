@@ -319,8 +319,8 @@ def test_of_hosts_that_show_the_same_connections_what_comes_second_is_repeated(
 
 def test_the_sizes_of_all_files_are_known_whatever_a_batch_reads(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, replace(SHAPES["CLEAN"], connections=3))
+    assert CaptureFollower([tmp_path], ASKED, EVERYTHING).sizes is None
     follower = CaptureFollower([tmp_path], ASKED, EVERYTHING)
-    assert follower.sizes is None
     follower.latest({}, most_bytes=1)
     assert follower.sizes == {str(one): one.stat().st_size for one in files}
     until = follower.latest({}, most_files=1)

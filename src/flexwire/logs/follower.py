@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.errors import CaptureError
+from flexwire.errors import DATA_LOST, CaptureError
 from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery
 from flexwire.logs.pieces import between, pieces_of, split_tasks, transactions_of
@@ -125,12 +125,16 @@ class LogFollower:
 def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end: int) -> None:
     """Raise an error for a log that is missing, or lacks offsets from ``low`` up to ``end``."""
     if log is None:
-        raise CaptureError(f"{partition} is gone; it had been read up to offset {low or 0}")
+        raise _loss(f"{partition} is gone; it had been read up to offset {low or 0}")
     first, last = log.first, end_offset(log.segments[-1])
     if low is not None and low < first:
-        raise CaptureError(f"{log} begins with offset {first}, but offset {low} is to be read next")
+        raise _loss(f"{log} begins with offset {first}, but offset {low} is to be read next")
     if last < end:
-        raise CaptureError(f"{log} ends before offset {last}, but had records up to {end}")
+        raise _loss(f"{log} ends before offset {last}, but had records up to {end}")
+
+
+def _loss(reason: str) -> CaptureError:
+    return CaptureError(reason).under(DATA_LOST)
 
 
 def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from flexwire.arguments import refuse
-from flexwire.errors import ArgumentError, CaptureError, DecodeError, RecordError
+from flexwire.errors import (
+    LOG_DAMAGED,
+    ArgumentError,
+    CaptureError,
+    DecodeError,
+    RecordError,
+)
 from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery, open_file
 from flexwire.logs.positions import (
@@ -180,7 +186,8 @@ def _sound(
 ) -> Iterator[dict[str, Any]]:
     for entry in entries:
         if isinstance(entry, Damage):
-            raise CaptureError(entry.reason, source=source.name, offset=entry.position)
+            damage = CaptureError(entry.reason, source=source.name, offset=entry.position)
+            raise damage.under(LOG_DAMAGED)
         yield entry
 
 
@@ -227,7 +234,8 @@ def _is_abort(source: InputFile, position: int) -> bool:
             return kinds[:1] == [_ABORT]
         except (RecordError, DecodeError) as error:
             reason = f"cannot tell whether this control batch aborts its transaction: {error}"
-            raise CaptureError(reason, source=source.name, offset=position) from None
+            damage = CaptureError(reason, source=source.name, offset=position)
+            raise damage.under(LOG_DAMAGED) from None
 
 
 # Opening a file takes as long as reading this many bytes.

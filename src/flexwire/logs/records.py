@@ -33,7 +33,7 @@ from flexwire.columnar.record_sums import (
     is_sums,
 )
 from flexwire.columnar.records import Mode, RecordReader, RecordSelection
-from flexwire.errors import CaptureError, RecordError
+from flexwire.errors import LOG_DAMAGED, CaptureError, RecordError
 from flexwire.logs.files import EVERY, Bounds, open_file
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.records.record import TimestampType
@@ -303,7 +303,7 @@ class _PieceReader:
             if not self._is_zero(error.offset):
                 raise CaptureError(
                     error.reason, source=self._piece.log.name, offset=self.at + error.offset
-                ) from None
+                ).under(LOG_DAMAGED) from None
             yield self._zeros(error.offset)
             return
         self._hints = reader.hints
@@ -346,7 +346,8 @@ class _PieceReader:
         self._used = self._left = 0
         reason = f"{size} zeros to the end of the file: preallocated, or lost in a crash"
         if not self._piece.is_end and self._mode == "FAILFAST":
-            raise CaptureError(reason, source=self._piece.log.name, offset=position)
+            damage = CaptureError(reason, source=self._piece.log.name, offset=position)
+            raise damage.under(LOG_DAMAGED)
         return BatchDamage(position, reason, is_torn=self._piece.is_end)
 
 

@@ -1,6 +1,7 @@
 """Kafka's bytes on Spark: formats, column functions, and the analysis of captured traffic.
 
 `register` gives a session the formats (`formats`) and the functions in SQL (`functions`).
+`condition_of` returns the condition of an error.
 
 A capture may be larger than memory, and a connection may continue from one of its files to the
 next. So `surveying` first finds the state of all connections at each cut. Then each range between
@@ -25,8 +26,9 @@ The laws of this room (tests below `tests/`):
 """
 
 from flexwire.extras import require
+from flexwire.spark.conditions import condition_of
 from flexwire.spark.registration import register
 
-__all__ = ["register"]
+__all__ = ["condition_of", "register"]
 
 require("flexwire.spark", "spark", "numpy", "pyarrow", "pandas", "pyspark")

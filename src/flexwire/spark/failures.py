@@ -15,14 +15,15 @@ import subprocess
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
-from flexwire.errors import AnalysisError
+from flexwire.errors import DISK_FULL, FAILED, OUT_OF_MEMORY, WORKER_KILLED, AnalysisError
+from flexwire.spark.conditions import condition_in, java_causes, without_notes
 from flexwire.spark.scratch import LOCAL_DIRS, local_directory
 
 if TYPE_CHECKING:
@@ -122,51 +123,35 @@ def analysis_error(
     stage: str, error: Exception, memory: str | None, worker_memory: str | None = None
 ) -> AnalysisError:
     """Return the error that `explain_failures` raises for an error."""
-    causes = _java_causes(error)
+    causes = java_causes(error)
     if _is_out_of_memory(error, causes):
-        return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")
+        reason = f"{stage}: Java ran out of memory; {_remedy(memory)}"
+        return AnalysisError(reason).under(OUT_OF_MEMORY)
     messages = "\n".join([str(error), *(message for _, message in causes)])
     if _PYTHON_OUT_OF_MEMORY.search(messages):
-        return AnalysisError(
-            f"{stage}: a Python worker ran out of memory; {_worker_remedy(memory, worker_memory)}"
-        )
+        remedy = _worker_remedy(memory, worker_memory)
+        reason = f"{stage}: a Python worker ran out of memory; {remedy}"
+        return AnalysisError(reason).under(OUT_OF_MEMORY)
     if _CRASHED in messages:
         return AnalysisError(
             f"{stage}: a Python worker was killed during its work; the system does so when it runs "
             f"out of memory, and then {_worker_remedy(memory, None)}"
-        )
+        ).under(WORKER_KILLED)
     if causes:
         name, message = causes[-1]
     else:
         name, message = type(error).__name__, str(error)
-    text = _describe(name, message)
+    text = _describe(name, without_notes(message))
+    condition = condition_in(messages) or FAILED
     ours = _OURS.match(text)
     if ours:
-        return AnalysisError(f"{stage}: {text[ours.end() :]}")
+        return AnalysisError(f"{stage}: {text[ours.end() :]}").under(condition)
     if _DISK_FULL in text:
         return AnalysisError(
             f"{stage}: a disk is full: that of the output, or that of {local_directory()}, where "
             f"Spark keeps its working data ({LOCAL_DIRS} or TMPDIR changes this place): {text}"
-        )
-    return AnalysisError(f"{stage}: Spark failed with {text}")
-
-
-def _java_causes(error: Exception) -> list[tuple[str, str]]:
-    """Return the class and message of the Java exception behind an error, and of its causes."""
-    if isinstance(error, Py4JJavaError):
-        java: Any = error.java_exception
-    else:
-        # PySpark's exceptions keep the original Java exception only in this attribute.
-        java = getattr(error, "_origin", None)
-    causes: list[tuple[str, str]] = []
-    try:
-        while java is not None:
-            causes.append((java.getClass().getName(), java.getMessage() or ""))
-            java = java.getCause()
-    except (Py4JError, ConnectionError):
-        # Java has ended in the meantime, so the causes found so far are used.
-        return causes
-    return causes
+        ).under(DISK_FULL)
+    return AnalysisError(f"{stage}: Spark failed with {text}").under(condition)
 
 
 def _is_out_of_memory(error: Exception, causes: list[tuple[str, str]]) -> bool:

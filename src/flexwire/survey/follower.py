@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.capture.files.blocks import WholeBlocks
 from flexwire.capture.files.reading import PcapHead
 from flexwire.capture.reassembly.segments import FileNotes, FilePosition, SegmentReader
-from flexwire.errors import CaptureError, StorageError
+from flexwire.errors import DATA_LOST, CaptureError, StorageError
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.local import compress, decompress
@@ -225,7 +225,7 @@ class CaptureFollower:
     def _lose(self, name: str, reason: str) -> None:
         if self._fails_on_loss:
             reason = f"{reason}; to continue with what is left, set failOnDataLoss to false"
-            raise CaptureError(reason, source=name)
+            raise CaptureError(reason, source=name).under(DATA_LOST)
         _LOGGER.warning("%s: %s", name, reason)
 
     def stretches(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[Stretch]:

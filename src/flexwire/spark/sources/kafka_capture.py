@@ -37,7 +37,7 @@ from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.follower import CaptureFollower, Stretch, decode_stretch
 from flexwire.survey.saved_stream import StreamStates
 from flexwire.tables.records import cut_rows, with_columns
-from flexwire.tasks import begin_task, spark_schema
+from flexwire.tasks import begin_task, carries_conditions, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,6 +94,7 @@ def _variants_row_by_row(bodies: pa.Array, reasons: pa.Array) -> tuple[pa.Array,
 NAME: Final = "kafka-capture"
 
 
+@carries_conditions
 class KafkaCapture(DataSource):
     """Captures of Kafka traffic: their frames, messages or records, as `flexwire analyze` has them.
 
@@ -118,6 +119,7 @@ class KafkaCapture(DataSource):
         return CaptureStreamReader(CaptureOptions.parse(self.options), schema)
 
 
+@carries_conditions
 class CaptureReader(DataSourceReader):
     """Surveys a capture in the process that plans, and decodes it in tasks."""
 
@@ -144,6 +146,7 @@ class StretchTask(InputPartition):
     stretch: Stretch
 
 
+@carries_conditions
 class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Examines the files for each batch on the driver, and decodes them in tasks."""
 

@@ -45,7 +45,7 @@ from flexwire.spark.sources.requests import (
     narrow_query,
     user_schema,
 )
-from flexwire.tasks import begin_task, spark_schema
+from flexwire.tasks import begin_task, carries_conditions, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -239,6 +239,7 @@ def _corrupt_name(options: SourceOptions) -> str:
     return name
 
 
+@carries_conditions
 class KafkaLog(DataSource):
     """Log segments, read as records with the columns of Spark's Kafka source."""
 
@@ -260,6 +261,7 @@ class KafkaLog(DataSource):
         return KafkaLogStreamReader(KafkaLogOptions.parse(self.options), schema)
 
 
+@carries_conditions
 class FilteredKafkaLog(KafkaLog):
     """The same source for sessions in which Spark passes filters to data sources."""
 
@@ -275,6 +277,7 @@ class LogTask(InputPartition):
     pieces: tuple[LogPiece, ...]
 
 
+@carries_conditions
 class KafkaLogReader(DataSourceReader):
     """Plans the read on the driver, and reads in tasks."""
 
@@ -299,6 +302,7 @@ class KafkaLogReader(DataSourceReader):
         return read_task(partition, self._schema, self._options)
 
 
+@carries_conditions
 class FilteredKafkaLogReader(KafkaLogReader):
     """The same reader with the filters of a query, on PySpark 4.1 and later."""
 
@@ -335,6 +339,7 @@ def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
     return user_schema(schema, options.columns)
 
 
+@carries_conditions
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Examines the logs for each batch on the driver, and reads them in tasks."""
 

@@ -12,7 +12,7 @@ import socket
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,6 +51,10 @@ class Asked(NamedTuple):
     @property
     def is_listing(self) -> bool:
         return self.method == "GET" and "list-type" in self.query
+
+    @property
+    def is_lease(self) -> bool:
+        return "/_lease/" in f"{self.key}{self.query.get('prefix', '')}"
 
     @property
     def is_read(self) -> bool:
@@ -98,6 +102,15 @@ class Store:
         made = Version(data, datetime.now(UTC).replace(microsecond=0))
         self.keys.setdefault(key, []).append(made)
         return made
+
+    def age(self, part: str, seconds: float) -> None:
+        """Let every key with this part in its name be older."""
+        for key, versions in self.keys.items():
+            if part in key:
+                older = [
+                    one._replace(when=one.when - timedelta(seconds=seconds)) for one in versions
+                ]
+                self.keys[key] = older
 
     def seen(self, key: str, way: str) -> Version | None:
         """Return the facts that a reader gets about a key."""

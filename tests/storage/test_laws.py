@@ -7,8 +7,10 @@ import os
 import pickle
 import random
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from itertools import product
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -125,6 +127,51 @@ def test_a_write_that_fails_leaves_what_was_there(place: OutputDirectory, tmp_pa
     assert names(place) == ["old"]
     assert place.read("old") == b"old"
     assert place.sweep(datetime.now(UTC) + timedelta(days=1)) == 0
+
+
+def test_a_file_that_exists_is_not_created(place: OutputDirectory) -> None:
+    assert place.create("a/one", b"first")
+    assert not place.create("a/one", b"second")
+    assert place.read("a/one") == b"first"
+    place.remove(["a/one"])
+    assert place.create("a/one", b"third")
+    assert (names(place), place.read("a/one")) == (["a/one"], b"third")
+
+
+@pytest.mark.slow
+def test_of_many_that_create_a_file_one_does(place: OutputDirectory) -> None:
+    texts = [f"{number}".encode() for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        created = [*pool.map(lambda text: place.create("one", text), texts)]
+    if place.url.startswith("gs://"):
+        # The emulator of Google's store ignores the condition of a write.
+        assert place.read("one") in texts
+        return
+    assert created.count(True) == 1
+    assert place.read("one") == texts[created.index(True)]
+
+
+@pytest.mark.slow
+def test_google_s_store_gets_the_condition_that_a_file_is_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    conditions: list[object] = []
+    library: Any = import_module("gcsfs.core").GCSFileSystem
+    call = library._call
+
+    async def record(self: object, method: str, path: str, *arguments: Any, **options: Any) -> Any:
+        if "uploadType" in options:
+            conditions.append(options.get("ifGenerationMatch"))
+        return await call(self, method, path, *arguments, **options)
+
+    monkeypatch.setattr(library, "_call", record)
+    with servers.gs() as bucket:
+        place = OutputDirectory(bucket)
+        assert place.create("one", b"1")
+        assert not place.create("one", b"2")
+        assert place.create("empty", b"")
+        place.write("two", b"2")
+    assert conditions == ["0", "0", None]
 
 
 def test_any_range_is_that_slice(place: OutputDirectory, monkeypatch: pytest.MonkeyPatch) -> None:

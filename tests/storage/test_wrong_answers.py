@@ -85,12 +85,19 @@ def read_table(place: OutputDirectory) -> object:
     return pa.Table.from_batches(part.batches(place.url, SCHEMA)).to_pydict()
 
 
+def create(place: OutputDirectory) -> object:
+    # A call that got no response may have written the file.
+    place.create("new", b"new")
+    return place.read("new")
+
+
 CALLS: dict[str, Callable[[OutputDirectory, Path], object]] = {
     "read": lambda place, _: place.read("data"),
     "read a range": lambda place, _: read_range(place),
     "read a table": lambda place, _: read_table(place),
     "list": lambda place, _: [one.url for one in list_captures([f"{place.url}/day/"])],
     "write": lambda place, _: place.write("data", b"new"),
+    "create": lambda place, _: create(place),
     "put": lambda place, large: place.put(large, "data"),
     "remove": lambda place, _: place.remove(["data", "day/one.pcap"]),
 }

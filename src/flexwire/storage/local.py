@@ -106,7 +106,7 @@ def writing(target: Path) -> Iterator[Path]:
     is replaced in one step. If the block raises an error, no file is left.
     """
     make_private_directory(target.parent)
-    unfinished = target.parent / f"{_MARK}{secrets.token_hex(8)}-{target.name}"[:255]
+    unfinished = _unfinished(target)
     create_private_file(unfinished).close()
     try:
         yield unfinished
@@ -118,6 +118,29 @@ def writing(target: Path) -> Iterator[Path]:
             unfinished.unlink()
         raise
     _sync_directory(target.parent)
+
+
+def create(target: Path, data: bytes) -> bool:
+    """Write a private file that appears whole; return False if a file with this name exists."""
+    make_private_directory(target.parent)
+    unfinished = _unfinished(target)
+    try:
+        create_private_file(unfinished).close()
+        unfinished.write_bytes(data)
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        # Unlike a rename, a link never replaces a file.
+        os.link(unfinished, target)
+    except FileExistsError:
+        return False
+    finally:
+        unfinished.unlink(missing_ok=True)
+    _sync_directory(target.parent)
+    return True
+
+
+def _unfinished(target: Path) -> Path:
+    return target.parent / f"{_MARK}{secrets.token_hex(8)}-{target.name}"[:255]
 
 
 def move(file: Path, target: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -120,6 +120,21 @@ class OutputDirectory:
         with _report_disk_failures(url, "write"), local.writing(Path(url)) as unfinished:
             unfinished.write_bytes(data)
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write ``name`` with this content unless it exists; return whether this call wrote it.
+
+        Of two calls at once, at most one returns True. An exception is a store without a
+        conditional write (HDFS, some S3 stores). If a response is lost, a call that wrote the file
+        may return False.
+        """
+        url = self._url(name)
+        if self.path is None:
+            store = open_store(url)
+            with report_failures(url, "write"):
+                return uploads.create_bytes(store, store.key(url), data)
+        with _report_disk_failures(url, "write"):
+            return local.create(Path(url), data)
+
     def read(self, name: str) -> bytes:
         """Return the content of one file."""
         url = self._url(name)
@@ -133,9 +148,8 @@ class OutputDirectory:
         url = self._url(name)
         if self.path is None:
             store = open_store(url)
-            with report_failures(url, "look for"), suppress(FileNotFoundError):
-                return bool(store.files.info(store.key(url), **store.limit)["type"] == "file")
-            return False
+            with report_failures(url, "look for"):
+                return uploads.is_file(store, store.key(url))
         with _report_disk_failures(url, "look for"):
             return Path(url).is_file()
 

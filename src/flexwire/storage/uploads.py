@@ -5,6 +5,7 @@ The output streams of libraries are never used, because an abandoned stream publ
 
 from __future__ import annotations
 
+import errno
 import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +43,37 @@ def put_bytes(store: FileStore, key: str, data: bytes) -> None:
         _by_renaming(store, key, lambda unfinished: store.files.pipe_file(unfinished, data))
     else:
         store.files.pipe_file(key, data, **_parts(store, len(data)))
+
+
+def create_bytes(store: FileStore, key: str, data: bytes) -> bool:
+    """Write ``key`` unless it exists; return whether this call wrote it.
+
+    S3, Google's store and Azure's decide in one request which of two calls is first. HDFS, and an
+    S3 store without ``If-None-Match``, are only asked before the write. Returns False if the file
+    exists after a write that failed, also if that write itself made the file.
+    """
+    if is_file(store, key):
+        return False
+    if store.renames:
+        put_bytes(store, key, data)
+        return True
+    try:
+        store.files.pipe_file(key, data, mode="create", **_parts(store, len(data)))
+    except Exception as error:
+        # Each library raises another error if the file exists.
+        if is_file(store, key):
+            return False
+        if not (isinstance(error, OSError) and error.errno == errno.ENOSYS):
+            raise
+        put_bytes(store, key, data)
+    return True
+
+
+def is_file(store: FileStore, key: str) -> bool:
+    """Return whether there is a file with this name."""
+    with suppress(FileNotFoundError):
+        return bool(store.files.info(key, **store.limit)["type"] == "file")
+    return False
 
 
 def remove(store: FileStore, keys: Sequence[str]) -> None:

@@ -181,6 +181,13 @@ class Store(OutputDirectory):
         new.write_bytes(data)
         shutil.move(new, target)
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write an object, unless it exists."""
+        if self.exists(name):
+            return False
+        self.write(name, data)
+        return True
+
     def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
         return (self.root / name).read_bytes()

@@ -39,6 +39,11 @@ def delta_staging(
     return grown_staging(DeltaTables(out), *arguments, **options)
 
 
+def remove_lease(out: OutputDirectory) -> None:
+    """Let a run in a store lose its lease, so that another one begins."""
+    out.remove([entry.name for entry in out.entries("_lease/")])
+
+
 def sources(*names: str) -> list[InputFile]:
     return [InputFile(f"/captures/{name}", 5, name) for name in names]
 

@@ -40,7 +40,16 @@ from flexwire.tables.parquet import TableWriter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, GROWN_TABLES
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.searching import in_make_long
-from tests.spark.grown import MESSAGE, NOON, Killed, analyze, delta_staging, sources, write
+from tests.spark.grown import (
+    MESSAGE,
+    NOON,
+    Killed,
+    analyze,
+    delta_staging,
+    remove_lease,
+    sources,
+    write,
+)
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
@@ -337,6 +346,7 @@ def test_of_two_at_once_with_one_input_one_is_in() -> None:
         told = pytest.raises(FlexwireError, match="analysis of the same input finished first")
         with told, begun_first as first:
             write(first, "one")
+            remove_lease(out)
             assert analyze(out, "one")
             first.publish()
         assert plain(out) == exact(out) == ["one"]

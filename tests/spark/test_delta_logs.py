@@ -24,7 +24,7 @@ from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.output import output as read_output
 from tests.capture.made_logs import MadeSegment, plain, write_log
-from tests.spark.grown import delta_staging
+from tests.spark.grown import delta_staging, remove_lease
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
@@ -94,12 +94,14 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
         told = pytest.raises(FlexwireError, match="analysis of the same input finished first")
         with told, delta_staging(out, [], lambda _: "first", append=True) as writing:
             writing.read_until[A] = 12
+            remove_lease(out)
             assert add(out, {A: 11}) == {A: 10, B: 1}
             writing.publish()
         assert next_offsets(DeltaLedger(out).entries()) == {A: 11, B: 1}
         # Both segments belong to other logs.
         with delta_staging(out, [], lambda _: "second", append=True) as writing:
             writing.read_until[B] = 2
+            remove_lease(out)
             add(out, {A: 13})
             writing.publish()
         assert next_offsets(DeltaLedger(out).entries()) == {A: 13, B: 2}

@@ -52,7 +52,7 @@ from flexwire.tables.parquet import ORIGIN
 from flexwire.tables.schema import FRAMES_TABLE, GROWN_TABLES, TABLES, schema_of
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.searching import in_make_long
-from tests.spark.grown import MESSAGE, NOON, Killed, delta_staging, sources, write
+from tests.spark.grown import MESSAGE, NOON, Killed, delta_staging, remove_lease, sources, write
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
@@ -351,6 +351,7 @@ def test_in_a_store_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> N
         told = pytest.raises(FlexwireError, match="analysis of the same input finished first")
         with told, begun as first:
             write(first, "one")
+            remove_lease(out)
             assert analyze(out, "one", where=lake)
             first.publish()
         assert plain(out) == exact(out) == ["one"]

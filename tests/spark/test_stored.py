@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import FlexwireError
+from flexwire.spark.publishing.lease import STALE_SECONDS
 from flexwire.spark.publishing.object_store import StoreStaging, store_staging
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import CURRENT, output, published
@@ -108,7 +109,14 @@ def runs(out: Path) -> set[str]:
     return {one.name for one in (out / "runs").iterdir() if any(one.rglob("*.html"))}
 
 
-STEPS = len(NAMES) + 2
+def end_lease(out: Path) -> None:
+    """Let the lease of a killed run be stale."""
+    age(out, "_lease", 2 * STALE_SECONDS)
+
+
+# Its lease and its beginning are written first. The lease is removed last.
+PUBLISHED = len(NAMES) + 2
+STEPS = PUBLISHED + 2
 
 
 @pytest.mark.parametrize("before", ["", "old"])
@@ -124,10 +132,13 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
         analyze(Ending(str(out), calls=[steps], error=error, does=does), "new")
     except error:
         assert steps < STEPS
-        assert state(out) == ("new" if steps == STEPS - 1 and does else before)
+        is_new = steps > PUBLISHED or (steps == PUBLISHED and does)
+        assert state(out) == ("new" if is_new else before)
     else:
-        assert steps == STEPS
+        # The lease need not be removed.
+        assert steps >= STEPS - 1
         assert state(out) == "new"
+    end_lease(out)
     # In every case the next output is complete. A day later, only files that a reader may still use
     # remain of the earlier one.
     for text in ("1", "2", "3"):
@@ -156,6 +167,7 @@ def test_what_fails_is_removed_at_once(out: Path) -> None:
 def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path) -> None:
     with store_staging(Store(out)) as one:
         write(one, "one")
+        end_lease(out)  # one is paused for long
         with store_staging(Store(out)) as other:
             write(other, "other")
             other.publish()
@@ -168,7 +180,8 @@ def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path)
 
 def test_what_is_written_to_within_a_day_is_not_swept(out: Path) -> None:
     with pytest.raises(Killed):
-        analyze(Ending(str(out), calls=[3]), "new")
+        analyze(Ending(str(out), calls=[4]), "new")
+    end_lease(out)
     (run,) = [one.name for one in (out / "_staging").iterdir()]
     age(out, run, DAY - 60)
     with store_staging(Store(out)):
@@ -233,13 +246,15 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
                 staging.files.write("report.html", text.encode())
                 staging.publish()
                 # After this point nobody is told what was published.
-                store.way = lambda asked: "gone" if asked.is_read else ""
+                store.way = lambda asked: "gone" if asked.is_read and not asked.is_lease else ""
 
         for text in ("old", "new"):
             store.way = lambda _: ""
             analyze_there(text)
         for way in ("older", "gone"):
-            store.way = lambda asked, way=way: way if asked.is_read else ""  # type: ignore[misc] # mypy takes the default for an argument
+            store.way = lambda asked, way=way: (  # type: ignore[misc] # mypy takes the default for an argument
+                way if asked.is_read and not asked.is_lease else ""
+            )
             with suppress(FlexwireError), store_staging(place, abandoned=-1) as staging:
                 write_output(staging.files)
                 staging.publish()

@@ -195,7 +195,7 @@ def test_an_output_that_cannot_be_written_says_so_before_spark_starts(
     captures: list[Path], bucket: str
 ) -> None:
     out = bucket.replace("captures", "missing") + "/out"
-    with pytest.raises(StorageError, match=r"s3://missing/out/_staging/.*: cannot write: "):
+    with pytest.raises(StorageError, match=r"s3://missing/out/_lease/1: cannot write: "):
         analyze(captures, out)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.options import Format, format_option
-from flexwire.cli.terminal import print_line
+from flexwire.cli.terminal import note, print_line
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -42,13 +42,13 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
 
     place = OutputDirectory(out)
     upkeep = _room(place, "upkeep")
-    with upkeep_lock(place):
+    with upkeep_lock(place, dry_run=dry_run) as notes:
         groups = [*upkeep.to_join(place)]
         for group in groups:
             _tell("join", group, output)
             if not dry_run:
                 upkeep.join(place, group)
-    _end(groups, "joined", output, dry_run=dry_run)
+    _end(groups, "joined", output, notes, dry_run=dry_run)
 
 
 @click.command()
@@ -80,13 +80,13 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     place = OutputDirectory(out)
     upkeep = _room(place, "upkeep")
     first = datetime.now(UTC).date() - timedelta(days=days - 1)
-    with upkeep_lock(place):
+    with upkeep_lock(place, dry_run=dry_run) as notes:
         groups = [*upkeep.to_retire(place, first)]
         for group in groups:
             _tell("take out", group, output)
         if not dry_run:
             upkeep.retire(place, groups)
-    _end(groups, "taken out", output, dry_run=dry_run)
+    _end(groups, "taken out", output, notes, dry_run=dry_run)
 
 
 @click.command()
@@ -110,13 +110,13 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 
     place = OutputDirectory(out)
     tables = _room(place, "output").tables_in(place)
-    with staging.upkeep_lock(place):
+    with staging.upkeep_lock(place, dry_run=dry_run) as notes:
         groups = [*staging.to_undo(tables, analysis)]
         for group in groups:
             _tell("take out", group, output)
         if not dry_run:
             staging.undo(tables, analysis)
-    _end(groups, "taken out", output, dry_run=dry_run)
+    _end(groups, "taken out", output, notes, dry_run=dry_run)
 
 
 @click.command()
@@ -148,7 +148,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
 
     place = OutputDirectory(out)
     upkeep = _room(place, "upkeep")
-    with upkeep_lock(place):
+    with upkeep_lock(place, dry_run=dry_run) as notes:
         unnamed = [*upkeep.unnamed_files(place, hours)]
         sums = [*old_sums(place, lambda: _room(place, "output").output(out), hours)]
         groups = [*unnamed, *sums]
@@ -158,7 +158,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
         if not dry_run:
             upkeep.remove_unnamed_files(place, [group.table for group in unnamed], hours)
             place.remove([file["path"] for group in sums for file in group.files])
-    _end(groups, "removed", output, dry_run=dry_run)
+    _end(groups, "removed", output, notes, dry_run=dry_run)
 
 
 def _room(place: OutputDirectory, name: str) -> ModuleType:
@@ -181,9 +181,13 @@ def _tell(verb: str, group: FileGroup, output: Format) -> None:
         print_line(f"{verb} {group.table}{day}: {files}, {human_bytes(group.size)}")
 
 
-def _end(groups: list[FileGroup], done: str, output: Format, *, dry_run: bool) -> None:
+def _end(
+    groups: list[FileGroup], done: str, output: Format, notes: list[str], *, dry_run: bool
+) -> None:
     from flexwire.facts.units import plural
 
+    for text in notes:
+        note(text)
     if output is Format.JSON:
         print(json.dumps(_as_json(groups, dry_run=dry_run), ensure_ascii=False, indent=2))
         return

@@ -71,8 +71,8 @@ from flexwire.spark.external_tables import check_session, register_tables, regis
 from flexwire.spark.failures import explain_failures
 from flexwire.spark.inputs import (
     begin_output,
-    left_out_notes,
     output_directory,
+    output_notes,
     to_key_logs,
     with_tls,
 )
@@ -286,7 +286,8 @@ def _run(
     with begin_output(to, traffic, options.output, logs) as staging:
         if staging.known_run:
             facts = staging.known_facts()
-            return Analysis(staging.published, facts, clock.seconds, is_new=False)
+            notes = tuple(staging.notes)
+            return Analysis(staging.published, facts, clock.seconds, is_new=False, notes=notes)
         left_out = staging.known_files | staging.growing_files
         files = [file for file in files if file.name not in left_out]
         files_read = [file for file in files_read if file.name not in left_out]
@@ -322,8 +323,7 @@ def _run(
             notes += (*answer_notes(facts), *job.publish_and_register(facts, files_read, running))
         if options.output.register is None:
             job.publish(facts, files_read)
-    notes += left_out_notes(len(staging.known_files), len(staging.growing_files), to)
-    return Analysis(staging.published, facts, clock.seconds, notes=notes)
+    return Analysis(staging.published, facts, clock.seconds, notes=notes + output_notes(staging))
 
 
 def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:

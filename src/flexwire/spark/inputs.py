@@ -101,16 +101,16 @@ def _grown_tables(out: OutputDirectory, output: OutputOptions) -> GrownTables:
         return DeltaTables(out)
 
 
-def left_out_notes(known: int, growing: int, out: OutputDirectory) -> tuple[str, ...]:
-    """Return notes on the files that tables already have, and on files that are still written."""
+def output_notes(staging: Staging) -> tuple[str, ...]:
+    """Return notes on files that were left out, and on other runs into the same output."""
     notes = []
-    if known:
+    if known := len(staging.known_files):
         are = "1 file is" if known == 1 else f"{known:,} files are"
-        notes.append(f"{are} in {out} already, so only the others were added")
-    if growing:
+        notes.append(f"{are} in {staging.out} already, so only the others were added")
+    if growing := len(staging.growing_files):
         are = "1 file is" if growing == 1 else f"{growing:,} files are"
         notes.append(f"{are} still being written, and left for the next analysis")
-    return tuple(notes)
+    return (*notes, *staging.notes)
 
 
 _MOST_REASONS: Final = 20

@@ -6,6 +6,7 @@ OUT/tables/<table>/analysis=<run>/day=2026-11-22/….parquet the table's files, 
 OUT/ledger/                                                a Delta table that lists the analyses
 OUT/runs/<run>/                                            report.html and so on of one analysis
 OUT/_staging/<run>                                         a note of an unfinished analysis
+OUT/_lease/<number>                                        in a store: a note of a run at work
 ```
 Tasks write files directly to the place where they stay. The driver then makes one Delta commit per
 table, which names these files; no data passes through the driver. Delta cannot commit to several
@@ -23,8 +24,9 @@ leaves files that no log names and no reader sees. If it was killed in the secon
 commit and the ledger's commit, it also leaves rows in some tables. The next analysis into OUT takes
 such rows out before it begins. It uses Delta's own removal, which changes the log and reads no
 data. It removes the files later, when nobody can be reading them any more. If OUT is on this
-machine, a lock shows that no other analysis is running. A store has no lock, so the ledger first
-marks the killed analysis "abandoned". If that analysis is still alive, its own entry comes after
+machine, a lock shows that no other analysis is running. In a store, a lease makes that likely, but
+proves nothing (`flexwire.spark.publishing.lease`). Therefore the ledger first marks the killed
+analysis "abandoned". If that analysis is still alive, its own entry comes after
 this mark, and it fails with an error, because the first entry in the ledger counts.
 
 An input is identified by the URL, size and version of each of its files. Analyzing the same input

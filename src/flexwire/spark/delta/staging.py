@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -38,6 +38,7 @@ from flexwire.spark.delta.ledger import (
     new_entry,
     with_offsets,
 )
+from flexwire.spark.publishing.lease import leased
 from flexwire.spark.publishing.local import locked
 from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begin_run
 from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
@@ -365,9 +366,10 @@ def grown_staging(
             open_state=ledger.open_state if append else None,
             used_state=ledger.used_state if append else None,
             continuation=_continuation(out, run, ledger.open_state) if append else None,
+            notes=notes,
         )
 
-    with nullcontext() if out.path is None else hold_lock(out.path):
+    with hold_output(out) as notes:
         _check_ours(out)
         with begin_run(out, make, lambda _, run: give_up(tables, run)) as staging:
             yield staging
@@ -393,10 +395,30 @@ def hold_lock(out: Path) -> Iterator[None]:
 
 
 @contextmanager
-def upkeep_lock(out: OutputDirectory) -> Iterator[None]:
-    """Hold the lock of an output, so that no analysis begins. A store has no lock."""
-    with nullcontext() if out.path is None else hold_lock(out.path):
-        yield
+def hold_output(out: OutputDirectory) -> Iterator[list[str]]:
+    """Hold the lock of an output on this machine, or its lease in a store; yield notes about it.
+
+    Raises `FlexwireError` if another run holds it.
+    """
+    if out.path is not None:
+        with hold_lock(out.path):
+            yield []
+        return
+    with leased(out) as lease:
+        yield lease.notes
+
+
+@contextmanager
+def upkeep_lock(out: OutputDirectory, *, dry_run: bool) -> Iterator[list[str]]:
+    """Hold the lock or the lease of an output, so that no analysis begins; yield notes about it.
+
+    A dry run writes nothing into a store, so it takes no lease there.
+    """
+    if dry_run and out.path is None:
+        yield []
+        return
+    with hold_output(out) as notes:
+        yield notes
 
 
 def _check_ours(out: OutputDirectory) -> None:

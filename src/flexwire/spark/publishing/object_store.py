@@ -3,6 +3,7 @@
 ```
 OUT/runs/<run>/                 what one analysis writes: tables/, facts.json, report.html, …
 OUT/_staging/<run>              that it began; there until its files are removed
+OUT/_lease/<number>             that a run is at work; removed at its end
 OUT/current.json                which run is the output, and which one was before it
 ```
 Every file is written once, in its final place, and one PUT of `current.json` publishes all files. A
@@ -10,8 +11,9 @@ reader that begins with `current.json` finds one output, either the old or the n
 files to fixed names would transfer every byte again, and readers would see a mixture during the
 copy.
 
-A store has no locks. Two analyses at the same time write to different names, and the last one to
-publish becomes the output. A later analysis removes the files of a killed one if nothing was
+While one analysis writes, its lease lets the next one give way (`lease`). Nothing depends on the
+lease: two analyses at the same time write to different names, and the last one to publish becomes
+the output. A later analysis removes the files of a killed one if nothing was
 written there for a day. It removes an output only after two newer ones are published, so that the
 output's readers have time to finish.
 """
@@ -27,6 +29,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from flexwire.errors import FlexwireError
+from flexwire.spark.publishing.lease import leased
 from flexwire.spark.publishing.output import Staging
 from flexwire.tables.output import (
     CURRENT,
@@ -120,14 +123,18 @@ class StoreStaging(RunStaging):
 def store_staging(
     out: OutputDirectory, abandoned: float = ABANDONED_SECONDS
 ) -> Iterator[StoreStaging]:
-    """Provide a place for one analysis into ``out``; remove unpublished files at the end."""
+    """Provide a place for one analysis into ``out``; remove unpublished files at the end.
 
-    def make(run: str) -> StoreStaging:
-        sweep(out, run, abandoned)
-        return StoreStaging(out, run)
+    Raises `FlexwireError` if another analysis into ``out`` is running.
+    """
+    with leased(out) as lease:
 
-    with begin_run(out, make, _remove) as staging:
-        yield staging
+        def make(run: str) -> StoreStaging:
+            sweep(out, run, abandoned)
+            return StoreStaging(out, run, notes=lease.notes)
+
+        with begin_run(out, make, _remove) as staging:
+            yield staging
 
 
 def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> None:

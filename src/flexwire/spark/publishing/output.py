@@ -83,7 +83,8 @@ class Staging(ABC):
     the tables already have. ``growing_files`` are the names of files that are still being written.
     ``next_offsets`` are the offsets at which logs continue; None if logs are read from their start.
     ``read_until`` gets the offsets after the last one that this analysis has read of each log.
-    ``continuation`` is given if captures continue from one analysis to the next.
+    ``continuation`` is given if captures continue from one analysis to the next. ``notes`` are
+    messages for the user about other runs into ``out``.
     """
 
     out: OutputDirectory
@@ -93,6 +94,7 @@ class Staging(ABC):
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
     continuation: Continuation | None = field(default=None, kw_only=True)
+    notes: list[str] = field(default_factory=list, kw_only=True)
 
     @property
     @abstractmethod

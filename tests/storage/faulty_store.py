@@ -85,13 +85,17 @@ OF_BODIES = ("cut", "short", "long", "another range", "whole", "older", "gone")
 
 
 class Store:
-    """The server's content; ``way`` says how a request fails, if any fails."""
+    """The server's content; ``way`` says how a request fails, if any fails.
+
+    ``sent`` counts the bytes of the bodies of answers.
+    """
 
     def __init__(self) -> None:
         self.keys: dict[str, list[Version]] = {}
         self.uploads: dict[str, tuple[str, dict[int, bytes]]] = {}
         self.way: Callable[[Asked], str] = lambda _: ""
         self.asked: list[Asked] = []
+        self.sent = 0
         self.lock = threading.Lock()
 
     def now(self) -> dict[str, bytes]:
@@ -290,6 +294,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
+            with store.lock:
+                store.sent += len(answer.body)
             self.wfile.write(answer.body[: answer.cut])
             if answer.cut is not None:
                 self.close_connection = True

@@ -38,7 +38,7 @@ from flexwire.tables.parquet import ORIGIN, lacks_origin
 from flexwire.tasks import begin_task, map_in_arrow, register_source, spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -57,6 +57,8 @@ _TASKS: Final = 64
 # Repeated values take few bytes in a file, but not in memory.
 _BATCH_VALUES: Final = 4_000_000
 _PLACE, _FILES = "place", "files"
+# Parquet's names for the elements of a list, in its specification and in older Arrow.
+_IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 
 def table(
@@ -115,7 +117,7 @@ def read(
         paths = [whole] if whole else [str(output.root.child(file.name)) for file in files]
         keys = {key for file in files for key in _keys(file.name)}
         return _read_here(spark, paths, keys, narrow or spark_schema(schema))
-    return read_by_tasks(spark, output, name, schema)
+    return read_by_tasks(spark, output, name, arrow_schema(narrow) if narrow else schema)
 
 
 def read_by_tasks(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
@@ -182,13 +184,17 @@ class ParquetFilePart:
         Batches have a limited number of rows, and about `BATCH_BYTES`. Row groups without any row
         in the ranges of ``only`` are not read. The other row groups are read whole.
         """
-        system, root = OutputDirectory(place).arrow()
+        directory = OutputDirectory(place)
+        system, root = directory.arrow()
+        # In a store, the columns of a file are requested in the order of their bytes.
+        is_here = directory.path is not None
         with (
             report_failures(f"{place}/{self.file}", "read"),
             system.open_input_file(f"{root}/{self.file}") as stream,
             pq.ParquetFile(stream) as file,
         ):
             names = [name for name in columns.names if name in file.schema_arrow.names]
+            leaves = _leaves(file.schema, {field.name: field.type for field in columns})
             keys = _keys(self.file)
             groups = [*range(self.number, file.num_row_groups, self.of)]
             if only is not None:
@@ -196,7 +202,9 @@ class ParquetFilePart:
                     group for group in groups if only.may_be_in(file.metadata.row_group(group))
                 ]
             rows = min(most_rows, _bounded_rows(file.metadata, {*names}))
-            for batch in file.iter_batches(rows, row_groups=groups, columns=names):
+            for batch in file.iter_batches(
+                rows, row_groups=groups, columns=leaves, use_threads=is_here
+            ):
                 arrays = [
                     conform(batch.column(field.name), field.type)
                     if field.name in names
@@ -266,6 +274,35 @@ class _TablesReader(DataSourceReader):
         if isinstance(partition, _FilePartition):
             for part in partition.parts:
                 yield from part.batches(self._place, arrow_schema(self._schema))
+
+
+def _leaves(schema: pq.ParquetSchema, wanted: Mapping[str, pa.DataType]) -> list[str]:
+    """Return the columns of a file, by their paths, that have the wanted columns and fields.
+
+    If a file lacks a field of a structure, all fields of its column are read. Otherwise a structure
+    without any known field would be lost, with the rows in which it is null.
+    """
+    paths: dict[str, dict[str, str]] = {}
+    for path in (schema.column(number).path for number in range(len(schema))):
+        paths.setdefault(path.partition(".")[0], {})[_IN_LISTS.sub("", path)] = path
+    leaves: list[str] = []
+    for name, of_column in paths.items():
+        if name in wanted:
+            fields = [*_fields(name, wanted[name])]
+            is_known = all(field in of_column for field in fields)
+            leaves += [of_column[field] for field in fields] if is_known else of_column.values()
+    return leaves
+
+
+def _fields(path: str, kind: pa.DataType) -> Iterator[str]:
+    """Yield the paths of the values of a column, without the parts for lists."""
+    if pa.types.is_list(kind):
+        yield from _fields(path, kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _fields(f"{path}.{field.name}", field.type)
+    else:
+        yield path
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:

@@ -38,6 +38,10 @@ PIECES_AHEAD: Final = 2
 """The number of pieces that are fetched while another piece is read, so that at most three are in
 memory."""
 
+FEWEST_BYTES: Final = 1 << 20
+"""A request for a part of a Parquet file is for at least so many bytes, because a request takes as
+long as reading them."""
+
 
 class LocalRange(io.RawIOBase):
     """A range of ``size`` bytes of a file on this machine, from the file's current position."""
@@ -130,12 +134,20 @@ class ForwardRange(io.RawIOBase):
 
 
 class SeekableRange(io.RawIOBase):
-    """A whole file of ``size`` bytes, which a function reads from any byte to any other."""
+    """A whole file of ``size`` bytes, which a function reads from any byte to any other.
+
+    A request is for at least `FEWEST_BYTES`. If a read begins where the last request ended, the
+    next request is for twice as many bytes, up to `PIECE_BYTES`. A table that is read whole
+    therefore takes few requests. Of a table with few wanted columns, few other bytes are read.
+    """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         self._read = read
         self._size = size
         self._at = 0
+        self._piece = memoryview(b"")
+        self._start = 0
+        self._ahead = 0
 
     def readable(self) -> bool:
         """Return True."""
@@ -155,15 +167,44 @@ class SeekableRange(io.RawIOBase):
         self._at = max(0, base + offset)
         return self._at
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
-        """Fill ``buffer``, with fewer bytes only at the end of the file."""
-        last = min(self._at + len(buffer), self._size)
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next ``size`` bytes, or all; fewer only at the end of the file."""
+        wanted = self._size if size is None or size < 0 else self._at + size
+        parts = []
+        while part := self._next(wanted):
+            parts.append(part)
+        return b"".join(parts)
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what RawIOBase gives
+        """Fill ``buffer`` from one piece; return 0 at the end of the file."""
+        part = self._next(self._at + len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def _next(self, last: int) -> memoryview:
+        """Return bytes from the position up to ``last``, or nothing if there are none."""
+        last = min(last, self._size)
         if last <= self._at:
-            return 0
-        data = self._read(self._at, last)
-        memoryview(buffer)[: len(data)] = data
-        self._at = last
-        return len(data)
+            return memoryview(b"")
+        if not self._start <= self._at < self._start + len(self._piece):
+            self._fetch(last)
+        part = self._piece[self._at - self._start : last - self._start]
+        self._at += len(part)
+        return part
+
+    def _fetch(self, last: int) -> None:
+        goes_on = self._at == self._start + len(self._piece)
+        fewest = min(FEWEST_BYTES, PIECE_BYTES)
+        self._ahead = min(max(2 * self._ahead, fewest), PIECE_BYTES) if goes_on else fewest
+        stop = min(max(last, self._at + self._ahead), self._at + PIECE_BYTES, self._size)
+        # The last bytes of a Parquet file say where its columns are.
+        start = self._at if stop < self._size else min(self._at, max(0, stop - fewest))
+        self._piece, self._start = memoryview(self._read(start, stop)), start
+
+    def close(self) -> None:
+        """Free the piece."""
+        self._piece = memoryview(b"")
+        super().close()
 
 
 _BUFFER: Final = 1 << 20
@@ -208,13 +249,13 @@ class InputFile:
             self._compare(store, store.key(self.url))
         return io.BufferedReader(ForwardRange(self._read, start, stop, piece), _BUFFER)
 
-    def open_at_will(self) -> io.BufferedReader:
+    def open_at_will(self) -> SeekableRange:
         """Open all bytes of a file in a store for reading at any position, for readers of Parquet.
 
-        Each request reads at least `PIECE_BYTES`, or up to the end. Raises `StorageError` while
-        reading if the bytes cannot be read, or are not those of the listed file.
+        Raises `StorageError` while reading if the bytes cannot be read, or are not those of the
+        listed file.
         """
-        return io.BufferedReader(SeekableRange(self._read, self.size), PIECE_BYTES)
+        return SeekableRange(self._read, self.size)
 
     def read(self) -> bytes:
         """Return all bytes of a file in a store that was listed a moment ago."""

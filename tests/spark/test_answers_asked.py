@@ -287,7 +287,7 @@ def test_labels_change_what_is_asked(
     tables = open_tables(spark, told[0].report.parent)
     (plain, team) = choose_answers([TALKERS, LABELLED], {}, "teams.csv")
     assert plain == TALKERS
-    given = ask_or_explain(team, tables)
+    given = ask_or_explain(team, lambda answer: ask(answer, tables))
     assert isinstance(given, AnswerResult)
     assert set(given.rows["client_id"].to_pylist()) == {"teams.csv"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import day_sums
 from flexwire.spark.answers.day_sums import SumsByDay
 from flexwire.spark.answers.outputs import stored_answers, tables_of
+from flexwire.spark.answers.used_columns import RowsAsked
 from flexwire.spark.dataframes import output_of
 from flexwire.spark.delta import layout, staging
 from flexwire.spark.delta.grown import GrownOutput
@@ -134,8 +136,12 @@ class Growing:
         output = output_of(self.out)
         assert isinstance(output, GrownOutput)
         with set_for_answers(self.spark, is_small=True):
-            tables = tables_of(self.spark, output, is_small=True, span=span)
-            by_day = SumsByDay(self.spark, output, tables, span)
+            opened = partial(tables_of, self.spark, output, is_small=True, span=span)
+            tables = opened()
+            rows = RowsAsked(
+                self.spark, output, lambda read_table: opened(read_table=read_table), tables
+            )
+            by_day = SumsByDay(rows, span)
             for answer in SUMMED:
                 found[answer.name] = told(by_day.ask(answer))
                 assert found[answer.name] == told(ask(answer, tables)), answer.name

@@ -54,7 +54,7 @@ from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.limits import bounded
 from flexwire.spark.answers import audit_rows, gather_audit
-from flexwire.spark.answers.outputs import ask_or_explain, tables_of, write_answers
+from flexwire.spark.answers.outputs import ask_or_explain, rows_asked, tables_of, write_answers
 from flexwire.spark.archive import with_archive
 from flexwire.spark.capture_job import (
     LEAST_RANGE_BYTES,
@@ -555,11 +555,12 @@ class _AnalysisJob:
         staged = self.staging.staged
         is_small = are_small(staged)
         with self._stage("Answering"), set_for_answers(self.spark, is_small=is_small):
-            base_tables = tables_of(self.spark, staged, is_small=is_small)
+            base_rows = rows_asked(self.spark, staged, is_small=is_small)
             with with_internal(
-                base_tables, self.spark, logs, self.options.answering.as_of
+                base_rows.tables, self.spark, logs, self.options.answering.as_of
             ) as tables:
-                results = [ask_or_explain(answer, tables, memory) for answer in answers]
+                asked = base_rows.with_internal(tables).ask
+                results = [ask_or_explain(answer, asked, memory) for answer in answers]
         answered = [result for result in results if isinstance(result, AnswerResult)]
         part = part_columns(facts.sampled)
         write_answers(

@@ -20,7 +20,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +36,7 @@ from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.continued import answered_later, learned_later, own_view_of
 from flexwire.spark.answers.opened import OpenedOutput
+from flexwire.spark.answers.used_columns import with_used_columns
 from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.tables.frames import TOPIC_NAMES
@@ -45,13 +46,14 @@ from flexwire.tables.row_filter import FRAMES, RECORDS
 from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from flexwire.answers.asking.answer import Answer, DaySums
     from flexwire.answers.asking.results import AnswerResult
+    from flexwire.spark.answers.used_columns import Read, RowsAsked
     from flexwire.spark.delta.grown import GrownOutput
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.storage.store_listing import FileEntry
@@ -87,26 +89,47 @@ class SumsByDay:
     """The sums of one output, for the answers of one session.
 
     Attributes:
-        spark: the session.
-        output: the output, whose tables stay as they are at their first use.
-        tables: its tables, of ``span``.
+        rows: the tables of an output that grows, of ``span``. They stay as they are at their first
+            use.
         span: the time that answers are about. Days that are only partly in it are read.
     """
 
-    spark: SparkSession
-    output: GrownOutput
-    tables: AnalysisTables
+    rows: RowsAsked
     span: TimeSpan = _ALL_TIME
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.rows.spark
+
+    @property
+    def output(self) -> GrownOutput:
+        """The output."""
+        return cast("GrownOutput", self.rows.output)
+
+    @property
+    def tables(self) -> AnalysisTables:
+        """The tables of the span, with all columns."""
+        return self.rows.tables
 
     def ask(self, answer: Answer) -> AnswerResult:
         """Return an answer from the sums of days, or from all rows if it has no sums."""
         sums = answer.sums
         if sums is None or self._has_more(sums):
-            return ask(answer, self.tables)
-        rows = self._sums(answer.name, sums, self.span)
-        if rows is None:
-            return ask(answer, self.tables)
-        return ask(replace(answer, ask=lambda tables: sums.total(rows, tables)), self._whole)
+            return self.rows.ask(answer)
+        part = self._sums(answer.name, sums, self.span)
+        if part is None:
+            return self.rows.ask(answer)
+
+        def total(read_table: Read) -> DataFrame:
+            return sums.total(part(read_table), self._whole(read_table))
+
+        return with_used_columns(
+            self.spark,
+            self.output,
+            total,
+            lambda read_table: ask(replace(answer, ask=lambda _: total(read_table)), self.tables),
+        )
 
     def _has_more(self, sums: DaySums) -> bool:
         """Return whether the answer needs something that the sums lack."""
@@ -117,16 +140,16 @@ class SumsByDay:
         connections = self._read(self.output, CONNECTIONS)
         return sums.unless(replace(self.tables, connections=connections))
 
-    @property
-    def _whole(self) -> AnalysisTables:
+    def _whole(self, read_table: Read) -> AnalysisTables:
         """Return the tables for totals, with the rows that other days and analyses hold."""
-        connections = self._read(self.output, CONNECTIONS)
+        connections = self._read(self.output, CONNECTIONS, read_table=read_table)
         is_continued = self.output.is_continued and BEGAN_IN in connections.columns
         has_names = is_continued and TOPIC_NAMES in self.output.names
+        learned = self._read(self.output, TOPIC_NAMES, read_table=read_table) if has_names else None
         return replace(
-            self.tables,
+            self.rows.tables_by(read_table),
             told=self._told,
-            learned=self._read(self.output, TOPIC_NAMES) if has_names else None,
+            learned=learned,
             answered_later=answered_later(connections) if is_continued else None,
             clients=learned_later(connections) if is_continued else None,
         )
@@ -135,10 +158,14 @@ class SumsByDay:
         rows = self._sums("told_names", TOLD_NAMES, _ALL_TIME)
         if rows is None:
             return told_names(self.tables)
-        return TOLD_NAMES.total(rows, self.tables)
+        return TOLD_NAMES.total(rows(read_stored), self.tables)
 
-    def _sums(self, name: str, sums: DaySums, span: TimeSpan) -> DataFrame | None:
-        """Return the sums of all days in a span; None if the rows themselves have to be read."""
+    def _sums(self, name: str, sums: DaySums, span: TimeSpan) -> Callable[[Read], DataFrame] | None:
+        """Return a function for the sums of all days in a span.
+
+        The function takes the function that reads the rows of days that are only partly in the
+        span. Returns None if the rows themselves have to be read.
+        """
         files = {
             table: self.output.files_by_day(table)
             for table in sums.tables()
@@ -153,8 +180,12 @@ class SumsByDay:
         if kept is None:
             return None
         edges = days.difference(whole)
-        part = sums.part(self._days(sums, edges, span)) if edges else None
-        return kept if part is None else all_of([kept, part.select(*sums.columns.names)])
+
+        def with_edges(read_table: Read) -> DataFrame:
+            part = sums.part(self._days(sums, edges, span, read_table)) if edges else None
+            return kept if part is None else all_of([kept, part.select(*sums.columns.names)])
+
+        return with_edges
 
     def _kept(self, name: str, sums: DaySums, names: dict[str, str]) -> DataFrame | None:
         """Return the sums of whole days, and keep those that were missing.
@@ -190,19 +221,30 @@ class SumsByDay:
 
     def _computed(self, sums: DaySums, days: Sequence[str]) -> pa.Table:
         """Return the sums of some days, computed from rows, or one row more than the limit."""
-        part = sums.part(self._days(sums, days))
-        if part is None:
-            return sums.columns.empty_table()
-        rows = part.select(*sums.columns.names).where(
-            part[DAY].isin(*map(date.fromisoformat, days))
-        )
-        # Spark's Arrow refuses a null structure with a field that is never null.
-        return (
-            rows.limit(_MOST_ROWS + 1).to(spark_schema(sums.columns)).toArrow().cast(sums.columns)
-        )
+
+        def rows_of(read_table: Read) -> DataFrame | None:
+            part = sums.part(self._days(sums, days, read_table=read_table))
+            if part is None:
+                return None
+            of_days = part[DAY].isin(*map(date.fromisoformat, days))
+            return part.select(*sums.columns.names).where(of_days)
+
+        def table_of(read_table: Read) -> pa.Table:
+            rows = rows_of(read_table)
+            if rows is None:
+                return sums.columns.empty_table()
+            # Spark's Arrow refuses a null structure with a field that is never null.
+            schema = spark_schema(sums.columns)
+            return rows.limit(_MOST_ROWS + 1).to(schema).toArrow().cast(sums.columns)
+
+        return with_used_columns(self.spark, self.output, rows_of, table_of)
 
     def _days(
-        self, sums: DaySums, days: Iterable[str], span: TimeSpan = _ALL_TIME
+        self,
+        sums: DaySums,
+        days: Iterable[str],
+        span: TimeSpan = _ALL_TIME,
+        read_table: Read = read_stored,
     ) -> AnalysisTables:
         """Return the tables that sums are computed from, with the rows of some days in a span."""
         chosen = {*days}
@@ -213,7 +255,7 @@ class SumsByDay:
         unread: Any = _NotRead()
 
         def read(name: str, columns: StructType | None = None) -> DataFrame:
-            return span.only(own_view_of(output, self._read(output, name, columns)))
+            return span.only(own_view_of(output, self._read(output, name, columns, read_table)))
 
         @cache
         def message(name: str) -> DataFrame | None:
@@ -232,8 +274,14 @@ class SumsByDay:
             is_small=self.tables.is_small,
         )  # fmt: skip
 
-    def _read(self, output: Output, name: str, columns: StructType | None = None) -> DataFrame:
-        table = read_stored(self.spark, output, name, narrow=columns)
+    def _read(
+        self,
+        output: Output,
+        name: str,
+        columns: StructType | None = None,
+        read_table: Read = read_stored,
+    ) -> DataFrame:
+        table = read_table(self.spark, output, name, narrow=columns)
         return table.coalesce(1) if self.tables.is_small else table
 
 

@@ -12,9 +12,9 @@ An answer covers one input, because percentiles of two inputs cannot be combined
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -26,11 +26,9 @@ from flexwire.answers.asking.results import (
     LONGEST_TEXT,
     MOST_ROWS,
     AnswerResult,
-    ask,
     choose_answers,
 )
 from flexwire.answers.asking.time_span import TimeSpan
-from flexwire.answers.boundaries import boundary_notes
 from flexwire.arguments import DEFAULT_MEMORY, refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.answers import UnansweredQuestion
@@ -40,6 +38,7 @@ from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.answers.continued import view_of
 from flexwire.spark.answers.day_sums import SumsByDay
 from flexwire.spark.answers.opened import OpenedOutput
+from flexwire.spark.answers.used_columns import RowsAsked
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import output_of
 from flexwire.spark.dataframes import read as read_stored
@@ -56,7 +55,7 @@ from flexwire.tables.output import MARKER, MESSAGES, Output
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path as FilePath
 
     from pyspark.sql import DataFrame
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer
     from flexwire.answers.asking.time_span import TimeOrText
     from flexwire.facts.captures import SampledCaptures
-    from flexwire.spark.delta.grown import GrownOutput
+    from flexwire.spark.answers.used_columns import Read
     from flexwire.storage.output_directory import OutputDirectory
 
 _ALL_TIME: Final = TimeSpan()
@@ -92,19 +91,25 @@ def open_tables(
 
 
 def tables_of(
-    spark: SparkSession, output: Output, *, is_small: bool = False, span: TimeSpan = _ALL_TIME
+    spark: SparkSession,
+    output: Output,
+    *,
+    is_small: bool = False,
+    span: TimeSpan = _ALL_TIME,
+    read_table: Read = read_stored,
 ) -> AnalysisTables:
     """Return the tables of an output, which need not be published yet.
 
-    A small table has one partition, so each query of it is a job with one task.
+    A small table has one partition, so each query of it is a job with one task. ``read_table``
+    reads each table.
     """
     in_span = output.on_days(span.has_day) if span else output
 
     def read(name: str, columns: StructType | None = None) -> DataFrame:
         is_cut = bool(span) and name != CONNECTIONS and has_days(name)
-        table = read_stored(spark, in_span if is_cut else output, name, narrow=columns)
+        table = read_table(spark, in_span if is_cut else output, name, narrow=columns)
         table = span.only(table) if is_cut else table
-        table = view_of(output, name, table, partial(read_stored, spark, output))
+        table = view_of(output, name, table, partial(read_table, spark, output))
         if span and name == CONNECTIONS:
             table = span.seen(table)
         return table.coalesce(1) if is_small else table
@@ -119,7 +124,7 @@ def tables_of(
         return read(f"{MESSAGES}/{name}", columns) if name in names else None
 
     def named(name: str) -> DataFrame | None:
-        return read_stored(spark, output, f"{MESSAGES}/{name}") if name in names else None
+        return read_table(spark, output, f"{MESSAGES}/{name}") if name in names else None
 
     logs = None
     if LOG_TABLES[0].place in output.names:
@@ -188,31 +193,22 @@ def stored_answers(  # noqa: PLR0913 - these are the options of the command
         explain(),
         set_for_answers(spark, is_small=is_small),
     ):
-        asked_of = _asker(spark, output, span, is_small=is_small, sums=sums)
+        rows = rows_asked(spark, output, span, is_small=is_small)
+        asked_of = SumsByDay(rows, span) if sums and type(output) is not Output else rows
         results = [stored.get(answer.name) or asked_of.ask(answer) for answer in chosen_answers]
-        notes = boundary_notes(asked_of.tables)
+        notes = () if type(output) is Output else rows.notes()
         return [replace(answer, notes=notes) for answer in results]
 
 
-@dataclass(frozen=True, slots=True)
-class RowsAsked:
-    """Tables whose answers are computed from all rows."""
+def rows_asked(
+    spark: SparkSession, output: Output, span: TimeSpan = _ALL_TIME, *, is_small: bool
+) -> RowsAsked:
+    """Return the object that answers questions about an output from its rows."""
 
-    tables: AnalysisTables
+    def opened(read_table: Read) -> AnalysisTables:
+        return tables_of(spark, output, is_small=is_small, span=span, read_table=read_table)
 
-    def ask(self, answer: Answer) -> AnswerResult:
-        """Return an answer."""
-        return ask(answer, self.tables)
-
-
-def _asker(
-    spark: SparkSession, output: Output, span: TimeSpan, *, is_small: bool, sums: bool
-) -> RowsAsked | SumsByDay:
-    """Return the object that answers questions about an output: from its rows, or from sums."""
-    tables = tables_of(spark, output, is_small=is_small, span=span)
-    if sums and type(output) is not Output:
-        return SumsByDay(spark, cast("GrownOutput", output), tables, span)
-    return RowsAsked(tables)
+    return RowsAsked(spark, output, opened, opened(read_stored))
 
 
 def sampled_in(out: str | FilePath) -> tuple[SampledCaptures, ...]:
@@ -259,11 +255,11 @@ def _stored_answer(
 
 
 def ask_or_explain(
-    answer: Answer, tables: AnalysisTables, memory: str | None = None
+    answer: Answer, asked: Callable[[Answer], AnswerResult], memory: str | None = None
 ) -> AnswerResult | UnansweredQuestion:
     """Compute one answer, or return why it fails. ``memory`` is Java's, if we chose it."""
     try:
-        return ask(answer, tables)
+        return asked(answer)
     except SPARK_ERRORS as error:
         reason = str(analysis_error(answer.name, error, memory))
     except Exception as error:  # noqa: BLE001 - one answer that fails must not lose the tables

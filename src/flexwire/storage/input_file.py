@@ -38,9 +38,9 @@ PIECES_AHEAD: Final = 2
 """The number of pieces that are fetched while another piece is read, so that at most three are in
 memory."""
 
-FEWEST_BYTES: Final = 1 << 20
-"""A request for a part of a Parquet file is for at least so many bytes, because a request takes as
-long as reading them."""
+FEWEST_BYTES: Final = 256 << 10
+"""A request for a part of a Parquet file is for at least so many bytes, so that small columns that
+are next to each other take one request."""
 
 
 class LocalRange(io.RawIOBase):

@@ -1,6 +1,6 @@
 """Count what is read from a store: ``python benchmarks/stored_columns.py OUT NAME...``.
 
-A small S3 server on this machine serves the files of OUT, and counts the bytes of the bodies that it
+A small S3 server on this machine serves the files of OUT. It counts the bytes of the bodies that it
 sends, and the requests for Parquet files, those of the ledger included. Each answer runs as
 `flexwire answers s3://… NAME --no-sums` in a process of its own. With ``--columns``, the names are
 those of tables: as tasks of Spark do, this process reads all their columns, and then these columns.

@@ -109,7 +109,7 @@ def test_a_condition_crosses_to_java_in_the_text_of_the_error() -> None:
         assert text.endswith("flexwire.errors.CaptureError: a.pcap: gone\n[FLEXWIRE.DATA_LOST]\n")
         assert condition_of(PythonException(text)) == DATA_LOST
     assert list(vars(kind)) == list(vars(Failing))
-    assert kind.read.__name__ == "read"
+    assert vars(kind)["read"].__name__ == "read"
     # Errors of others are left as they are.
     text = text_of(kind(KeyError("a")).partitions)
     assert "FLEXWIRE" not in text

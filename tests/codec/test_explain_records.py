@@ -8,6 +8,7 @@ from flexwire.codec import explain, message
 from flexwire.codec import record_explanation as bounded
 from flexwire.codec.record_explanation import MOST_RECORDS, explain_records
 from flexwire.records import Record, encode_batch
+from flexwire.records.inflation import count_bytes
 from tests.each import each
 from tests.records.batches import record
 from tests.records.inflating import FORMS
@@ -74,6 +75,8 @@ def test_a_field_of_records_is_its_batches() -> None:
     said = {one.path.removeprefix(field): (one.type, one.value) for one in found.annotations}
     assert said["[0].baseOffset"] == ("INT64", 0)
     assert said["[0].attributes"] == ("INT16 (CreateTime)", 0)
+    assert said["[0].records[0].timestampDelta"] == ("VARLONG", 0)
+    assert said["[0].records[0].offsetDelta"] == ("VARINT", 0)
     assert said["[0].records[0].key"] == ("BYTES as text", "k")
     assert said["[0].records[0].value"] == ("BYTES", b"\xff\x01")
     assert said["[0].records[0].headers[0].key"] == ("BYTES as text", "h")
@@ -90,13 +93,30 @@ def test_a_field_of_whole_batches_has_no_other_part() -> None:
         assert not [one for one in found if one.type == "the first part of a batch"]
 
 
+def test_bytes_after_the_message_are_counted() -> None:
+    kind, raw = _produced(encode_batch([Record(0, 0, b"k", b"v", [])]))
+    error = explain(kind, raw + b"abc", 9).error
+    assert error is not None
+    assert (error.offset, error.reason) == (len(raw), "the message ends here but 3 bytes follow")
+
+
 def test_of_many_records_the_last_are_counted() -> None:
     batch = encode_batch([Record(at, 0, b"k", b"v", []) for at in range(MOST_RECORDS - 1)])
     found = explain_records(batch * 3, "records") or []
     said = [(one.path, one.type) for one in found if one.type.endswith(" more")]
     assert said == [("records[1].records", "998 more"), ("records[2].records", "999 more")]
     assert sum(one.path.endswith("].length") for one in found) == MOST_RECORDS
-    assert sum(one.size for one in found) == 3 * len(batch)
+    at = 0
+    for one in found:
+        assert one.start == at
+        at += one.size
+    assert at == 3 * len(batch)
+
+
+def test_as_many_records_as_are_explained_leave_none_to_count() -> None:
+    batch = encode_batch([Record(at, 0, b"k", b"v", []) for at in range(MOST_RECORDS)])
+    found = explain_records(batch, "records") or []
+    assert found[-1].path.startswith(f"records[0].records[{MOST_RECORDS - 1}].")
 
 
 def test_compressed_records_are_counted() -> None:
@@ -120,6 +140,17 @@ def test_compressed_records_beyond_a_bound_are_not_read(monkeypatch: pytest.Monk
         "records that were not read in gzip",
     ]
     assert sum(one.size for one in found) == len(data)
+
+
+def test_the_bound_of_compressed_records_is_one_that_they_may_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = [Record(0, 0, b"k", bytes(5000), [])]
+    monkeypatch.setattr(bounded, "MOST_COUNTED", count_bytes(records))
+    packed = encode_batch(records, compression="zstd")
+    said = [one.type for one in explain_records(packed * 3, "records") or []]
+    assert said.count("1 record in zstd") == 2
+    assert said.count("records that were not read in zstd") == 1
 
 
 def test_what_is_no_batch_stays_bytes() -> None:

@@ -20,6 +20,8 @@ from flexwire.answers.state import (
     transactional_commits,
     transactions,
     unreadable,
+    unused_groups,
+    unused_topics,
 )
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
@@ -91,7 +93,6 @@ def test_commits_of_transactions_count_from_their_markers_on(
     assert found(log) == {0: (4, []), 2: (None, [3]), 6: (2, [])}
 
 
-@long
 def test_each_commit_of_a_transaction_has_its_outcome(spark: SparkSession, tmp_path: Path) -> None:
     log = open_log(spark, commits_log(tmp_path), "consumer-offsets")
     rows = transactional_commits(log).collect()
@@ -293,7 +294,51 @@ def test_share_state_is_the_last_snapshot_and_the_updates_after_it(
     assert row.is_known
 
 
-@long
+def test_groups_and_topics_that_nobody_uses(spark: SparkSession) -> None:
+    """A group or a topic with a recent, a pending or an unknown commit is left out."""
+    since = datetime(2026, 1, 15, tzinfo=UTC)
+    old, late = since - timedelta(microseconds=1), since + timedelta(days=1)
+    committed = {
+        "idle": (old, [], True),
+        "without a group": (old, [], True),
+        "recent": (late, [], True),
+        "just now": (since, [], True),
+        "pending": (old, [7], True),
+        "perhaps pending": (old, None, True),
+        "unknown": (old, [], False),
+        "with members": (old, [], True),
+        "recent group": (old, [], True),
+        "unknown group": (old, [], True),
+    }
+    commits = spark.createDataFrame(
+        [(name, name, 5, *values) for name, values in committed.items()],
+        "group string, topic string, offset bigint, commit_time timestamp, pending array<int>, "
+        "is_known boolean",
+    )
+    made = [
+        ("idle", 0, old, True),
+        ("without commits", 0, old, True),
+        ("with members", 1, old, True),
+        ("recent group", 0, late, True),
+        ("unknown group", 0, old, False),
+    ]
+    of_groups = spark.createDataFrame(
+        [(name, "consumer", *values) for name, *values in made],
+        "group string, type string, members int, time timestamp, is_known boolean",
+    )
+    unused = unused_groups(of_groups, commits, since).collect()
+    assert {row.group: row.partitions for row in unused} == {
+        "idle": 1,
+        "without a group": 1,
+        "without commits": 0,
+    }
+    of_topics = spark.createDataFrame([(name,) for name in ("never", *committed)], "topic string")
+    topics = unused_topics(of_topics, commits, since).collect()
+    theirs = ("with members", "recent group", "unknown group")
+    expected = dict.fromkeys(("idle", "without a group", *theirs), 1) | {"never": 0}
+    assert {row.topic: row.groups for row in topics} == expected
+
+
 def test_remote_segments(spark: SparkSession, tmp_path: Path) -> None:
     first: Any = message("RemoteLogSegmentMetadataRecord")
     later: Any = message("RemoteLogSegmentMetadataUpdateRecord")

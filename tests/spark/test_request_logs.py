@@ -168,13 +168,15 @@ def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
 def test_a_client_id_that_was_given_once_is_that_of_the_connection(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Rows equal those of a client that repeats its id, whichever task reads the line
-    with the id.
+    """Rows equal those of a client that repeats its id, whichever task reads the line with the id.
+
+    A line before the id stays without it, as in a capture.
     """
     rows = {}
     given: dict[str, list[str | None]] = {
         "always": ["c"] * 60,
         "first": ["c", *[None] * 59],
+        "late": ["c", "d", *[None] * 58],
         "last": [*[None] * 59, "c"],
         # This is how a broker logs null.
         "empty": ["c", *[""] * 59],
@@ -199,8 +201,10 @@ def test_a_client_id_that_was_given_once_is_that_of_the_connection(
         rows[name]["answer"] = [*map(repr, analysis.facts.answers[0].shown)]
     assert len(rows["always"]["frames"]) == 120
     assert rows["first"] == rows["always"]
-    assert rows["last"] == rows["always"]
     assert rows["empty"] == rows["always"]
+    assert rows["last"]["connections"] == rows["always"]["connections"]
+    named = {name: sum("'client_id': 'c'" in row for row in rows[name]["frames"]) for name in given}
+    assert named == {"always": 120, "first": 120, "empty": 120, "late": 118, "last": 2}
 
 
 def test_the_second_reading_replaces_no_file_of_the_first(

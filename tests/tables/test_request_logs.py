@@ -26,6 +26,7 @@ from flexwire.schema.spec import camel_case
 from flexwire.storage.input_file import InputFile
 from flexwire.tables import request_log_bodies
 from flexwire.tables import request_log_bodies as request_log_columns
+from flexwire.tables.listeners import MOST_LISTENERS, ListenerCounts
 from flexwire.tables.request_log_bodies import (
     MOST_STRUCTURES,
     MOST_VALUES,
@@ -37,9 +38,7 @@ from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.request_logs import (
     LOGGED,
     LONGEST_NAME,
-    MOST_LISTENERS,
     FileItem,
-    ListenerCounts,
     LoggedIds,
     RequestLogCounts,
     RequestLogRows,
@@ -52,6 +51,8 @@ from tests.schema.trunk import trunk_catalog
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+IDS = ("client_id", "client_instance_id")
 
 
 def rows_of(
@@ -253,7 +254,7 @@ def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_p
         assert by_id == {number: given for number, (*_, given) in enumerate(lines)}
     logged = pa.RecordBatch.from_pylist(found[""], LOGGED)
     connections = logged_connections(logged).to_pylist()
-    assert [row["client_instance_id"] for row in connections] == [two, two]
+    assert [row["client_instance_id"] for row in connections] == [one, one]
 
 
 def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> None:
@@ -265,12 +266,12 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     one, two = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA"
     # The ids of each line, and the ids of its rows.
     lines: list[tuple[str, str | None, str | None, tuple[str | None, str | None]]] = [
-        ("1", None, None, ("once", one)),
+        ("1", None, None, (None, one)),
         ("1", "once", one, ("once", one)),
         ("1", "", None, ("once", one)),
         ("2", "b", None, ("b", two)),
         ("2", "c", two, ("c", two)),
-        ("2", None, None, ("c", two)),
+        ("2", None, None, ("b", two)),
         ("3", None, None, (None, None)),
         ("4", "all", one, ("all", one)),
         ("5", "", None, (None, None)),
@@ -299,7 +300,7 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     assert {key.rpartition("#")[2] for key in ids} == {"1", "2", name.rpartition("#")[2]}
     again, _ = rows_of(path, ids=ids)
     for table in ("frames", "messages/MetadataRequest", "messages/MetadataResponse"):
-        kept = LoggedIds._fields if table == "frames" else ("client_id",)
+        kept = IDS if table == "frames" else ("client_id",)
         by_id = {
             row["correlation_id"]: tuple(row[key] for key in kept)
             for row in again[table]
@@ -309,10 +310,10 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     refused = [row for row in again["frames"] if row["connection"] == name]
     assert {row["client_id"] for row in refused} == {"c"}
     assert len(refused) == 3
-    # The rows differ in nothing else, and every line has an id now.
+    # The rows differ in nothing else, and every line has its id now.
     for table, rows in found.items():
         for row, other in zip(rows, again[table], strict=True):
-            other |= {key: row[key] for key in LoggedIds._fields if key in row}
+            other |= {key: row[key] for key in IDS if key in row}
             assert row == other
     again, _ = rows_of(path, ids=ids)
     logged = logged_rows(pa.RecordBatch.from_pylist(again[""], LOGGED))

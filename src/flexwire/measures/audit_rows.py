@@ -51,6 +51,8 @@ LOGGED_SUMS: Final = {
     "last_us": np.maximum,
     "requests": np.add,
     "responses": np.add,
+    "first_at": np.minimum,
+    "last_at": np.maximum,
 }
 AUDITED: Final = {
     SENT: RowKind(
@@ -87,6 +89,14 @@ CONNECTIONS: Final = "connections"
 NAMES: Final = "names"
 """Rows that are in no table: a connection, with the ``kind`` and ``name`` of each thing that its
 requests name."""
+LOGGED_EVIDENCE: Final = "a broker's log says so"
+"""The ``evidence`` of a connection in a request log."""
+_IDS: Final = ("client_id", "client_instance_id")
+LOGGED_TEXTS: Final = (
+    *("client", "broker", "principal", "listener", "security_protocol", "closed_by"),
+    *(name for name in CLIENT_COLUMNS if name not in _IDS),
+)
+"""The facts about a connection in a request log of which the greatest text counts."""
 COLUMNS: Final = {
     FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
     CONNECTIONS: (
@@ -155,24 +165,25 @@ def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of the table of connections, made from the partial facts in request logs.
 
-    If a broker has closed a connection, its own log does not have the principal, but its request
-    log does.
+    A connection has the first client id and the first client instance id in its lines, and of its
+    other texts the greatest. If a broker has closed a connection, its own log does not have the
+    principal, but its request log does. Lines that were cut off before the name of their connection
+    share a row, which has no instance.
     """
-    texts = (
-        *("client", "broker", "principal", "listener", "security_protocol", "closed_by"),
-        *("client_id", *CLIENT_COLUMNS),
-    )
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
-    asked = [*((name, "max") for name in texts), *how.items()]
-    grouped = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(asked)
+    asked = [*((name, "max") for name in LOGGED_TEXTS), *((name, "first") for name in _IDS)]
+    grouped = _by_connection(rows).aggregate([*asked, *how.items()])
     grouped = grouped.combine_chunks().sort_by(CONNECTION)
     count = len(grouped)
     whole = grouped.to_batches()[0] if count else pa.RecordBatch.from_pylist([], grouped.schema)
-    columns_by_name = {name: whole[f"{name}_max"] for name in texts}
+    columns_by_name = {name: whole[f"{name}_{way}"] for name, way in asked}
+    is_nowhere = pc.equal(whole[CONNECTION], NOWHERE.name)
+    instances = columns_by_name["client_instance_id"]
     no, yes = (pa.repeat(pa.scalar(flag), count) for flag in (False, True))
     moment = CONNECTIONS_TABLE.field("first_time").type
     columns_by_name |= {
         CONNECTION: whole[CONNECTION],
+        "client_instance_id": pc.if_else(is_nowhere, pa.scalar(None, _TEXT), instances),
         "first_time": whole["first_us_min"].cast(moment),
         "last_time": whole["last_us_max"].cast(moment),
         "seen_from_start": no,
@@ -181,7 +192,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
         "response_frames": whole["responses_sum"],
         "is_kafka": yes,
         "reads_as_kafka": yes,
-        "evidence": pa.repeat("a broker's log says so", count),
+        "evidence": pa.repeat(LOGGED_EVIDENCE, count),
     }
     columns = [
         columns_by_name[field.name]
@@ -192,26 +203,43 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
 
 
+def _by_connection(rows: pa.RecordBatch) -> pa.TableGroupBy:
+    """Return facts from request logs by connection, those of the first lines first."""
+    ordered = pa.Table.from_batches([rows]).sort_by("first_at")
+    has_id, never = ordered["client_id"].is_valid(), pa.scalar(None, pa.int64())
+    client_at = pc.if_else(has_id, ordered["first_at"], never)
+    lacking_at = pc.if_else(has_id, never, ordered["last_at"])
+    ordered = ordered.append_column("client_at", client_at).append_column("lacking_at", lacking_at)
+    return ordered.group_by(CONNECTION, use_threads=False)
+
+
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
     """Return the ids of connections that some of their lines lack, from partial facts.
 
-    They are the ids that are in the table of connections. If a line was cut before the name of its
-    connection, it belongs to no connection.
+    They are the ids that are in the table of connections. A line before the first client id of its
+    connection stays without one. If a line was cut before the name of its connection, it belongs to
+    no connection.
     """
-    asked = [(name, how) for name in LoggedIds._fields for how in ("max", "count")]
     only_null = pc.CountOptions(mode="only_null")
-    grouped = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(
-        [(name, how, only_null if how == "count" else None) for name, how in asked]
-    )  # fmt: skip
-    is_lacked = [
-        pc.and_(grouped[f"{name}_max"].is_valid(), pc.greater(grouped[f"{name}_count"], 0))
-        for name in LoggedIds._fields
-    ]
-    lacking = grouped.filter(
-        pc.and_(pc.not_equal(grouped[CONNECTION], NOWHERE.name), pc.or_(*is_lacked))
+    grouped = _by_connection(rows).aggregate(
+        [
+            *((name, "first") for name in _IDS),
+            ("client_at", "min"),
+            ("lacking_at", "max"),
+            ("client_instance_id", "count", only_null),
+        ]
     )
-    texts = [lacking[f"{name}_max"].to_pylist() for name in LoggedIds._fields]
-    return dict(zip(lacking[CONNECTION].to_pylist(), map(LoggedIds, *texts), strict=True))
+    is_lacked = pc.or_(
+        pc.fill_null(pc.greater(grouped["lacking_at_max"], grouped["client_at_min"]), False),
+        pc.and_(
+            grouped["client_instance_id_first"].is_valid(),
+            pc.greater(grouped["client_instance_id_count"], 0),
+        ),
+    )
+    lacking = grouped.filter(pc.and_(pc.not_equal(grouped[CONNECTION], NOWHERE.name), is_lacked))
+    texts = [lacking[f"{name}_first"].to_pylist() for name in _IDS]
+    first = pc.fill_null(lacking["client_at_min"], -1).to_pylist()
+    return dict(zip(lacking[CONNECTION].to_pylist(), map(LoggedIds, *texts, first), strict=True))
 
 
 def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

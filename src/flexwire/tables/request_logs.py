@@ -3,19 +3,16 @@
 A line holds a request and, usually, its response. It lacks the sizes of frames and the bytes of
 records. Therefore ``size`` is null, and the table ``records`` stays empty. A broker forwards some
 requests of clients to the controller. Forwarded requests are rows of a separate table.
-
-Anybody can write a log, with any number of names in it. Only the first names in alphabetical order
-are kept, so that the result does not depend on how the lines are divided among tasks.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,6 +27,7 @@ from flexwire.protocol.headers import request_name
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.frames import BODY_OUTCOMES, CLIENT_COLUMNS, PARTIES, frame_rows
+from flexwire.tables.listeners import ListenerCounts
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
@@ -38,71 +36,11 @@ from flexwire.tables.schema import FORWARDED_TABLE, OUTCOMES
 from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from flexwire.logs.request_log.lines import RequestLogFile
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-
-MOST_LISTENERS: Final = 1_000
-"""At most this many listeners are counted separately; a cluster has a handful."""
-LONGEST_NAME: Final = 200
-"""Longer names are cut to this many characters."""
-
-Listener: TypeAlias = tuple[str | None, str | None]
-"""The name and the security protocol of a listener, or None if a line lacks them."""
-
-
-@dataclass(slots=True)
-class ListenerCounts:
-    """The number of requests by listener, and the number of replica fetches among them.
-
-    ``beyond`` counts the requests to further listeners.
-    """
-
-    requests: Counter[Listener] = field(default_factory=Counter)
-    replicas: Counter[Listener] = field(default_factory=Counter)
-    beyond: int = 0
-
-    def add(self, listeners: Iterable[Listener]) -> None:
-        """Count one request for each listener."""
-        self.requests.update(map(_shortened, listeners))
-        self._prune()
-
-    def add_replicas(self, listener: Listener, fetches: int) -> None:
-        """Count fetches of replicas, which were already counted as requests."""
-        name = _shortened(listener)
-        if name in self.requests:
-            self.replicas[name] += fetches
-
-    def merge(self, other: ListenerCounts) -> None:
-        """Add the counts of another task."""
-        self.requests.update(other.requests)
-        self.replicas.update(other.replicas)
-        self.beyond += other.beyond
-        self._prune()
-
-    def _prune(self) -> None:
-        if len(self.requests) > MOST_LISTENERS:
-            for listener in sorted(self.requests, key=_order)[MOST_LISTENERS:]:
-                self.beyond += self.requests.pop(listener)
-                self.replicas.pop(listener, None)
-
-
-def _shortened(listener: Listener) -> Listener:
-    name, protocol = listener
-    return _short(name), _short(protocol)
-
-
-def _short(text: str | None) -> str | None:
-    if text is None or len(text) <= LONGEST_NAME:
-        return text
-    return f"{text[:LONGEST_NAME]}…"
-
-
-def _order(listener: Listener) -> tuple[tuple[bool, str], ...]:
-    return tuple((word is not None, word or "") for word in listener)
 
 
 FORWARDED: Final = "forwarded_requests"
@@ -126,9 +64,15 @@ LOGGED: Final = pa.schema(
         *((name, pa.string()) for name in ("client_id", *CLIENT_COLUMNS)),
         ("closed_by", pa.string()),
         *((name, pa.int64()) for name in ("first_us", "last_us", "requests", "responses")),
+        *((name, pa.int64()) for name in ("first_at", "last_at")),
     ]
 )
-"""The facts about connections in lines: one or more rows for each connection."""
+"""The facts about connections in lines: one or more rows for each connection.
+
+``first_at`` and ``last_at`` are the numbers of the first and of the last of these lines.
+"""
+AFTER_ALL: Final = 1 << 62
+"""The number of a refused request in `LOGGED`: no line of its connection comes later."""
 
 
 @dataclass(slots=True)
@@ -167,10 +111,19 @@ class FileItem(NamedTuple):
 
 
 class LoggedIds(NamedTuple):
-    """The client id and the client instance id of a connection, as found in its lines."""
+    """The first client id and the first client instance id in the lines of a connection.
+
+    ``client_at`` is the number of the line with the client id, or -1 if an earlier analysis has
+    read this line.
+    """
 
     client_id: str | None = None
     client_instance_id: str | None = None
+    client_at: int = -1
+
+    def client_id_at(self, number: int) -> str | None:
+        """Return the client id of a line that has none: the first one in the lines before it."""
+        return self.client_id if number > self.client_at else None
 
 
 NO_IDS: Final = LoggedIds()
@@ -179,8 +132,9 @@ NO_IDS: Final = LoggedIds()
 class RequestLogRows:
     """Builds the rows of lines, batch after batch.
 
-    A client may send its ids once on a connection (KIP-1313). A line without an id gets the id of
-    its connection from ``ids``.
+    A client may send its ids once on a connection (KIP-1313). A line without a client id gets the
+    first one in the lines of its connection before it, as in a capture. A line without a client
+    instance id gets the first one of its connection, before it or after it. Both are in ``ids``.
     """
 
     def __init__(
@@ -289,8 +243,8 @@ class _RequestColumns:
         text, number = pa.string(), pa.int32()
         strings = {
             "client_id": [
-                item.header.client_id or one.client_id
-                for item, one in zip(items, known, strict=True)
+                item.header.client_id or one.client_id_at(line.number)
+                for line, item, one in zip(lines, items, known, strict=True)
             ],
             "connection": [item.ends.name for item in items],
             "client": [item.ends.client for item in items],
@@ -369,6 +323,8 @@ class _RequestColumns:
             "last_us": pa.array(self.written),
             "requests": pa.array(np.ones(count, np.int64)),
             "responses": pa.array(has_response),
+            "first_at": self._columns["frame_index"],
+            "last_at": self._columns["frame_index"],
         }
         return pa.RecordBatch.from_arrays(
             [columns_by_name[name] for name in LOGGED.names], schema=LOGGED
@@ -557,11 +513,13 @@ def _refused(
         item = line.item
         assert isinstance(item, RefusedRequest)  # noqa: S101 - `RequestLogRows.of` makes sure of this
         name = name_of(item.api_key, item.api_version)
+        known = ids.get(item.ends.name, NO_IDS)
         shared = {
             "connection": item.ends.name,
             "client": item.ends.client,
             "broker": item.ends.broker,
-            **ids.get(item.ends.name, NO_IDS)._asdict(),
+            "client_id": known.client_id,
+            "client_instance_id": known.client_instance_id,
         }
         frames.append(
             {
@@ -579,10 +537,9 @@ def _refused(
                 "source": line.file.source.name,
             }
         )
-        times = {"first_us": item.time_us, "last_us": item.time_us}
-        connections.append(
-            {**shared, **times, "closed_by": "broker", "requests": 1, "responses": 0}
-        )
+        when = {"first_us": item.time_us, "last_us": item.time_us}
+        when |= {"first_at": AFTER_ALL, "last_at": AFTER_ALL}
+        connections.append({**shared, **when, "closed_by": "broker", "requests": 1, "responses": 0})
     texts = {name: [row.get(name) for row in frames] for name in PARTIES}
     parties = {name: pa.array(values, pa.string()) for name, values in texts.items()}
     no_bodies = pa.RecordBatch.from_pylist([], BODY_OUTCOMES)

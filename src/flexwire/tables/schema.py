@@ -228,7 +228,7 @@ FRAMES = (
            "if no body was decoded"),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
     _of_frame("client_id", "the client id; if a request has none, the last client id on its "
-              "connection before it, or in request logs the ``client_id`` of the connection; for "
+              "connection before it, or in request logs the first one in the lines before it; for "
               "a response, the client id of its request",
               f"{_UNREAD}; if the captured part of the connection contains no earlier client id; "
               f"if the "
@@ -238,8 +238,8 @@ FRAMES = (
     Column("client_software_version", _STRING, "its version", "if no request contains it"),
     Column("client_instance_id", _STRING, "the id of the client instance (KIP-714, KIP-1313): the "
            "first id that the header or body of a request contains, or that a response assigns; "
-           "in request logs, the greatest id if the lines of the connection have "
-           "several", _NO_INSTANCE),
+           "in request logs, a line with an id has its own, and any other line has the first id "
+           "of its connection", _NO_INSTANCE),
     _of_frame("header_version", "the version of the request or response header; 1 if the catalog "
               "lacks the version of the request, because a broker reads it in this way; ``error`` "
               "then says so", _UNREAD),
@@ -306,9 +306,9 @@ CONNECTIONS = (
     Column("security_protocol", _STRING, 'the security protocol of the listener: "SASL_SSL"',
            _CAPTURED),
     Column("client_instance_id", _STRING, "``client_instance_id`` of the connection's frames; in "
-           "request logs, the greatest if lines have several", _NO_INSTANCE),
+           "request logs, the first one", _NO_INSTANCE),
     Column("client_id", _STRING, "the last client id of the connection's requests; in request "
-           "logs, the greatest if lines have several", "if no request has a client id"),
+           "logs, the first one", "if no request has a client id"),
     Column("client_software_name", _STRING, "``client_software_name`` of the connection's frames; "
            "in request logs, the greatest if lines have several", "if no request contains it"),
     Column("client_software_version", _STRING, "its version, likewise", "if no request contains "

@@ -47,6 +47,7 @@ from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.captures import part_columns
 from flexwire.inputs import Inputs, input_sources
 from flexwire.logs.request_log import Zone
+from flexwire.logs.request_log.positions import number_in_order
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
@@ -67,6 +68,7 @@ from flexwire.spark.capture_job import (
     weight,
     write_tables,
 )
+from flexwire.spark.delta.request_logs import GivenRequestLogs
 from flexwire.spark.external_tables import check_session, register_tables, registration_note
 from flexwire.spark.failures import explain_failures
 from flexwire.spark.inputs import (
@@ -101,6 +103,7 @@ from flexwire.spark.publishing.output import (
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.rehearsal_job import rehearsal_facts
 from flexwire.spark.request_log_job import (
+    check_request_logs,
     plan_request_logs,
     undivided_note,
     write_request_log_tables,
@@ -273,20 +276,20 @@ def _run(
     options: AnalysisOptions,
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # the report, which is written last
-    to, (files, logs, request_logs) = output_directory(out), _inputs(paths, options)
+    to, (files, logs, request_logs) = output_directory(out), _inputs(paths, options.reading.zone)
     check_moment(options.answering.as_of, logs)
-    traffic = [*files, *(log.source for log in request_logs)]
-    files_read = [*traffic, *logs]
+    files_read = [*files, *(log.source for log in request_logs), *logs]
     is_small = sum(map(weight, files_read)) < SMALL_CAPTURE_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = StageClock()
     explain = partial(
         explain_failures, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begin_output(to, traffic, options.output, logs) as staging:
+    given = GivenRequestLogs(request_logs, options.reading.zone) if request_logs else None
+    with begin_output(to, files, options.output, logs, given) as staging:
         if staging.known_run:
             facts = staging.known_facts()
-            notes = tuple(staging.notes)
+            notes = (*staging.log_notes, *staging.notes)
             return Analysis(staging.published, facts, clock.seconds, is_new=False, notes=notes)
         left_out = staging.known_files | staging.growing_files
         files = [file for file in files if file.name not in left_out]
@@ -302,17 +305,7 @@ def _run(
         ):
             job, captures, opened = opening
             job.check_registration(is_ours=is_ours)
-            if request_logs:
-                facts, notes = job.of_request_logs(request_logs)
-            else:
-                facts, notes, marks = job.of_captures(captures)
-                if opened is not None:
-                    # An analysis of new logs says nothing about the captures.
-                    marks = CaptureMarks.of(read_marks(files))
-                    facts = marks.add_to(with_tls(facts, opened, files))
-                    notes += (*marks.notes(), *opened.counts.lines())
-                facts, rehearsed_notes = job.rehearse(facts, files, marks.rehearsed)
-                notes += rehearsed_notes
+            facts, notes = job.of_traffic(files, captures, opened, staging.of_logs(request_logs))
             if logs:
                 is_alone = not (files or request_logs)
                 title = (
@@ -326,16 +319,14 @@ def _run(
     return Analysis(staging.published, facts, clock.seconds, notes=notes + output_notes(staging))
 
 
-def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
-    """Return the captures, the files of logs, and the request logs of these paths."""
+def _inputs(paths: Iterable[str | Path], zone: Zone) -> Inputs:
+    """Return the captures, the files of logs, and the request logs of these paths.
+
+    Request logs are in order of time.
+    """
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
-    if inputs.request_logs and options.output.format != PARQUET:
-        raise CaptureError(
-            "leave out this request log, or choose format parquet: format "
-            f"{options.output.format} keeps earlier rows, and a rotated log could be read twice",
-            source=inputs.request_logs[0].source.name,
-        )
-    return inputs
+    check_request_logs(inputs.request_logs)
+    return inputs._replace(request_logs=number_in_order(inputs.request_logs, zone))
 
 
 def _write_report(staging: Staging, facts: Facts, files: list[InputFile]) -> None:
@@ -494,6 +485,28 @@ class _AnalysisJob:
         notes = (*continued, *gzip_note(files), *marks.notes())
         return marks.add_to(unreadable.add_to(self.measure(sums))), notes, marks
 
+    def of_traffic(
+        self,
+        files: list[InputFile],
+        captures: list[InputFile],
+        opened: OpenedCaptures | None,
+        request_logs: list[RequestLogFile],
+    ) -> tuple[Facts, tuple[str, ...]]:
+        """Write the tables of request logs or captures; return the facts, and notes for the user.
+
+        The ``captures`` are the ``files``, or their decrypted copies.
+        """
+        if request_logs:
+            return self.of_request_logs(request_logs)
+        facts, notes, marks = self.of_captures(captures)
+        if opened is not None:
+            # An analysis of new logs says nothing about the captures.
+            marks = CaptureMarks.of(read_marks(files))
+            facts = marks.add_to(with_tls(facts, opened, files))
+            notes += (*marks.notes(), *opened.counts.lines())
+        facts, rehearsed_notes = self.rehearse(facts, files, marks.rehearsed)
+        return facts, notes + rehearsed_notes
+
     def rehearse(
         self, facts: Facts, files: list[InputFile], rehearsed: Iterable[tuple[str, str]]
     ) -> tuple[Facts, tuple[str, ...]]:
@@ -526,7 +539,12 @@ class _AnalysisJob:
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
             shows = self.options.asked.show_credentials
             return write_request_log_tables(
-                self.spark, plan, self.staging.task_output, zone, show_credentials=shows
+                self.spark,
+                plan,
+                self.staging.task_output,
+                zone,
+                show_credentials=shows,
+                growth=self.staging.growth,
             )
 
     def _write_audit(self, audit: Audit) -> None:

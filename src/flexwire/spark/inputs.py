@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from flexwire.capture.tls import OpenedCaptures
     from flexwire.facts.facts import Facts
     from flexwire.spark.delta.grown import GrownTables
+    from flexwire.spark.delta.request_logs import GivenRequestLogs
     from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import FileMarks
@@ -65,18 +66,26 @@ def begin_output(
     files: list[InputFile],
     output: OutputOptions,
     logs: Sequence[InputFile] = (),
+    request_logs: GivenRequestLogs | None = None,
 ) -> Iterator[Staging]:
-    """Begin the output of an analysis of ``files`` in ``out``; remove unpublished files at the end.
+    """Begin the output of an analysis of captures in ``out``; remove unpublished files at the end.
 
-    The ``logs`` are identified by their offsets and not by their files, because logs grow.
+    The ``files`` are the captures. The ``logs`` are identified by their offsets and not by their
+    files, because logs grow. Request logs are identified by their first bytes.
     """
     if output.format in {DELTA, ICEBERG}:
+        others = [log.source for log in request_logs.files] if request_logs else []
 
         def digest_of(captures: Iterable[InputFile]) -> str:
-            return AnalysisRequest((*captures, *logs)).digest
+            return AnalysisRequest((*captures, *others, *logs)).digest
 
         with grown_staging(
-            _grown_tables(out, output), files, digest_of, append=output.append, has_logs=bool(logs)
+            _grown_tables(out, output),
+            files,
+            digest_of,
+            append=output.append,
+            has_logs=bool(logs),
+            request_logs=request_logs,
         ) as grown:
             yield grown
         return
@@ -102,7 +111,7 @@ def _grown_tables(out: OutputDirectory, output: OutputOptions) -> GrownTables:
 
 
 def output_notes(staging: Staging) -> tuple[str, ...]:
-    """Return notes on files that were left out, and on other runs into the same output."""
+    """Return notes on what was left out of this analysis, and on other runs into its output."""
     notes = []
     if known := len(staging.known_files):
         are = "1 file is" if known == 1 else f"{known:,} files are"
@@ -110,7 +119,7 @@ def output_notes(staging: Staging) -> tuple[str, ...]:
     if growing := len(staging.growing_files):
         are = "1 file is" if growing == 1 else f"{growing:,} files are"
         notes.append(f"{are} still being written, and left for the next analysis")
-    return (*notes, *staging.notes)
+    return (*notes, *staging.log_notes, *staging.notes)
 
 
 _MOST_REASONS: Final = 20

@@ -14,10 +14,12 @@ before all tasks have read their lines. In this case all tasks read again, with 
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
@@ -26,15 +28,17 @@ from flexwire.facts.facts import ListenerFacts, RequestLogFacts
 from flexwire.facts.units import plural
 from flexwire.logs.request_log import BadLine, LoggedRequest, RequestLogReader, read_lines
 from flexwire.logs.request_log.lines import RequestLogFile, RequestLogPiece, pieces_of
+from flexwire.logs.request_log.positions import FIRST_TIME, first_time, times_of
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS, replica_rows
 from flexwire.measures.evidence import REPLICAS_MESSAGE
 from flexwire.spark.capture_job import ALWAYS, SummedFiles, merged_sums, sums_number
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
-from flexwire.spark.publishing.manifest import TABLES, settle
-from flexwire.spark.publishing.table_files import write_one_file
+from flexwire.spark.publishing.manifest import settle
+from flexwire.spark.request_log_growth import LOGGED_STATE, SeenConnections
 from flexwire.survey.survey import AnalysisRequest
+from flexwire.tables.parquet import TableWriter
 from flexwire.tables.request_log_bodies import structures
 from flexwire.tables.request_logs import FORWARDED, FileItem, RequestLogCounts, RequestLogRows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FORWARDED_TABLE, PACKETS_TABLE
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log.lines import Line
     from flexwire.spark.publishing.manifest import CommittedTask
     from flexwire.spark.publishing.task_output import TaskOutput
-    from flexwire.storage.output_directory import OutputDirectory
+    from flexwire.spark.request_log_growth import RequestLogGrowth
     from flexwire.tables.request_logs import LoggedIds
 
 
@@ -62,8 +66,6 @@ MOST_CONNECTIONS: Final = 200_000
 """At most this many connections get ids that their lines lack: each task holds them all, at 300
 bytes each.
 """
-# This many bytes are read at the end of a file.
-_END: Final = 1 << 18
 # To find the end of a gzip'd file, the whole file must be read.
 _LEAST_SPAN_US: Final = 600_000_000
 
@@ -86,13 +88,17 @@ class RequestLogPlan:
         return sum(file.weight for file in self.files)
 
 
+def check_request_logs(files: Sequence[RequestLogFile]) -> None:
+    """Raise `CaptureError` if all files are logs of another kind."""
+    if files and all(file.is_server_log for file in files):
+        reason = "give the request log too: a broker's own log shows only refused requests"
+        raise CaptureError(reason, source=files[0].source.name)
+
+
 def plan_request_logs(
     files: Sequence[RequestLogFile], tasks_at_once: int, zone: Zone
 ) -> RequestLogPlan:
-    """Plan the reading of request logs. Raises `CaptureError` if the files are not request logs."""
-    if all(file.is_server_log for file in files):
-        reason = "give the request log too: a broker's own log shows only refused requests"
-        raise CaptureError(reason, source=files[0].source.name)
+    """Plan the reading of request logs."""
     total = sum(file.weight for file in files)
     size = max(LEAST_TASK, min(MOST_TASK, total // (2 * max(1, tasks_at_once))))
     size = max(size, -(-total // (MOST_TASKS // 2)))
@@ -138,25 +144,15 @@ def _span_us(files: Sequence[RequestLogFile], zone: Zone) -> int:
     for file in files:
         if file.is_server_log:
             continue
-        size = file.source.size
-        is_whole = file.is_gzipped or file.is_enveloped
-        times += _times(RequestLogPiece(file, 0, None if is_whole else min(size, _END)), zone)[:1]
-        if not is_whole and size:
-            times += _times(RequestLogPiece(file, max(0, size - _END)), zone, is_last=True)
+        if (first := first_time(file, zone)) is not None:
+            times.append(first)
+        end = file.source.size if file.end is None else file.end
+        if not (file.is_gzipped or file.is_enveloped) and end:
+            last = RequestLogPiece(file, max(file.start, end - FIRST_TIME))
+            times += [*times_of(last, zone)][-1:]
     span = max(times) - min(times) if times else 0
     is_sure = not any(file.is_gzipped or file.is_enveloped for file in files)
     return span if is_sure else max(span, _LEAST_SPAN_US)
-
-
-def _times(piece: RequestLogPiece, zone: Zone, *, is_last: bool = False) -> list[int]:
-    times: list[int] = []
-    for item in RequestLogReader(zone).read(read_lines(piece)):
-        time_us = getattr(item, "time_us", None)
-        if time_us is not None:
-            times.append(time_us)
-            if not is_last:
-                break
-    return times[-1:] if is_last else times
 
 
 # Lines are held until there are this many, or until their bodies reach this weight.
@@ -189,13 +185,21 @@ def write_request_log_tables(
     zone: Zone,
     *,
     show_credentials: bool = False,
+    growth: RequestLogGrowth | None = None,
 ) -> tuple[RequestLogFacts, AnalysisSums, tuple[str, ...]]:
-    """Write the tables to ``task_output``; return the facts, the sums of the rows, and notes."""
+    """Write the tables to ``task_output``; return the facts, the sums of the rows, and notes.
+
+    If the tables grow, connections continue from the analysis before, and the state for the next
+    analysis is written too.
+    """
     reading = _Reading(plan, zone, show_credentials)
+    if growth is not None:
+        reading = replace(reading, ids=growth.ids, origins=growth.origins)
     committed, sums = _run(spark, reading, task_output)
     ids, notes = _ids_of_lines_without(sums)
     if ids:
-        again = replace(reading, ids=ids, first=len(committed))
+        known = ids if growth is None else growth.with_ids(ids)
+        again = replace(reading, ids=known, first=len(committed))
         committed, sums = _run(spark, again, task_output)
     counts = _LineCounts(lines=Counter({file.source.name: 0 for file in plan.files}))
     for task in committed:
@@ -205,11 +209,25 @@ def write_request_log_tables(
     settle(task_output.directory, task_output.count_files(written_files))
     # This file is small, and can be written only now: it has the facts of several tasks about each
     # connection.
-    _write(task_output.directory, CONNECTIONS, CONNECTIONS_TABLE, sums.audit.logged())
+    notes += _write_connections(task_output, sums.audit.logged(), growth)
     packets = _packets(counts)
     sums.add(PACKETS, packets)
-    _write(task_output.directory, PACKETS, PACKETS_TABLE, [packets])
+    _write(task_output, PACKETS, PACKETS_TABLE, [packets])
     return _facts(plan, zone, counts), sums, notes
+
+
+def _write_connections(
+    task_output: TaskOutput, rows: Iterable[pa.RecordBatch], growth: RequestLogGrowth | None
+) -> tuple[str, ...]:
+    """Write the table of connections, and if tables grow, the state for the next analysis."""
+    if growth is None:
+        _write(task_output, CONNECTIONS, CONNECTIONS_TABLE, rows)
+        return ()
+    seen = SeenConnections(growth.run)
+    _write(task_output, CONNECTIONS, CONNECTIONS_TABLE, seen.watched(map(growth.continued, rows)))
+    state, notes = seen.state(growth)
+    task_output.directory.write(LOGGED_STATE, state)
+    return notes
 
 
 def _run(
@@ -243,8 +261,16 @@ def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tup
     return ids, (note,)
 
 
-def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> None:
-    write_one_file(files, f"{TABLES}/{table}/{table}.parquet", schema, rows)
+def _write(
+    task_output: TaskOutput, table: str, schema: pa.Schema, rows: Iterable[pa.RecordBatch]
+) -> None:
+    """Write a table that is one file, or one file for each day if tables grow."""
+    with tempfile.TemporaryDirectory() as scratch:
+        local = Path(scratch, f"{table}.parquet")
+        with TableWriter(local, schema, task_output.constants) as writer:
+            for batch in rows:
+                writer.write(batch)
+        task_output.put(local, table, local.name, writer.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +280,7 @@ class _Reading:
     ``first`` is the number in the names of the first task's files. The logs are read twice, and
     each reading writes different bytes. The two readings therefore use different file names, so
     that a late attempt of the first reading cannot replace a file of the second reading.
+    ``origins`` are the analyses in which connections began, if tables grow.
     """
 
     plan: RequestLogPlan
@@ -261,6 +288,7 @@ class _Reading:
     shows_credentials: bool
     ids: dict[str, LoggedIds] = field(default_factory=dict)
     first: int = 0
+    origins: dict[str, str] | None = None
 
     def read(self, number: int, task_output: TaskOutput) -> _LineCounts:
         """Read the pieces of one task, and write their rows."""
@@ -270,6 +298,7 @@ class _Reading:
         is_part = len(plan.works) > 1
         place = self.first + number
         with SummedFiles(task_output, plan.digest, place, plan.span_us, is_part=is_part) as files:
+            files.origins = self.origins
             if number == 0:
                 for table, columns in {**ALWAYS, FORWARDED: FORWARDED_TABLE}.items():
                     files.begin(table, columns)
@@ -295,14 +324,16 @@ def _write_rows(rows: RequestLogRows, lines: list[FileItem], files: SummedFiles)
 def _placed(piece: RequestLogPiece, zone: Zone, counts: _LineCounts) -> Iterator[FileItem]:
     """Yield the content of the lines of a piece, and count them."""
     file = piece.file
-    name = file.source.name
+    name, reader = file.source.name, RequestLogReader(zone)
+    if file.waits_at is not None and piece.start == file.start:
+        reader.wait_after(next(read_lines(RequestLogPiece(file, file.waits_at))))
 
     def counted() -> Iterator[Line]:
         for line in read_lines(piece):
             counts.lines[name] += not line.is_next
             yield line
 
-    for item in RequestLogReader(zone).read(counted()):
+    for item in reader.read(counted()):
         if isinstance(item, BadLine):
             counts.unused[name, item.reason] += 1
         elif item is not None:

@@ -165,22 +165,32 @@ _INFLATION: Final = 15
 
 
 class RequestLogFile(NamedTuple):
-    """A file, its number among all files, and the way to read it."""
+    """A file, its number among all files, and the way to read it.
+
+    Only the lines between the offsets ``start`` and ``end`` are read, or up to the end of the file
+    if ``end`` is None. Offsets are those of the file's content, decompressed. If ``waits_at`` is an
+    offset, the first line may complete the line there, which was read before.
+    """
 
     source: InputFile
     number: int
     is_server_log: bool = False
     is_gzipped: bool = False
     is_enveloped: bool = False
+    start: int = 0
+    end: int | None = None
+    waits_at: int | None = None
 
     @property
     def weight(self) -> int:
         """The approximate size of its lines in bytes."""
+        if self.end is not None:
+            return self.end - self.start
         return self.source.size * (_INFLATION if self.is_gzipped else 1)
 
 
 class RequestLogPiece(NamedTuple):
-    """The lines of a file that begin between two offsets; ``stop`` is None for the end."""
+    """The lines of a file that begin between two offsets; ``stop`` is None for the file's end."""
 
     file: RequestLogFile
     start: int = 0
@@ -189,16 +199,17 @@ class RequestLogPiece(NamedTuple):
     @property
     def weight(self) -> int:
         """The approximate size of its lines in bytes."""
-        whole = self.file.weight
-        return (whole if self.stop is None else self.stop) - self.start
+        if self.stop is not None:
+            return self.stop - self.start
+        return self.file.start + self.file.weight - self.start
 
 
 def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLogPiece]:
     """Divide files into pieces of about ``size`` bytes, if this is possible."""
     for file in files:
         whole = file.is_gzipped or file.is_enveloped or file.is_server_log
-        count = 1 if whole else max(1, round(file.source.size / max(size, 1)))
-        cuts = [file.source.size * at // count for at in range(count)]
+        count = 1 if whole else max(1, round(file.weight / max(size, 1)))
+        cuts = [file.start + file.weight * at // count for at in range(count)]
         for start, stop in zip(cuts, [*cuts[1:], None], strict=True):
             yield RequestLogPiece(file, start, stop)
 
@@ -217,25 +228,47 @@ def _lines(piece: RequestLogPiece) -> Iterator[Line]:
     file, start, stop = piece
     # The byte before ``start`` shows whether a line begins at ``start``.
     first = max(0, start - 1)
-    with closing(file.source.open(first)) as raw:
-        if not file.is_gzipped:
+    if not file.is_gzipped:
+        with closing(file.source.open(first, file.end)) as raw:
             yield from split(raw, first, start, stop)
-            return
+        return
+    with closing(file.source.open()) as raw:
         try:
-            yield from split(_GzipReader(raw), 0, 0, None)
+            inflated = GzipReader(raw, file.end)
+            inflated.skip(first)
+            yield from split(inflated, first, start, stop)
         except (EOFError, zlib.error):
             yield Line(-1, b"", is_cut=True)
 
 
-class _GzipReader:
-    """Reads a gzip file up to its damage; Python's own reader loses the data before the damage."""
+class GzipReader:
+    """Reads a gzip file up to its damage; Python's own reader loses the data before the damage.
 
-    def __init__(self, raw: ByteReader) -> None:
+    It reads at most ``most`` bytes, if this is a number.
+    """
+
+    def __init__(self, raw: ByteReader, most: int | None = None) -> None:
         self._raw = raw
         self._inflating = zlib.decompressobj(_GZIP)
+        self._left = most
+
+    def skip(self, size: int) -> None:
+        """Read and drop ``size`` bytes."""
+        while size and (data := self.read(min(size, _BLOCK))):
+            size -= len(data)
 
     def read(self, size: int, /) -> bytes:
         """Return at most ``size`` bytes. Raises `EOFError` and `zlib.error` for damaged data."""
+        if self._left is not None:
+            size = min(size, self._left)
+            if not size:
+                return b""
+        data = self._read(size)
+        if self._left is not None:
+            self._left -= len(data)
+        return data
+
+    def _read(self, size: int) -> bytes:
         while True:
             if self._inflating.eof:
                 rest = self._next()

@@ -66,8 +66,10 @@ def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
         return BrokerLogKind.REQUESTS, is_gzipped, wrapped
     if b"\0" not in head and any(map(_is_server_line, lines)):
         return BrokerLogKind.SERVER, is_gzipped, wrapped
-    if not head and is_broker_log(name):
-        # At the level INFO, brokers of most releases write no request log.
+    is_begun = b"\n" not in head and b"\0" not in head and source.size <= _LOOKED_AT
+    if is_begun and is_broker_log(name):
+        # At the level INFO, brokers of most releases write no request log. The first line of a log
+        # may not have ended yet.
         return (
             (BrokerLogKind.SERVER if "server" in name else BrokerLogKind.REQUESTS),
             is_gzipped,

@@ -278,6 +278,10 @@ class RequestLogReader:
         self._zone = zone
         self._refusals = Refusals(zone)
 
+    def wait_after(self, line: Line) -> None:
+        """Let the next line complete ``line``, which was read before."""
+        self._refusals.read(line)
+
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:
         """Yield the content of each line; lines of the next piece only complete earlier lines."""
         for line in lines:
@@ -397,9 +401,29 @@ _REFUSED: Final = re.compile(
     rb"and unsupported version (-?\d{1,5})"
 )
 # Two lines describe a refused request. The two lines are next to each other, unless other threads
-# write lines between them. The second line is searched for within this many bytes.
-_APART: Final = 1 << 20
+# write lines between them.
+APART: Final = 1 << 20
+"""The second line begins at most this many bytes after the first one."""
 _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
+
+
+def waiting_line(tail: bytes) -> int | None:
+    r"""Return where in ``tail`` the line begins that the next line after ``tail`` may complete.
+
+    ``tail`` ends with a line end. It has more than `APART` bytes, or begins with a line. The result
+    is an offset from the end of ``tail``, so it is negative, or None if there is no such line.
+
+    >>> waiting_line(b"a\nException while processing request from x\n")
+    -42
+    """
+    lines = tail.split(b"\n")[:-1]
+    at = 0
+    for line in reversed(lines):
+        at -= len(line) + 1
+        if line and COMPLETED not in line:
+            waits = _FROM.search(line) is not None and _REFUSED.search(line) is None
+            return at if waits and -at <= APART else None
+    return None
 
 
 class Refusals:
@@ -411,7 +435,7 @@ class Refusals:
 
     def waits_at(self, offset: int) -> bool:
         """Return whether a line at ``offset`` may complete the line before it."""
-        return self._before is not None and offset - self._before[0].offset <= _APART
+        return self._before is not None and offset - self._before[0].offset <= APART
 
     def ended_by(self, line: Line) -> Item:
         """Return the content of a line and the line before it; None for a separate line."""

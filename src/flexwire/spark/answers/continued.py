@@ -21,7 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark p
 from pyspark.sql.types import LongType
 
 from flexwire.answers.asking.told_names import with_names
-from flexwire.measures.audit_rows import CONNECTIONS
+from flexwire.measures.audit_rows import CONNECTIONS, LOGGED_EVIDENCE
+from flexwire.measures.evidence import SOFTWARE
 from flexwire.tables.frames import CLIENT_COLUMNS, TOPIC_NAMES
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN, connection_key
 from flexwire.tables.row_filter import FRAMES, RECORDS
@@ -123,15 +124,20 @@ def _later(connections: DataFrame) -> DataFrame:
     """Return, by connection, the requests answered later, and the ``known_`` facts of clients.
 
     The rows of ``connections`` are those of single analyses. Connections without such facts are
-    left out.
+    left out. A line of a request log has the software that the broker knew at that moment, so later
+    lines say nothing about it.
     """
     key = connection_key(connections.columns)
     origin = F.coalesce(BEGAN_IN, ANALYSIS)
     order = F.struct(*_ORDER)
     known = {name: f"known_{name}" for name in CLIENT_COLUMNS if name in connections.columns}
+    is_captured = F.col("evidence") != LOGGED_EVIDENCE
+    is_said = {
+        name: F.col(name).isNotNull() & (is_captured if name in SOFTWARE else F.lit(True))
+        for name in known
+    }
     first = [
-        F.min_by(name, F.when(F.col(name).isNotNull(), order)).alias(later)
-        for name, later in known.items()
+        F.min_by(name, F.when(is_said[name], order)).alias(later) for name, later in known.items()
     ]
     later_rows = (
         connections.withColumn(ANALYSIS, origin)

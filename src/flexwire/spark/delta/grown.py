@@ -202,7 +202,7 @@ class GrownOutput(Output):
     @property
     def is_continued(self) -> bool:
         """True if connections continue from one of its analyses to the next."""
-        return any(entry.state_before is not None for entry in self.entries)
+        return any(entry.state_before or entry.request_logs_before for entry in self.entries)
 
     @property
     @abstractmethod

@@ -50,12 +50,19 @@ ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table
 """The tables that every analysis has, whatever its input is."""
 
 _GROWN: Final = tuple(table.place for table in schema.GROWN_TABLES)
+_LOGGED: Final = tuple(table.place for table in schema.REQUEST_LOG_TABLES)
 # Listing spends most of its time waiting for the store.
 AT_ONCE: Final = 16
 
 
 FIXED: Final = {
-    table.place: table.columns for table in (*schema.TABLES, *schema.GROWN_TABLES, *LOG_TABLES)
+    table.place: table.columns
+    for table in (
+        *schema.TABLES,
+        *schema.GROWN_TABLES,
+        *schema.REQUEST_LOG_TABLES,
+        *LOG_TABLES,
+    )
 }
 """The columns of each table whose columns do not depend on the input."""
 
@@ -63,7 +70,7 @@ FIXED: Final = {
 def possible_tables() -> list[str]:
     """Return every table that an analysis may write."""
     messages = (f"{MESSAGES}/{name}" for name in catalog().names())
-    return [*ALWAYS, *_GROWN, *LOG_SCHEMAS, *messages]
+    return [*ALWAYS, *_GROWN, *_LOGGED, *LOG_SCHEMAS, *messages]
 
 
 def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:

@@ -80,6 +80,9 @@ COLUMNS: Final = pa.schema(
         # needs.
         ("state_before", pa.string()),
         ("state_after", pa.string()),
+        # The same for request logs.
+        ("request_logs_before", pa.string()),
+        ("request_logs_after", pa.string()),
     ]
 )
 _TRIES: Final = 20
@@ -109,6 +112,8 @@ class LedgerEntry:
     last_file: str | None = None
     state_before: str | None = None
     state_after: str | None = None
+    request_logs_before: str | None = None
+    request_logs_after: str | None = None
 
 
 def new_entry(
@@ -239,6 +244,31 @@ class LedgerSnapshot(ABC):
             return None
         entries = self._read(pc.field("analysis") == self.open_state, files=False)
         return entries[-1].state_before if entries else None
+
+    @cached_property
+    def request_logs(self) -> LedgerEntry | None:
+        """The analysis that read the last lines of request logs, without its files."""
+        if "request_logs_after" not in self.columns:
+            return None
+        name = None if self.last is None else self.last.request_logs_after
+        # An earlier release does not repeat the name in the entries that it adds.
+        asked = (
+            pc.field("request_logs_after").is_valid()
+            if name is None
+            else pc.field("analysis") == name
+        )
+        entries = self._read(asked & (pc.field("state") == IN), files=False)
+        if not entries:
+            return None
+        last = entries[-1]
+        if last.analysis == last.request_logs_after:
+            return last
+        own = self._read(pc.field("analysis") == last.request_logs_after, files=False)
+        return own[-1] if own else None
+
+    def has_captures(self) -> bool:
+        """Return whether an analysis that is in has read captures."""
+        return any(entry.files for entry in self._read(pc.field("state") == IN))
 
     @cached_property
     def _last_in(self) -> list[LedgerEntry]:

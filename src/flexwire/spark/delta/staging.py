@@ -38,10 +38,12 @@ from flexwire.spark.delta.ledger import (
     new_entry,
     with_offsets,
 )
+from flexwire.spark.delta.request_logs import begin_request_logs
 from flexwire.spark.publishing.lease import leased
 from flexwire.spark.publishing.local import locked
 from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begin_run
 from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
+from flexwire.spark.request_log_growth import LOGGED_STATE
 from flexwire.storage.filesystems import scheme_of
 from flexwire.storage.local import is_locked, make_private_directory
 from flexwire.survey.request import Continuation
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flexwire.spark.delta.grown import GrownTable, GrownTables
+    from flexwire.spark.delta.request_logs import GivenRequestLogs
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
 
@@ -170,7 +173,7 @@ class GrownStaging(RunStaging):
 
     ``fingerprints`` maps the names of files to their numbers. This analysis begins with the state
     that the analysis ``open_state`` left. That one began with the state of the analysis
-    ``used_state``.
+    ``used_state``. ``last_logged`` is the entry with the state of request logs to begin with.
     """
 
     tables: GrownTables
@@ -179,6 +182,7 @@ class GrownStaging(RunStaging):
     append: bool
     open_state: str | None = None
     used_state: str | None = None
+    last_logged: LedgerEntry | None = None
 
     @cached_property
     def task_output(self) -> TaskOutput:
@@ -223,8 +227,19 @@ class GrownStaging(RunStaging):
         if previous:
             names = {table["name"] for entry in previous for table in entry.tables}
             take_out(self.tables, {entry.analysis for entry in previous}, names)
+        self.out.remove([f"{STAGING}/{self.run}", *self._used_states()])
+
+    def _used_states(self) -> list[str]:
+        """Return the files of states that no later analysis needs."""
         used = [] if self.used_state is None else [f"{RUNS}/{self.used_state}/{STATE}"]
-        self.out.remove([f"{STAGING}/{self.run}", *used])
+        last = self.last_logged
+        if self._reads_request_logs and last is not None and last.request_logs_before is not None:
+            used.append(f"{RUNS}/{last.request_logs_before}/{LOGGED_STATE}")
+        return used
+
+    @property
+    def _reads_request_logs(self) -> bool:
+        return self.growth is not None and bool(self.growth.files)
 
     def _entered(
         self, old: LedgerSnapshot, own: LedgerEntry, replaced: list[LedgerEntry]
@@ -244,7 +259,9 @@ class GrownStaging(RunStaging):
             for entry in replaced:
                 # If this process is killed, the next sweep finds what is left of them.
                 note_tables(self.out, entry.analysis, (table["name"] for table in entry.tables))
+            own = self._with_request_logs(own, None)
             return [*old.abandoned(), with_offsets(own, self.read_until)]
+        own = self._with_request_logs(own, old.request_logs if self.growth else old.last)
         offsets, known_offsets = old.next_offsets, self.next_offsets or {}
         if old.with_files(self.fingerprints) or any(
             offsets.get(partition) != known_offsets.get(partition) for partition in self.read_until
@@ -268,6 +285,21 @@ class GrownStaging(RunStaging):
                 "from an older state; run it again"
             )
         return replace(own, state_before=open_state, state_after=self.run)
+
+    def _with_request_logs(self, own: LedgerEntry, last: LedgerEntry | None) -> LedgerEntry:
+        """Return the entry with the analyses whose states of request logs it needs.
+
+        ``last`` is an analysis that is in and has the name of the current state.
+        """
+        before = None if last is None else last.request_logs_after
+        if not self._reads_request_logs:
+            return replace(own, request_logs_after=before)
+        if self.append and before != (self.last_logged and self.last_logged.analysis):
+            raise AlreadyInError(
+                f"{self.out}: another analysis added lines of request logs in the meantime; run it "
+                "again"
+            )
+        return replace(own, request_logs_before=before, request_logs_after=self.run)
 
     def _tables(self) -> dict[str, list[AddedFile]]:
         rows = {file.name: file.rows for file in self.task_output.files}
@@ -308,6 +340,13 @@ class GrownStaging(RunStaging):
         return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
 
 
+def _check_finished(growing: Collection[str]) -> None:
+    """Raise `CaptureError` if any file is still being written, because there are no others."""
+    if growing:
+        reason = "it is still being written; wait until the tap begins its next file"
+        raise CaptureError(reason, source=min(growing))
+
+
 def _is_growing(source: InputFile) -> bool:
     return not scheme_of(source.url) and is_locked(source.url)
 
@@ -320,53 +359,54 @@ def grown_staging(
     *,
     append: bool,
     has_logs: bool = False,
+    request_logs: GivenRequestLogs | None = None,
     abandoned: float = ABANDONED_SECONDS,
 ) -> Iterator[GrownStaging]:
     """Provide a place for one analysis that adds to ``tables``.
 
     ``sources`` are its captures. ``digest_of`` takes some of the captures and returns the digest of
-    the whole input. ``has_logs`` is true if the input also has logs. With ``append`` the analysis
-    is added to those in the tables. It then leaves out files that are already in the tables, and
-    files that a tap is still writing. Without ``append`` it replaces the analyses that are in the
-    tables. Before anything else, leftovers of earlier analyses are removed.
+    the whole input. ``has_logs`` is true if the input also has logs. The new lines of
+    ``request_logs`` are in ``growth``. With ``append`` the analysis is added to those in the
+    tables. It then leaves out files that the tables have, and files that a tap is still writing.
+    Without ``append`` it replaces the analyses in the tables. First, leftovers are removed.
     """
     out = tables.out
     tables.check()
 
     def make(run: str) -> GrownStaging:
         ledger = sweep(tables, run, abandoned)
+        logged = begin_request_logs(out, run, ledger, sources, request_logs, append=append)
         numbers = {source.name: fingerprint(source) for source in sources}
         entries = ledger.with_files(numbers) if append else []
         is_in = {number for entry in entries for number in entry.files}
         names_in = {name for name, number in numbers.items() if number in is_in}
         growing = {source.name for source in sources if append and _is_growing(source)} - names_in
         new = [source for source in sources if source.name not in names_in | growing]
-        if growing and not (new or names_in or has_logs):
-            reason = "it is still being written; wait until the tap begins its next file"
-            raise CaptureError(reason, source=min(growing))
-        whole = digest_of(sources)
-        known_run = None
+        if not (new or names_in or has_logs):
+            _check_finished(growing)
         if names_in and not new and not has_logs:
-            known_run = entries[-1].analysis
-        elif append and (has_logs or not sources):
-            known_run = next((each.analysis for each in ledger.with_input(whole)), None)
+            known_run: str | None = entries[-1].analysis
+        elif logged.growth is not None and (logged.growth.files or not has_logs):
+            known_run = logged.known_run
+        else:
+            is_asked = append and (has_logs or not sources)
+            same = ledger.with_input(digest_of(sources)) if is_asked else []
+            known_run = same[0].analysis if same else None
         if out.path is not None:
             make_private_directory(out.path / RUNS / run)
+        new_numbers = {source.name: numbers[source.name] for source in new}
         return GrownStaging(
-            out,
-            run,
-            tables,
-            digest_of(new),
-            {source.name: numbers[source.name] for source in new},
-            append,
+            *(out, run, tables, digest_of(new), new_numbers, append),
             known_run=known_run,
-            known_files=frozenset(names_in),
+            known_files=frozenset(names_in | logged.known),
             growing_files=frozenset(growing),
             next_offsets=ledger.next_offsets if append else {},
             open_state=ledger.open_state if append else None,
             used_state=ledger.used_state if append else None,
             continuation=_continuation(out, run, ledger.open_state) if append else None,
             notes=notes,
+            growth=logged.growth,
+            last_logged=logged.last,
         )
 
     with hold_output(out) as notes:

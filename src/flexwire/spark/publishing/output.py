@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.logs.files import Partition
+    from flexwire.logs.request_log.lines import RequestLogFile
+    from flexwire.spark.request_log_growth import RequestLogGrowth
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.request import Continuation
 
@@ -84,7 +86,8 @@ class Staging(ABC):
     ``next_offsets`` are the offsets at which logs continue; None if logs are read from their start.
     ``read_until`` gets the offsets after the last one that this analysis has read of each log.
     ``continuation`` is given if captures continue from one analysis to the next. ``notes`` are
-    messages for the user about other runs into ``out``.
+    messages for the user about other runs into ``out``. ``growth`` has the new lines of request
+    logs if the tables grow.
     """
 
     out: OutputDirectory
@@ -95,6 +98,7 @@ class Staging(ABC):
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
     continuation: Continuation | None = field(default=None, kw_only=True)
     notes: list[str] = field(default_factory=list, kw_only=True)
+    growth: RequestLogGrowth | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -123,6 +127,15 @@ class Staging(ABC):
     def mark(self, sources: Iterable[str]) -> None:
         """Mark the tables as complete, with the names of their captures."""
         mark_place(self.files.child("tables"), sources)
+
+    def of_logs(self, files: list[RequestLogFile]) -> list[RequestLogFile]:
+        """Return the request logs to read: ``files``, or their new lines if the tables grow."""
+        return files if self.growth is None else [*self.growth.files]
+
+    @property
+    def log_notes(self) -> tuple[str, ...]:
+        """Notes for the user on request logs whose lines are not all read."""
+        return () if self.growth is None else self.growth.notes
 
     def known_facts(self) -> Facts:
         """Return the facts of the earlier analysis of the same input."""

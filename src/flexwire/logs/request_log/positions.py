@@ -1,0 +1,410 @@
+"""The position up to which each request log was read, so that a later analysis continues there.
+
+A broker appends to its log, renames a full log, and something may compress it later. A log is
+therefore identified by its first bytes and not by its name. Its lines are read up to the last line
+end, and each line is read once:
+
+- If a file has the first bytes of a known log, and the same bytes before the position, its further
+  lines are read.
+- If it has the first bytes of a known log but became shorter or changed before the position,
+  nobody knows which of its lines are new. It is left out, and a note says so.
+- Several files of one log are copies. The longest one is read.
+- Every other file is a new log.
+
+Short logs of different brokers may begin with the same bytes. A log with fewer than `HEAD` bytes is
+therefore searched for in its own directory first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from flexwire.capture.reassembly.saved import Count, SavedRecord
+from flexwire.errors import CaptureError, FlexwireError
+from flexwire.logs.request_log.lines import GzipReader, RequestLogPiece, read_lines
+from flexwire.logs.request_log.requests import APART, RequestLogReader, waiting_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from flexwire.logs.request_log.lines import RequestLogFile
+    from flexwire.logs.request_log.times import Zone
+    from flexwire.storage.input_file import InputFile
+
+HEAD: Final = 16 << 10
+"""This many bytes at the beginning identify a log, if it has so many."""
+MOST_FILES: Final = 1_000_000
+"""Tables that grow know at most this many request logs."""
+FIRST_TIME: Final = 1 << 18
+"""The first time of a file is searched for in this many bytes."""
+# Logs that have fewer bytes in common may still be different logs.
+_LEAST_HEAD: Final = 256
+# With so many bytes in common, they are the same log, wherever the file is.
+_SURE_HEAD: Final = 4 << 10
+_CHECKED: Final = 4 << 10
+_STEP: Final = 1 << 16
+_BLOCK: Final = 1 << 20
+# A digest of so many first bytes is kept, so that a log is still known if it became shorter.
+_SIZES: Final = (_LEAST_HEAD, 1 << 10, _SURE_HEAD, HEAD)
+
+_Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+
+
+class LogPosition(SavedRecord):
+    """A log and the position up to which it was read, in bytes of its decompressed content.
+
+    ``heads`` are digests of its first bytes, for each size in `sizes_of`. ``before`` is a digest of
+    the last bytes before the position. ``waits_at`` is where the line begins that the next line
+    may complete, or -1. ``directory`` is a digest of its last directory, and ``version`` identifies
+    the last file.
+    """
+
+    number: Count
+    heads: Annotated[list[_Digest], msgspec.Meta(min_length=1, max_length=len(_SIZES))]
+    position: Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
+    before: _Digest
+    waits_at: Annotated[int, msgspec.Meta(ge=-1)]
+    directory: _Digest
+    version: int
+
+
+def sizes_of(position: int) -> tuple[int, ...]:
+    """Return of how many first bytes the digests are kept for a log that was read so far.
+
+    >>> sizes_of(5000), sizes_of(20)
+    ((256, 1024, 4096), (20,))
+    """
+    return tuple(size for size in _SIZES if size <= position) or (position,)
+
+
+@dataclass(slots=True)
+class ResumedLogs:
+    """The files to read with their new lines, all positions after that, and what was left out.
+
+    ``known`` are the names of files without new lines. ``notes`` are messages for the user.
+    """
+
+    files: tuple[RequestLogFile, ...]
+    positions: tuple[LogPosition, ...]
+    known: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def resume_logs(
+    files: Sequence[RequestLogFile],
+    known: Iterable[LogPosition],
+    zone: Zone,
+    version_of: Callable[[InputFile], int],
+) -> ResumedLogs:
+    """Return the new lines of request logs; ``version_of`` returns a number for a file's version.
+
+    Raises `CaptureError` for a log in the envelopes of a container, `StorageError` if a file cannot
+    be read, and `FlexwireError` if there are too many logs.
+    """
+    return _Resumption(list(known), version_of).run(files, zone)
+
+
+def number_in_order(
+    files: Iterable[RequestLogFile], zone: Zone, first: int = 0
+) -> list[RequestLogFile]:
+    """Return files in the order of the first time in each, with numbers from ``first`` on.
+
+    In this order, the lines of a connection count up over all files of its broker. Files without a
+    time come last.
+    """
+    begun = [(first_time(file, zone), file.source.name, file) for file in files]
+    begun.sort(key=lambda one: (one[0] is None, one[0] or 0, one[1]))
+    return [file._replace(number=number) for number, (*_, file) in enumerate(begun, first)]
+
+
+def first_time(file: RequestLogFile, zone: Zone) -> int | None:
+    """Return the first time in the lines of a file, or None if its beginning has no time."""
+    is_whole = file.is_gzipped or file.is_enveloped
+    end = file.source.size if file.end is None else file.end
+    stop = None if is_whole else min(end, file.start + FIRST_TIME)
+    return next(times_of(RequestLogPiece(file, file.start, stop), zone), None)
+
+
+def times_of(piece: RequestLogPiece, zone: Zone) -> Iterator[int]:
+    """Yield the times in the lines of a piece."""
+    for item in RequestLogReader(zone).read(read_lines(piece)):
+        time_us = getattr(item, "time_us", None)
+        if time_us is not None:
+            yield time_us
+
+
+@dataclass(slots=True)
+class _Look:
+    """A file that was looked at: its first bytes, the end of its last line, and the line before.
+
+    ``before`` has a digest of the bytes before each position that was asked for.
+    """
+
+    file: RequestLogFile
+    version: int
+    head: bytes
+    directory: bytes
+    before: dict[int, bytes] = field(default_factory=dict)
+    size: int = 0
+    end: int = 0
+    tail: bytes = b""
+    is_damaged: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.file.source.name
+
+    @property
+    def content(self) -> bytes:
+        """The first bytes of its whole lines."""
+        return self.head[: self.end]
+
+    @property
+    def rank(self) -> tuple[int, bool, str]:
+        """The longest file of a log, and one that can be divided among tasks, ranks highest."""
+        return self.end, not self.file.is_gzipped, self.name
+
+    def position(self, number: int) -> LogPosition:
+        """Return the position at the end of its last line."""
+        waits = waiting_line(self.tail)
+        return LogPosition(
+            number,
+            [_digest(self.head[:size]) for size in sizes_of(self.end)],
+            self.end,
+            _digest(self.tail[-_CHECKED:]),
+            -1 if waits is None else self.end + waits,
+            self.directory,
+            self.version,
+        )
+
+
+class _Resumption:
+    """Finds the logs that are known among files."""
+
+    def __init__(self, known: list[LogPosition], version_of: Callable[[InputFile], int]) -> None:
+        self._version_of = version_of
+        self._positions = {one.number: one for one in known}
+        self._by_version = {one.version: one for one in known}
+        self._by_head: defaultdict[tuple[int, bytes], list[LogPosition]] = defaultdict(list)
+        for one in known:
+            for size, head in zip(sizes_of(one.position), one.heads, strict=False):
+                self._by_head[size, head].append(one)
+        self._sizes = sorted({size for size, _ in self._by_head})
+        self._of_log: defaultdict[int, list[_Look]] = defaultdict(list)
+        self._unchanged: set[int] = set()
+        self._new: list[_Look] = []
+        self._read: list[RequestLogFile] = []
+        self._known: list[str] = []
+        self._notes: list[str] = []
+        self._unfinished: list[str] = []
+
+    def run(self, files: Sequence[RequestLogFile], zone: Zone) -> ResumedLogs:
+        for file in files:
+            self._look_at(file)
+        for number, looks in self._of_log.items():
+            self._go_on(self._positions[number], looks)
+        self._begin(self._originals(), zone)
+        if len(self._positions) > MOST_FILES:
+            raise FlexwireError(
+                f"{len(self._positions):,} request logs were read into these tables, and at most "
+                f"{MOST_FILES:,} can be told apart; choose another --out"
+            )
+        positions = tuple(self._positions[number] for number in sorted(self._positions))
+        notes = (*self._notes, *_unfinished_note(self._unfinished))
+        return ResumedLogs(tuple(self._read), positions, tuple(self._known), notes)
+
+    def _look_at(self, file: RequestLogFile) -> None:
+        version = self._version_of(file.source)
+        if version in self._by_version:
+            self._unchanged.add(self._by_version[version].number)
+            self._known.append(file.source.name)
+            return
+        if file.is_enveloped:
+            raise CaptureError(
+                "leave out this log, or choose format parquet: it is in the envelopes of a "
+                "container, and tables that grow read only plain and gzip'd logs",
+                source=file.source.name,
+            )
+        look = _look(file, version, self._positions_to_check)
+        if look.is_damaged:
+            self._notes.append(f"{look.name}: the gzip'd file ends early or is damaged.")
+        if look.end < look.size:
+            self._unfinished.append(look.name)
+        if look.end:
+            self._sort_in(look)
+
+    def _candidates(self, head: bytes) -> dict[int, int]:
+        """Return the known logs with the same first bytes, and how many of these were compared."""
+        found: dict[int, int] = {}
+        for size in self._sizes:
+            if size <= len(head):
+                for one in self._by_head.get((size, _digest(head[:size])), ()):
+                    found[one.number] = size
+        return found
+
+    def _positions_to_check(self, head: bytes) -> set[int]:
+        return {self._positions[number].position for number in self._candidates(head)}
+
+    def _sort_in(self, look: _Look) -> None:
+        same, is_sure = [], False
+        for number, size in self._candidates(look.head).items():
+            log = self._positions[number]
+            is_here = log.directory == look.directory
+            if size == sizes_of(log.position)[-1] and look.before.get(log.position) == log.before:
+                same.append((log.position, is_here, number))
+            is_sure |= size >= (_LEAST_HEAD if is_here else _SURE_HEAD)
+        if same:
+            self._of_log[max(same)[-1]].append(look)
+        elif is_sure:
+            self._notes.append(
+                f"{look.name} was left out: it begins like a log that was read before, but became "
+                "shorter, or changed before the place up to which that log was read."
+            )
+        else:
+            self._new.append(look)
+
+    def _go_on(self, log: LogPosition, looks: list[_Look]) -> None:
+        """Read the further lines of a known log from the longest of its files."""
+        others = [look for look in looks if look.directory != log.directory]
+        if log.position < HEAD and (len(others) < len(looks) or log.number in self._unchanged):
+            self._new += others
+            looks = [look for look in looks if look.directory == log.directory]
+        if not looks:
+            return
+        longest = max(looks, key=lambda look: look.rank)
+        self._known += [look.name for look in looks if look is not longest]
+        if longest.end > log.position:
+            waits_at = None if log.waits_at < 0 else log.waits_at
+            self._read.append(
+                longest.file._replace(
+                    number=log.number, start=log.position, end=longest.end, waits_at=waits_at
+                )
+            )
+            self._positions[log.number] = longest.position(log.number)
+        else:
+            self._known.append(longest.name)
+            self._positions[log.number] = msgspec.structs.replace(
+                log, directory=longest.directory, version=longest.version
+            )
+
+    def _originals(self) -> list[_Look]:
+        """Return the new files without copies."""
+        long: dict[bytes, _Look] = {}
+        by_directory: defaultdict[bytes, list[_Look]] = defaultdict(list)
+        for look in sorted(self._new, key=lambda look: look.rank, reverse=True):
+            is_short = len(look.content) < HEAD
+            if is_short or long.setdefault(_digest(look.content), look) is look:
+                by_directory[look.directory].append(look)
+            else:
+                self._known.append(look.name)
+        originals: list[_Look] = []
+        for looks in by_directory.values():
+            looks.sort(key=lambda look: (look.content, look.rank))
+            for look, after in zip(looks, [*looks[1:], None], strict=True):
+                is_copy = after is not None and after.content.startswith(look.content)
+                if is_copy and _LEAST_HEAD <= len(look.content) < HEAD:
+                    self._known.append(look.name)
+                else:
+                    originals.append(look)
+        return originals
+
+    def _begin(self, looks: list[_Look], zone: Zone) -> None:
+        by_name = {look.name: look for look in looks}
+        whole = [look.file._replace(end=look.end) for look in looks]
+        for file in number_in_order(whole, zone, max(self._positions, default=-1) + 1):
+            self._read.append(file)
+            self._positions[file.number] = by_name[file.source.name].position(file.number)
+
+
+def _unfinished_note(names: Sequence[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    others = f" and of {len(names) - 1:,} more" if len(names) > 1 else ""
+    text = f"The last line of {names[0]}{others} has no line end yet"
+    return (f"{text}, and is left for the next analysis.",)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:16]
+
+
+def _look(file: RequestLogFile, version: int, wanted: Callable[[bytes], set[int]]) -> _Look:
+    """Look at a file; ``wanted`` returns the positions to check, from its first bytes."""
+    directory = _digest(file.source.url.rpartition("/")[0].encode("utf-8", "surrogateescape"))
+    look = _Look(file, version, _head(file), directory)
+    positions = wanted(look.head)
+    if file.is_gzipped:
+        _look_through(look, positions)
+        return look
+    source = file.source
+    look.size = source.size
+    for position in positions:
+        if position <= source.size:
+            look.before[position] = _digest(_bytes(source, position - _CHECKED, position))
+    look.end = _last_line_end(source)
+    look.tail = _bytes(source, look.end - APART - 1, look.end)
+    return look
+
+
+def _head(file: RequestLogFile) -> bytes:
+    if not file.is_gzipped:
+        return _bytes(file.source, 0, min(HEAD, file.source.size))
+    head = b""
+    with closing(file.source.open()) as raw:
+        reader = GzipReader(raw, HEAD)
+        try:
+            while data := reader.read(HEAD):
+                head += data
+        except (EOFError, zlib.error):
+            pass  # `_look_through` reports this
+    return head
+
+
+def _bytes(source: InputFile, start: int, stop: int) -> bytes:
+    start = max(0, start)
+    if start >= stop:
+        return b""
+    with closing(source.open(start, stop)) as file:
+        return file.read(stop - start)
+
+
+def _last_line_end(source: InputFile) -> int:
+    """Return the offset after the last line end of a file, or 0 if it has none."""
+    stop = source.size
+    while stop:
+        start = max(0, stop - _STEP)
+        at = _bytes(source, start, stop).rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        stop = start
+    return 0
+
+
+def _look_through(look: _Look, positions: set[int]) -> None:
+    """Read a gzip file to its end, and keep what a look has of it."""
+    window = b""
+    with closing(look.file.source.open()) as raw:
+        reader = GzipReader(raw)
+        try:
+            while data := reader.read(_BLOCK):
+                window = window[-APART - 1 :] + data
+                first = look.size
+                look.size += len(data)
+                base = look.size - len(window)
+                for position in positions:
+                    if first < position <= look.size:
+                        start = max(0, position - _CHECKED - base)
+                        look.before[position] = _digest(window[start : position - base])
+                at = window.rfind(b"\n") + 1
+                if at and base + at > look.end:
+                    look.end = base + at
+                    look.tail = window[max(0, at - APART - 1) : at]
+        except (EOFError, zlib.error):
+            look.is_damaged = True

@@ -1,0 +1,235 @@
+"""Adds request logs to tables that grow: each line once, and connections that continue.
+
+```
+files ─▶ positions before ─▶ new lines ─▶ rows, with the analysis in which a connection began
+                                             └─▶ positions and connections for the next analysis
+```
+The state is a file of the analysis, like the state of captures (`flexwire.survey.saved_state`), and
+the ledger says which state is valid. One commit to the ledger therefore publishes the rows and the
+positions after them. Without the positions, nobody knows which lines the tables have. If they are
+lost, no request log is added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from flexwire.capture.reassembly.saved import Number, SavedRecord
+from flexwire.errors import FlexwireError
+from flexwire.facts.units import plural
+from flexwire.logs.request_log.positions import MOST_FILES, LogPosition, resume_logs
+from flexwire.logs.request_log.requests import NOWHERE
+from flexwire.measures.audit_rows import LOGGED_TEXTS
+from flexwire.survey.saved_state import SavedStateError, pack, unpack
+from flexwire.tables.request_logs import LoggedIds
+from flexwire.tables.schema import CONNECTIONS_TABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from flexwire.logs.request_log import Zone
+    from flexwire.logs.request_log.lines import RequestLogFile
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
+
+LOGGED_STATE: Final = "request_log_state"
+"""The name of the file with the state, in the directory of an analysis."""
+MOST_CONTINUED: Final = 200_000
+"""At most this many connections continue in the next analysis: those with the latest lines."""
+MOST_TEXT: Final = 64 << 20
+"""Their names and texts have at most this many characters."""
+IDLE_US: Final = 24 * 3600 * 1_000_000
+"""A connection without a line for this long does not continue."""
+
+_TEXTS: Final = tuple(name for name in LOGGED_TEXTS if name not in {"client", "broker"})
+
+
+class ContinuedConnection(SavedRecord):
+    """The facts about a connection in the lines that were read, and the analysis it began in.
+
+    ``texts`` are those of `_TEXTS`.
+    """
+
+    began_in: str
+    last_us: Number
+    client_id: str | None
+    client_instance_id: str | None
+    texts: Annotated[list[str | None], msgspec.Meta(min_length=len(_TEXTS), max_length=len(_TEXTS))]
+
+    @property
+    def length(self) -> int:
+        """The number of characters of its texts."""
+        return sum(len(text or "") for text in (self.client_id, *self.texts))
+
+
+class LoggedState(SavedRecord):
+    """The content of the file."""
+
+    logs: Annotated[list[LogPosition], msgspec.Meta(max_length=MOST_FILES)]
+    connections: dict[str, ContinuedConnection]
+
+
+@dataclass(frozen=True)
+class RequestLogGrowth:
+    """The new lines of request logs for the analysis ``run``, and the connections before them.
+
+    ``known`` are the names of files without new lines. ``notes`` are messages for the user.
+    """
+
+    run: str
+    files: tuple[RequestLogFile, ...]
+    positions: tuple[LogPosition, ...]
+    connections: Mapping[str, ContinuedConnection]
+    known: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def ids(self) -> dict[str, LoggedIds]:
+        """The ids of the connections, by name."""
+        return {
+            name: LoggedIds(one.client_id, one.client_instance_id)
+            for name, one in self.connections.items()
+            if name != NOWHERE.name and (one.client_id or one.client_instance_id)
+        }
+
+    @cached_property
+    def origins(self) -> dict[str, str]:
+        """The analyses in which the connections began, by name."""
+        return {name: one.began_in for name, one in self.connections.items()}
+
+    def with_ids(self, found: Mapping[str, LoggedIds]) -> dict[str, LoggedIds]:
+        """Return ``found``, the ids of lines that were read now, behind those from before."""
+        ids = self.ids | {**found}
+        for name in self.ids.keys() & found.keys():
+            before, now = self.ids[name], found[name]
+            ids[name] = LoggedIds(
+                before.client_id or now.client_id,
+                before.client_instance_id or now.client_instance_id,
+                before.client_at if before.client_id else now.client_at,
+            )
+        return ids
+
+    def continued(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of connections with the facts from before, and where each one began.
+
+        The counts and the first time stay those of this analysis.
+        """
+        changed = [*_TEXTS, "client_id", "client_instance_id", "began_in", "last_time"]
+        columns: dict[str, list[Any]] = {name: rows[name].to_pylist() for name in changed}
+        times = rows["last_time"].cast(pa.int64()).to_pylist()
+        for at, name in enumerate(rows["connection"].to_pylist()):
+            before = self.connections.get(name)
+            if before is None:
+                continue
+            columns["began_in"][at] = before.began_in
+            for column, text in zip(_TEXTS, before.texts, strict=True):
+                columns[column][at] = max(filter(None, (columns[column][at], text)), default=None)
+            for column, text in (
+                ("client_id", before.client_id),
+                ("client_instance_id", before.client_instance_id),
+            ):
+                columns[column][at] = text or columns[column][at]
+            times[at] = max(times[at], before.last_us)
+        columns["last_time"] = times
+        arrays = [
+            pa.array(columns[field.name], pa.int64() if field.name == "last_time" else field.type)
+            if field.name in columns
+            else rows[field.name]
+            for field in CONNECTIONS_TABLE
+        ]
+        whole = pa.RecordBatch.from_arrays(arrays, names=CONNECTIONS_TABLE.names)
+        return whole.cast(CONNECTIONS_TABLE)
+
+    def next_state(self, seen: Mapping[str, ContinuedConnection]) -> tuple[bytes, tuple[str, ...]]:
+        """Return the content of the file for the next analysis, and notes for the user.
+
+        ``seen`` are the connections with lines in this analysis.
+        """
+        connections = {**self.connections, **seen}
+        latest = max((one.last_us for one in connections.values()), default=0)
+        in_order = sorted(connections.items(), key=lambda item: (-item[1].last_us, item[0]))
+        kept: dict[str, ContinuedConnection] = {}
+        length = forgotten = 0
+        for name, one in in_order:
+            if one.last_us < latest - IDLE_US:
+                continue
+            length += len(name) + one.length
+            if len(kept) < MOST_CONTINUED and length <= MOST_TEXT:
+                kept[name] = one
+            else:
+                forgotten += 1
+        return pack(LoggedState([*self.positions], kept)), _forgotten_note(forgotten)
+
+
+class SeenConnections:
+    """The connections of an analysis for the next one: those with the latest lines."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._seen: dict[str, ContinuedConnection] = {}
+
+    def watched(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of connections, and keep their facts."""
+        for rows in batches:
+            self._add(rows)
+            yield rows
+
+    def _add(self, rows: pa.RecordBatch) -> None:
+        names = ["connection", "began_in", "client_id", "client_instance_id", *_TEXTS]
+        times = rows["last_time"].cast(pa.int64()).to_pylist()
+        for row, last_us in zip(rows.select(names).to_pylist(), times, strict=True):
+            self._seen[row["connection"]] = ContinuedConnection(
+                row["began_in"] or self._run,
+                last_us,
+                row["client_id"],
+                row["client_instance_id"],
+                [row[name] for name in _TEXTS],
+            )
+
+    def state(self, growth: RequestLogGrowth) -> tuple[bytes, tuple[str, ...]]:
+        """Return the state after this analysis, and notes for the user."""
+        return growth.next_state(self._seen)
+
+
+def _forgotten_note(count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    text = f"{plural(count, 'connection')} will begin anew in the next analysis"
+    return (f"{text}: at most {MOST_CONTINUED:,} connections continue.",)
+
+
+def grow_request_logs(
+    run: str,
+    files: Sequence[RequestLogFile],
+    zone: Zone,
+    before: OutputDirectory | None,
+    version_of: Callable[[InputFile], int],
+) -> RequestLogGrowth:
+    """Return the new lines of request logs; ``before`` is the directory of the state to begin with.
+
+    Raises `FlexwireError` if the state cannot be read, and the errors of `resume_logs`.
+    """
+    state = LoggedState([], {}) if before is None else _read_state(before)
+    resumed = resume_logs(files, state.logs, zone, version_of)
+    return RequestLogGrowth(
+        run, resumed.files, resumed.positions, state.connections, resumed.known, resumed.notes
+    )
+
+
+def _read_state(place: OutputDirectory) -> LoggedState:
+    reason = "it is not there"
+    if place.exists(LOGGED_STATE):
+        try:
+            return unpack(place.read(LOGGED_STATE), LoggedState)
+        except SavedStateError as error:
+            reason = str(error)
+    raise FlexwireError(
+        f"{place.child(LOGGED_STATE)} cannot be used: {reason}. It says which lines of request "
+        "logs are in the tables, and without it lines could be added twice; choose another --out "
+        "for request logs"
+    )

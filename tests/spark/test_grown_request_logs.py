@@ -1,0 +1,376 @@
+"""Request logs that are added hour by hour have the rows and the answers of one analysis."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
+
+from flexwire.answers import ANSWERS
+from flexwire.answers.chargeback import chargeback
+from flexwire.errors import CaptureError, FlexwireError
+from flexwire.spark import request_log_growth, request_log_job
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers import audit
+from flexwire.spark.answers.outputs import open_tables
+from flexwire.spark.delta import staging
+from flexwire.spark.delta.output import DeltaTables, output
+from flexwire.spark.iceberg.output import tables_in
+from flexwire.spark.request_log_growth import LOGGED_STATE
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.tables.keys import ANALYSIS, BEGAN_IN
+from tests.capture.request_lines import PLACE, line, real_lines
+from tests.capture.rotating import LoggingBroker, live
+from tests.searching import in_make_long, times
+from tests.spark.grown import Killed
+from tests.spark.traffic import Traffic
+from tests.tables.keyed import assert_keys_identify_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.answers.asking.answer import AnalysisTables, Answer
+    from flexwire.spark.analyze import Analysis
+
+pytestmark = pytest.mark.spark
+
+OF_TRAFFIC = [one for one in ANSWERS if not one.asks and not one.of_logs]
+FEW = {"chargeback", "latency", "connections", "topic_readers"}
+"""Answers that `make test` asks; `make long` asks all."""
+TABLES = ("frames", "connections")
+OF_GROWN = {ANALYSIS, BEGAN_IN, "answered_indexes"}
+MOMENT = re.compile(rb"\d\d:\d\d:\d\d,\d{3}")
+INSTANCE = "AAAAAAAAAAAAAAAAAAAABw"
+
+
+def once() -> Iterator[bytes]:
+    """Yield lines of connections whose clients send ids, software and principals at times."""
+    for connection in range(4):
+        for number in range(12):
+            sent = number == 3
+            header = {
+                "requestApiKey": 3,
+                "requestApiVersion": 12,
+                "correlationId": number,
+                "clientId": f"once-{connection}" if sent or number == 9 else None,
+                "clientInstanceId": INSTANCE if number == 6 + connection else None,
+            }
+            software = {"softwareName": f"s-{connection}", "softwareVersion": "1"}
+            unknown = {"softwareName": "unknown", "softwareVersion": "unknown"}
+            yield line(
+                requestHeader=header,
+                connection=f"10.0.0.1:9092-10.0.0.9:50000-0-{connection}",
+                principal=f"User:{number}" if connection == 1 else "User:alice",
+                clientInformation=software if number > 4 else unknown,
+                isForwarded=number == 5 and connection == 2,
+            )
+
+
+def in_order(lines: Sequence[bytes]) -> list[bytes]:
+    """Return lines a second apart, over midnight."""
+    start = 23 * 3600 + 3600 - len(lines)
+    timed = []
+    for number, text in enumerate(lines):
+        at = start + number
+        moment = b"%02d:%02d:%02d,%03d" % (at // 3600 % 24, at // 60 % 60, at % 60, number % 1000)
+        timed.append(MOMENT.sub(moment, text, count=1))
+    half = len(lines) // 2
+    return [
+        text.replace(b"2026-11-22", b"2026-11-2%d" % (2 + (number > half)), 1)
+        for number, text in enumerate(timed)
+    ]
+
+
+def brokers(root: Path) -> list[LoggingBroker]:
+    """Return two brokers; one refuses requests, and its other log says so."""
+    mixed = [*once()]
+    random.Random(1).shuffle(mixed)
+    first = in_order([*real_lines("4.4.0"), *mixed])
+    other = in_order([*real_lines("3.9.2")])
+    refused = (PLACE / "4.4.0-server.log").read_bytes().splitlines()
+    return [
+        LoggingBroker(root / "one", first),
+        LoggingBroker(root / "two", other),
+        LoggingBroker(root / "one", refused, "server.log"),
+    ]
+
+
+def cut_and_analyze(
+    spark: SparkSession, root: Path, source: random.Random, cuts: int, form: str = "delta"
+) -> list[Analysis]:
+    """Analyze logs that grow after each of some cuts to ``out``, and at last at once to ``alone``.
+
+    The logs of brokers end before their own logs say what was refused.
+    """
+    parts = [*sorted(source.uniform(0.1, 0.9) for _ in range(cuts)), 1]
+    writing = brokers(root / "logs")
+    how: dict[str, Any] = {"spark": spark, "answers": [], "format": form, "append": True}
+    done = []
+    for part in parts:
+        live(source, writing[:2], part)
+        if part == 1:
+            live(source, writing[2:], part)
+        done.append(analyze([root / "logs"], root / "out", **how))
+    analyze([root / "logs"], root / "alone", **how)
+    return done
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The same logs, analyzed at once and one after the other."""
+
+    whole: AnalysisTables
+    grown: AnalysisTables
+    root: Path
+    done: list[Analysis]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    root = tmp_path_factory.mktemp("grown-logs")
+    with pytest.MonkeyPatch.context() as patch:
+        # Several tasks read a file.
+        patch.setattr(request_log_job, "LEAST_TASK", 30_000)
+        done = cut_and_analyze(spark, root, random.Random(3), 2)
+    whole, grown = (open_tables(spark, root / name) for name in ("alone", "out"))
+    return Grown(whole, grown, root, done)
+
+
+def rows_of(table: Any) -> list[str]:
+    kept = [name for name in table.columns if name not in OF_GROWN | {"source"}]
+    return sorted(without_names(repr(row)) for row in table.select(*kept).collect())
+
+
+def without_names(text: str) -> str:
+    """Return text without the names and the numbers of files, which are found in another order."""
+    text = re.sub(r"(frame_index'?[:=,] ?)\d+", r"\1", text)
+    return re.sub(r"(kafka-request|server)\.log[.\d]*(\.gz)?", "log", text)
+
+
+def told(answer: Answer, tables: AnalysisTables) -> list[str]:
+    rows = [row.asDict(recursive=True) for row in answer.ask(tables).collect()]
+    return sorted(without_names(repr(sorted(row.items()))) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(one for one in OF_TRAFFIC if one.name in FEW),
+        *in_make_long(*(one for one in OF_TRAFFIC if one.name not in FEW)),
+    ],
+    ids=lambda one: one.name,
+)
+def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) -> None:
+    expected = told(answer, tables.whole)
+    assert told(answer, tables.grown) == expected
+    assert expected or answer.name not in FEW
+
+
+def test_several_analyses_have_the_rows_of_one(spark: SparkSession, tables: Grown) -> None:
+    assert len({one.output.place.url for one in tables.done}) == 3
+    for name in TABLES:
+        expected, found = (rows_of(getattr(one, name)) for one in (tables.whole, tables.grown))
+        assert found == expected != []
+    names = set(output(tables.root / "alone").message_names())
+    assert names == set(output(tables.root / "out").message_names())
+    for name in names:
+        whole, grown = (one.message(name) for one in (tables.whole, tables.grown))
+        assert rows_of(grown) == rows_of(whole), name
+    forwarded = [
+        spark.read.parquet(*files(tables.root / place, "forwarded_requests"))
+        for place in ("alone", "out")
+    ]
+    assert rows_of(forwarded[1]) == rows_of(forwarded[0]) != []
+
+
+def files(out: Path, name: str) -> list[str]:
+    return [str(out / entry.name) for entry in output(out).files(name)]
+
+
+def test_the_requests_of_a_chargeback_are_those_of_the_frames(tables: Grown) -> None:
+    requests = tables.grown.frames.where("direction = 'request'").count()
+    charged = chargeback(tables.grown).agg(F.sum("requests")).first()
+    topics = chargeback(tables.grown).where("topic is not null or topic_id is not null")
+    assert charged is not None
+    assert topics.count()
+    written = sum(one.facts.request_logs.requests for one in tables.done)  # type: ignore[union-attr]  # there are request logs
+    refused = sum(one.facts.request_logs.refused for one in tables.done)  # type: ignore[union-attr]  # as above
+    assert requests == written + refused
+    assert charged[0] >= requests
+
+
+def test_a_key_identifies_rows(tables: Grown) -> None:
+    grown = output(tables.root / "out")
+    found = assert_keys_identify_rows({name: grown.table(name) for name in grown.names})
+    assert {"frames", "connections", "forwarded_requests"} <= found
+
+
+def test_an_audit_is_that_of_one_analysis(spark: SparkSession, tables: Grown) -> None:
+    expected, found = (
+        sorted(map(repr, audit(spark, tables.root / out, ["4.0"]).collect()))
+        for out in ("alone", "out")
+    )
+    assert found == expected != []
+
+
+def test_lines_without_ids_have_those_of_their_connection(tables: Grown) -> None:
+    rows = tables.grown.frames.where("client like '10.0.0.9%' and direction = 'request'").collect()
+    assert {row.client_instance_id for row in rows} == {INSTANCE}
+    named = [row for row in rows if row.client_id is not None]
+    assert 0 < len(named) < len(rows)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(times(1)))
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_after_any_cut_each_answer_is_that_of_one_analysis(
+    seed: int, form: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    source = random.Random(seed)
+    cut_and_analyze(spark, tmp_path, source, source.randrange(1, 5), form)
+    whole, grown = (open_tables(spark, tmp_path / place) for place in ("alone", "out"))
+    for name in TABLES:
+        assert rows_of(getattr(grown, name)) == rows_of(getattr(whole, name))
+    for answer in OF_TRAFFIC:
+        assert told(answer, grown) == told(answer, whole), answer.name
+
+
+def one_log(path: Path, first: int, last: int) -> Path:
+    """Write the lines of one connection, with these correlation ids."""
+    header = {"requestApiKey": 3, "requestApiVersion": 12, "clientId": "c"}
+    lines = in_order([line(requestHeader=header | {"correlationId": at}) for at in range(60)])
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join(text + b"\n" for text in lines[first:last]))
+    return path
+
+
+@pytest.mark.parametrize("form", ["delta", *in_make_long("iceberg")])
+def test_an_hour_is_skipped_undone_killed_and_read_again(
+    form: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
+    how: dict[str, Any] = {"spark": spark, "answers": [], "format": form, "append": True}
+
+    def read() -> Analysis:
+        return analyze([path.parent], out, **how)
+
+    def seen() -> list[int]:
+        frames = open_tables(spark, out).frames.where("direction = 'request'")
+        return sorted(row.correlation_id for row in frames.select("correlation_id").collect())
+
+    def undo(run: str) -> None:
+        place = OutputDirectory(str(out))
+        staging.undo(DeltaTables(place) if form == "delta" else tables_in(place), run)
+
+    one_log(path, 0, 10)
+    assert read().is_new
+    assert not read().is_new
+    one_log(path, 0, 25)
+    one_log(path, 0, 25).rename(path.with_name("kafka-request.log.1"))
+    one_log(path, 25, 30)
+    done = read()
+    assert seen() == [*range(30)]
+    # The rotated file alone has no new line now.
+    path.rename(path.with_name("kafka-request.log.2"))
+    again = read()
+    assert not again.is_new
+    one_log(path, 30, 40)
+    noted = read()
+    assert "2 files are in" in " ".join(noted.notes)
+    assert seen() == [*range(40)]
+    for _ in range(2):
+        undo(noted.output.place.url.rpartition("/")[2])
+        assert seen() == [*range(30)]
+        noted = read()
+        assert seen() == [*range(40)]
+    one_log(path, 30, 50)
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    for place, step in ((request_log_growth, "pack"), (staging, "new_entry")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, step, killed)
+            with pytest.raises(Killed):
+                read()
+    assert seen() == [*range(40)]
+    assert read().is_new
+    assert seen() == [*range(50)]
+    connections = open_tables(spark, out).connections.collect()
+    assert [(row.request_frames, row.response_frames) for row in connections] == [(50, 50)]
+    assert done.output.place.url != noted.output.place.url
+
+
+def test_a_lost_state_is_told_and_no_line_is_read_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
+    how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
+    one_log(path, 0, 10)
+    done = analyze([path], out, **how)
+    state = Path(done.output.place.url) / LOGGED_STATE
+    assert state.stat().st_mode & 0o077 == 0
+    one_log(path, 0, 20)
+    whole = state.read_bytes()
+    for data, reason in ((b"", "it is cut off"), (whole[:-1], "it is damaged")):
+        state.write_bytes(data)
+        with pytest.raises(FlexwireError, match=f"request_log_state cannot be used: {reason}"):
+            analyze([path], out, **how)
+    state.unlink()
+    with pytest.raises(FlexwireError, match="cannot be used: it is not there"):
+        analyze([path], out, **how)
+    state.write_bytes(whole)
+    assert analyze([path], out, **how).facts.request_logs.lines == 10  # type: ignore[union-attr]  # there are request logs
+
+
+def test_captures_and_request_logs_are_not_mixed(spark: SparkSession, tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path / "capture")
+    traffic.connect().close(timestamp_us=traffic.now_us)
+    traffic.close()
+    path = one_log(tmp_path / "logs" / "kafka-request.log", 0, 3)
+    how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
+    for first, second, text in (
+        (tmp_path / "capture", path, "has captures"),
+        (path, tmp_path / "capture", "has request logs"),
+    ):
+        out = tmp_path / text.replace(" ", "-")
+        analyze([first], out, **how)
+        with pytest.raises(CaptureError, match=f"{text}, and a request that a capture"):
+            analyze([second], out, **how)
+
+
+def test_a_file_that_shrank_is_left_out_and_told(spark: SparkSession, tmp_path: Path) -> None:
+    out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
+    how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
+    one_log(path, 0, 30)
+    analyze([path], out, **how)
+    one_log(path, 0, 20)
+    done = analyze([path], out, **how)
+    assert not done.is_new
+    assert "became shorter" in " ".join(done.notes)
+    assert open_tables(spark, out).frames.count() == 60
+
+
+def test_a_connection_that_is_not_kept_begins_anew_and_is_counted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log_growth, "MOST_CONTINUED", 1)
+    out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
+    how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
+    path.parent.mkdir()
+    ends = [f"10.0.0.1:9092-10.0.0.9:50000-0-{number % 3}" for number in range(6)]
+    lines = in_order([line(connection=connection) for connection in ends])
+    path.write_bytes(b"\n".join(lines[:3]) + b"\n")
+    notes = analyze([path], out, **how).notes
+    assert any(note.startswith("2 connections will begin anew") for note in notes)
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    analyze([path], out, **how)
+    counts = sorted(row.request_frames for row in open_tables(spark, out).connections.collect())
+    assert counts == [1, 1, 1, 1, 2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,26 +12,22 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark p
 
 from flexwire.answers import ANSWERS
 from flexwire.answers.chargeback import chargeback
-from flexwire.errors import CaptureError, FlexwireError
-from flexwire.spark import request_log_growth, request_log_job
+from flexwire.errors import CaptureError
+from flexwire.spark import request_log_job
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.answers.outputs import open_tables
-from flexwire.spark.delta import staging
-from flexwire.spark.delta.output import DeltaTables, output
-from flexwire.spark.iceberg.output import tables_in
-from flexwire.spark.request_log_growth import LOGGED_STATE
-from flexwire.storage.output_directory import OutputDirectory
+from flexwire.spark.delta.output import output
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
 from tests.capture.request_lines import PLACE, line, real_lines
 from tests.capture.rotating import LoggingBroker, live
 from tests.searching import in_make_long, times
-from tests.spark.grown import Killed
 from tests.spark.traffic import Traffic
 from tests.tables.keyed import assert_keys_identify_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -251,83 +246,22 @@ def one_log(path: Path, first: int, last: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["delta", *in_make_long("iceberg")])
-def test_an_hour_is_skipped_undone_killed_and_read_again(
-    form: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
-    how: dict[str, Any] = {"spark": spark, "answers": [], "format": form, "append": True}
-
-    def read() -> Analysis:
-        return analyze([path.parent], out, **how)
-
-    def seen() -> list[int]:
-        frames = open_tables(spark, out).frames.where("direction = 'request'")
-        return sorted(row.correlation_id for row in frames.select("correlation_id").collect())
-
-    def undo(run: str) -> None:
-        place = OutputDirectory(str(out))
-        staging.undo(DeltaTables(place) if form == "delta" else tables_in(place), run)
-
-    one_log(path, 0, 10)
-    assert read().is_new
-    assert not read().is_new
-    one_log(path, 0, 25)
-    one_log(path, 0, 25).rename(path.with_name("kafka-request.log.1"))
-    one_log(path, 25, 30)
-    done = read()
-    assert seen() == [*range(30)]
-    # The rotated file alone has no new line now.
-    path.rename(path.with_name("kafka-request.log.2"))
-    again = read()
-    assert not again.is_new
-    one_log(path, 30, 40)
-    noted = read()
-    assert "2 files are in" in " ".join(noted.notes)
-    assert seen() == [*range(40)]
-    for _ in range(2):
-        undo(noted.output.place.url.rpartition("/")[2])
-        assert seen() == [*range(30)]
-        noted = read()
-        assert seen() == [*range(40)]
-    one_log(path, 30, 50)
-
-    def killed(*_: object, **__: object) -> None:
-        raise Killed
-
-    for place, step in ((request_log_growth, "pack"), (staging, "new_entry")):
-        with monkeypatch.context() as patch:
-            patch.setattr(place, step, killed)
-            with pytest.raises(Killed):
-                read()
-    assert seen() == [*range(40)]
-    assert read().is_new
-    assert seen() == [*range(50)]
-    connections = open_tables(spark, out).connections.collect()
-    assert [(row.request_frames, row.response_frames) for row in connections] == [(50, 50)]
-    assert done.output.place.url != noted.output.place.url
-
-
-def test_a_lost_state_is_told_and_no_line_is_read_twice(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_hour_is_added_skipped_and_told(spark: SparkSession, tmp_path: Path) -> None:
     out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
     how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
     one_log(path, 0, 10)
-    done = analyze([path], out, **how)
-    state = Path(done.output.place.url) / LOGGED_STATE
-    assert state.stat().st_mode & 0o077 == 0
-    one_log(path, 0, 20)
-    whole = state.read_bytes()
-    for data, reason in ((b"", "it is cut off"), (whole[:-1], "it is damaged")):
-        state.write_bytes(data)
-        with pytest.raises(FlexwireError, match=f"request_log_state cannot be used: {reason}"):
-            analyze([path], out, **how)
-    state.unlink()
-    with pytest.raises(FlexwireError, match="cannot be used: it is not there"):
-        analyze([path], out, **how)
-    state.write_bytes(whole)
-    assert analyze([path], out, **how).facts.request_logs.lines == 10  # type: ignore[union-attr]  # there are request logs
+    assert analyze([path], out, **how).is_new
+    assert not analyze([path], out, **how).is_new
+    path.rename(path.with_name("kafka-request.log.1"))
+    one_log(path, 10, 20)
+    done = analyze([path.parent], out, **how)
+    assert "1 file is in" in " ".join(done.notes)
+    one_log(path, 10, 15)
+    shrunk = analyze([path.parent], out, **how)
+    assert not shrunk.is_new
+    assert "became shorter" in " ".join(shrunk.notes)
+    frames = open_tables(spark, out).frames.where("direction = 'request'").collect()
+    assert sorted(row.correlation_id for row in frames) == [*range(20)]
 
 
 def test_captures_and_request_logs_are_not_mixed(spark: SparkSession, tmp_path: Path) -> None:
@@ -344,33 +278,3 @@ def test_captures_and_request_logs_are_not_mixed(spark: SparkSession, tmp_path: 
         analyze([first], out, **how)
         with pytest.raises(CaptureError, match=f"{text}, and a request that a capture"):
             analyze([second], out, **how)
-
-
-def test_a_file_that_shrank_is_left_out_and_told(spark: SparkSession, tmp_path: Path) -> None:
-    out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
-    how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
-    one_log(path, 0, 30)
-    analyze([path], out, **how)
-    one_log(path, 0, 20)
-    done = analyze([path], out, **how)
-    assert not done.is_new
-    assert "became shorter" in " ".join(done.notes)
-    assert open_tables(spark, out).frames.count() == 60
-
-
-def test_a_connection_that_is_not_kept_begins_anew_and_is_counted(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(request_log_growth, "MOST_CONTINUED", 1)
-    out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
-    how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
-    path.parent.mkdir()
-    ends = [f"10.0.0.1:9092-10.0.0.9:50000-0-{number % 3}" for number in range(6)]
-    lines = in_order([line(connection=connection) for connection in ends])
-    path.write_bytes(b"\n".join(lines[:3]) + b"\n")
-    notes = analyze([path], out, **how).notes
-    assert any(note.startswith("2 connections will begin anew") for note in notes)
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    analyze([path], out, **how)
-    counts = sorted(row.request_frames for row in open_tables(spark, out).connections.collect())
-    assert counts == [1, 1, 1, 1, 2]

@@ -145,25 +145,33 @@ class RequestLogGrowth:
         whole = pa.RecordBatch.from_arrays(arrays, names=CONNECTIONS_TABLE.names)
         return whole.cast(CONNECTIONS_TABLE)
 
-    def next_state(self, seen: Mapping[str, ContinuedConnection]) -> tuple[bytes, tuple[str, ...]]:
+    def next_state(
+        self, seen: Mapping[str, ContinuedConnection], forgotten: int = 0
+    ) -> tuple[bytes, tuple[str, ...]]:
         """Return the content of the file for the next analysis, and notes for the user.
 
-        ``seen`` are the connections with lines in this analysis.
+        ``seen`` are the connections with lines in this analysis, without ``forgotten`` others.
         """
         connections = {**self.connections, **seen}
         latest = max((one.last_us for one in connections.values()), default=0)
-        in_order = sorted(connections.items(), key=lambda item: (-item[1].last_us, item[0]))
-        kept: dict[str, ContinuedConnection] = {}
-        length = forgotten = 0
-        for name, one in in_order:
-            if one.last_us < latest - IDLE_US:
-                continue
-            length += len(name) + one.length
-            if len(kept) < MOST_CONTINUED and length <= MOST_TEXT:
-                kept[name] = one
-            else:
-                forgotten += 1
-        return pack(LoggedState([*self.positions], kept)), _forgotten_note(forgotten)
+        busy = {name: one for name, one in connections.items() if one.last_us >= latest - IDLE_US}
+        kept = latest_connections(busy)
+        state = LoggedState([*self.positions], kept)
+        return pack(state), _forgotten_note(forgotten + len(busy) - len(kept))
+
+
+def latest_connections(
+    connections: Mapping[str, ContinuedConnection],
+) -> dict[str, ContinuedConnection]:
+    """Return the connections with the latest lines, as many as may continue."""
+    kept: dict[str, ContinuedConnection] = {}
+    length = 0
+    for name, one in sorted(connections.items(), key=lambda item: (-item[1].last_us, item[0])):
+        size = len(name) + one.length
+        if len(kept) < MOST_CONTINUED and length + size <= MOST_TEXT:
+            kept[name] = one
+            length += size
+    return kept
 
 
 class SeenConnections:
@@ -172,6 +180,7 @@ class SeenConnections:
     def __init__(self, run: str) -> None:
         self._run = run
         self._seen: dict[str, ContinuedConnection] = {}
+        self._length = self._forgotten = 0
 
     def watched(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of connections, and keep their facts."""
@@ -183,17 +192,27 @@ class SeenConnections:
         names = ["connection", "began_in", "client_id", "client_instance_id", *_TEXTS]
         times = rows["last_time"].cast(pa.int64()).to_pylist()
         for row, last_us in zip(rows.select(names).to_pylist(), times, strict=True):
-            self._seen[row["connection"]] = ContinuedConnection(
+            one = ContinuedConnection(
                 row["began_in"] or self._run,
                 last_us,
                 row["client_id"],
                 row["client_instance_id"],
                 [row[name] for name in _TEXTS],
             )
+            self._seen[row["connection"]] = one
+            self._length += len(row["connection"]) + one.length
+            if len(self._seen) > 2 * MOST_CONTINUED or self._length > 2 * MOST_TEXT:
+                self._prune()
+
+    def _prune(self) -> None:
+        kept = latest_connections(self._seen)
+        self._forgotten += len(self._seen) - len(kept)
+        self._seen = kept
+        self._length = sum(len(name) + one.length for name, one in kept.items())
 
     def state(self, growth: RequestLogGrowth) -> tuple[bytes, tuple[str, ...]]:
         """Return the state after this analysis, and notes for the user."""
-        return growth.next_state(self._seen)
+        return growth.next_state(self._seen, self._forgotten)
 
 
 def _forgotten_note(count: int) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ import zlib
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -43,7 +44,8 @@ HEAD: Final = 16 << 10
 MOST_FILES: Final = 1_000_000
 """Tables that grow know at most this many request logs."""
 FIRST_TIME: Final = 1 << 18
-"""The first time of a file is searched for in this many bytes."""
+"""The first time of a file is searched for in this many bytes, and in `_FIRST_LINES` lines."""
+_FIRST_LINES: Final = 10_000
 # Logs that have fewer bytes in common may still be different logs.
 _LEAST_HEAD: Final = 256
 # With so many bytes in common, they are the same log, wherever the file is.
@@ -126,15 +128,20 @@ def number_in_order(
 
 def first_time(file: RequestLogFile, zone: Zone) -> int | None:
     """Return the first time in the lines of a file, or None if its beginning has no time."""
-    is_whole = file.is_gzipped or file.is_enveloped
-    end = file.source.size if file.end is None else file.end
-    stop = None if is_whole else min(end, file.start + FIRST_TIME)
-    return next(times_of(RequestLogPiece(file, file.start, stop), zone), None)
+    stop = file.start + FIRST_TIME
+    if file.is_enveloped:
+        piece = RequestLogPiece(file, file.start)
+    elif file.is_gzipped:
+        piece = RequestLogPiece(file, file.start, stop)
+    else:
+        end = file.source.size if file.end is None else file.end
+        piece = RequestLogPiece(file, file.start, min(end, stop))
+    return next(times_of(piece, zone, _FIRST_LINES), None)
 
 
-def times_of(piece: RequestLogPiece, zone: Zone) -> Iterator[int]:
-    """Yield the times in the lines of a piece."""
-    for item in RequestLogReader(zone).read(read_lines(piece)):
+def times_of(piece: RequestLogPiece, zone: Zone, most: int | None = None) -> Iterator[int]:
+    """Yield the times in the lines of a piece; ``most`` limits the number of lines."""
+    for item in RequestLogReader(zone).read(islice(read_lines(piece), most)):
         time_us = getattr(item, "time_us", None)
         if time_us is not None:
             yield time_us

@@ -30,7 +30,8 @@ analysis "abandoned". If that analysis is still alive, its own entry comes after
 this mark, and it fails with an error, because the first entry in the ledger counts.
 
 An input is identified by the URL, size and version of each of its files. Analyzing the same input
-again does nothing. Files that are already in the tables are left out. Without ``append`` an
+again does nothing. Files that are already in the tables are left out. Request logs are identified
+by their first bytes, and only their new lines are read (`request_logs`). Without ``append`` an
 analysis replaces all analyses in the tables; its entry in the ledger says so. Their rows are taken
 out afterwards.
 

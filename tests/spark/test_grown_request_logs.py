@@ -85,9 +85,10 @@ def in_order(lines: Sequence[bytes]) -> list[bytes]:
 
 def brokers(root: Path) -> list[LoggingBroker]:
     """Return two brokers; one refuses requests, and its other log says so."""
-    mixed = [*once()]
-    random.Random(1).shuffle(mixed)
-    first = in_order([*real_lines("4.4.0"), *mixed])
+    mixed, source = [*real_lines("4.4.0")], random.Random(1)
+    for text in once():
+        mixed.insert(source.randrange(len(mixed)), text)
+    first = in_order(mixed)
     other = in_order([*real_lines("3.9.2")])
     refused = (PLACE / "4.4.0-server.log").read_bytes().splitlines()
     return [

@@ -41,6 +41,7 @@ FEW = {"chargeback", "latency", "connections", "topic_readers"}
 """Answers that `make test` asks; `make long` asks all."""
 TABLES = ("frames", "connections")
 OF_GROWN = {ANALYSIS, BEGAN_IN, "answered_indexes"}
+DATE = re.compile(rb"\d{4}-\d\d-\d\d")
 MOMENT = re.compile(rb"\d\d:\d\d:\d\d,\d{3}")
 INSTANCE = "AAAAAAAAAAAAAAAAAAAABw"
 
@@ -69,18 +70,15 @@ def once() -> Iterator[bytes]:
 
 
 def in_order(lines: Sequence[bytes]) -> list[bytes]:
-    """Return lines a second apart, over midnight."""
-    start = 23 * 3600 + 3600 - len(lines)
+    """Return lines a second apart, half of them before midnight."""
+    day = 24 * 3600
     timed = []
     for number, text in enumerate(lines):
-        at = start + number
-        moment = b"%02d:%02d:%02d,%03d" % (at // 3600 % 24, at // 60 % 60, at % 60, number % 1000)
-        timed.append(MOMENT.sub(moment, text, count=1))
-    half = len(lines) // 2
-    return [
-        text.replace(b"2026-11-22", b"2026-11-2%d" % (2 + (number > half)), 1)
-        for number, text in enumerate(timed)
-    ]
+        at = day - len(lines) // 2 + number
+        clock = b"%02d:%02d:%02d,%03d" % (at // 3600 % 24, at // 60 % 60, at % 60, number % 1000)
+        dated = DATE.sub(b"2026-11-%d" % (22 + at // day), text, count=1)
+        timed.append(MOMENT.sub(clock, dated, count=1))
+    return timed
 
 
 def brokers(root: Path) -> list[LoggingBroker]:

@@ -26,7 +26,7 @@ from flexwire.schema.spec import camel_case
 from flexwire.storage.input_file import InputFile
 from flexwire.tables import request_log_bodies
 from flexwire.tables import request_log_bodies as request_log_columns
-from flexwire.tables.listeners import MOST_LISTENERS, ListenerCounts
+from flexwire.tables.listeners import LONGEST_NAME, MOST_LISTENERS, ListenerCounts
 from flexwire.tables.request_log_bodies import (
     MOST_STRUCTURES,
     MOST_VALUES,
@@ -37,7 +37,6 @@ from flexwire.tables.request_log_bodies import (
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.request_logs import (
     LOGGED,
-    LONGEST_NAME,
     FileItem,
     LoggedIds,
     RequestLogCounts,

@@ -14,7 +14,9 @@ from flexwire.spark import request_log_job
 from flexwire.spark.delta.output import DeltaTables
 from flexwire.spark.delta.request_logs import GivenRequestLogs
 from flexwire.spark.delta.staging import grown_staging
+from flexwire.spark.iceberg.output import IcebergTables
 from flexwire.spark.publishing import compaction
+from flexwire.spark.publishing.catalogs import IcebergCatalog
 from flexwire.spark.publishing.manifest import CommittedTask
 from flexwire.spark.request_log_job import plan_request_logs, write_request_log_tables
 from flexwire.storage.output_directory import OutputDirectory
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from flexwire.spark.delta.grown import GrownTables
     from flexwire.spark.publishing.task_output import TaskOutput
 
 UTC = Zone()
@@ -51,14 +54,20 @@ def without_spark(task_bytes: int = 30_000) -> Iterator[None]:
         yield
 
 
-def add_logs(root: Path, out: Path) -> tuple[str, tuple[str, ...]]:
+def tables_of(out: Path, form: str) -> GrownTables:
+    """Return the tables of an output in one format."""
+    place = OutputDirectory(str(out))
+    return DeltaTables(place) if form == "delta" else IcebergTables(place, IcebergCatalog())
+
+
+def add_logs(root: Path, out: Path, form: str = "delta") -> tuple[str, tuple[str, ...]]:
     """Add the new lines of the logs below ``root``; return the analysis, and its notes.
 
     If no line is new, the analysis is that of the last lines.
     """
     files = number_in_order(input_sources([root]).request_logs, UTC)
     given = GivenRequestLogs(files, UTC)
-    tables = DeltaTables(OutputDirectory(str(out)))
+    tables = tables_of(out, form)
     with grown_staging(tables, [], lambda _: "", append=True, request_logs=given) as staging:
         if staging.known_run:
             return staging.known_run, staging.log_notes

@@ -21,7 +21,7 @@ from tests.capture.request_lines import line
 from tests.capture.rotating import live
 from tests.searching import in_make_long, times
 from tests.spark.grown import Killed
-from tests.spark.logged_in_process import add_logs, without_spark
+from tests.spark.logged_in_process import add_logs, tables_of, without_spark
 from tests.spark.test_grown_request_logs import brokers, in_order, one_log, without_names
 from tests.tables.keyed import assert_keys_identify_rows
 
@@ -109,19 +109,20 @@ def test_after_any_cut_the_rows_are_those_of_one_analysis(seed: int, tmp_path: P
     assert lines == sum(1 for broker in writing for text in broker.lines if text)
 
 
-def seen(out: Path) -> list[int]:
+def seen(out: Path, form: str = "delta") -> list[int]:
     """Return the correlation ids of requests in the tables."""
-    frames = output(out).table("frames").to_pylist()
+    frames = tables_of(out, form).complete_output().table("frames").to_pylist()
     return sorted(row["correlation_id"] for row in frames if row["direction"] == "request")
 
 
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_an_hour_is_skipped_undone_killed_and_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
 
     def read() -> str:
-        return add_logs(path.parent, out)[0]
+        return add_logs(path.parent, out, form)[0]
 
     with without_spark(1 << 30):
         one_log(path, 0, 10)
@@ -133,29 +134,29 @@ def test_an_hour_is_skipped_undone_killed_and_read_again(
         # The rotated file alone has no new line now.
         path.rename(path.with_name("kafka-request.log.2"))
         assert read() == second
-        assert seen(out) == [*range(30)]
+        assert seen(out, form) == [*range(30)]
         one_log(path, 30, 40)
         third = read()
         for _ in range(2):
-            staging.undo(DeltaTables(OutputDirectory(str(out))), third)
-            assert seen(out) == [*range(30)]
+            staging.undo(tables_of(out, form), third)
+            assert seen(out, form) == [*range(30)]
             third = read()
-            assert seen(out) == [*range(40)]
+            assert seen(out, form) == [*range(40)]
         one_log(path, 30, 50)
         for place, step in ((request_log_growth, "pack"), (staging, "new_entry")):
             with monkeypatch.context() as patch:
                 patch.setattr(place, step, killed)
                 with pytest.raises(Killed):
                     read()
-            assert seen(out) == [*range(40)]
+            assert seen(out, form) == [*range(40)]
         read()
-        assert seen(out) == [*range(50)]
-        connections = output(out).table("connections").to_pylist()
+        assert seen(out, form) == [*range(50)]
+        connections = tables_of(out, form).complete_output().table("connections").to_pylist()
         assert sum(row["request_frames"] for row in connections) == 50
         assert {row[BEGAN_IN] or row[ANALYSIS] for row in connections} == {first}
         # Only the last two states are kept.
         states = [*out.glob(f"runs/*/{LOGGED_STATE}")]
-        in_tables = [entry.analysis for entry in output(out).entries[-2:]]
+        in_tables = [entry.analysis for entry in tables_of(out, form).entries()[-2:]]
         assert {*in_tables} <= {state.parent.name for state in states}
         assert first not in {state.parent.name for state in states}
 

@@ -36,16 +36,20 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, Turn
 
 MOST_CONNECTIONS: Final = 20_000
-"""At most this many connections are kept at the same time."""
+"""The largest number of connections that are kept at the same time."""
 MOST_TOPICS: Final = 20
-"""At most this many topics of a connection are listed by name."""
+"""The largest number of a connection's topics that are listed by name."""
 MOST_COUNTED_TOPICS: Final = 256
-"""At most this many topics of a connection are counted. Above this, the count does not increase."""
+"""The largest number of a connection's topics that are counted. Further topics do not change the
+count.
+"""
 MOST_WAITING: Final = 256
-"""At most this many requests of a connection wait for a response. One more removes the oldest."""
+"""The largest number of a connection's requests that can wait for a response. A further request
+removes the oldest one.
+"""
 
 MOST_CHARACTERS: Final = 256
-"""The name of a client or topic is cut to this many characters."""
+"""Names of clients and topics are cut to this many characters."""
 
 _SOFTWARE: Final = (("client_software_name",), ("client_software_version",))
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
@@ -109,17 +113,20 @@ class ConnectionActivity:
 
     @property
     def more_topics(self) -> int:
-        """The number of topics that are not in ``topics``, up to `MOST_COUNTED_TOPICS` in total."""
+        """The number of topics that are not in ``topics``.
+
+        It stops at `MOST_COUNTED_TOPICS` in total.
+        """
         return len(self._hashes) - len(self.topics)
 
     @property
     def waiting(self) -> int:
-        """The number of requests that wait for their responses."""
+        """The number of requests that still wait for their responses."""
         return len(self._waiting)
 
     @property
     def oldest(self) -> WaitingRequest | None:
-        """The request that has waited the longest; None if none waits."""
+        """The request that has waited the longest, or None if no request waits."""
         return next(iter(self._waiting.values()), None)
 
     def note_times(self, first_us: int, last_us: int) -> None:
@@ -130,7 +137,7 @@ class ConnectionActivity:
     def note_client(
         self, client_id: str | None, name: str | None = None, version: str | None = None
     ) -> None:
-        """Record a request's facts about its client. The first software that is named is kept."""
+        """Record a request's facts about its client. The first software name is kept."""
         if client_id is not None:
             self.client_id = shorten(client_id, MOST_CHARACTERS)
         if self.software_name is None and (name or version):
@@ -138,7 +145,7 @@ class ConnectionActivity:
             self.software_version = shorten(version or "", MOST_CHARACTERS) or None
 
     def note_instance(self, instance_id: str | None) -> None:
-        """Record a client instance id, or None. The first id of a connection is kept."""
+        """Record a client instance id, or ignore None. The first id of a connection is kept."""
         self.instance_id = self.instance_id or instance_id
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
@@ -151,7 +158,7 @@ class ConnectionActivity:
                 self.last_error = LastError(name, api, at_us)
 
     def note_topics(self, names: Iterable[str | None]) -> None:
-        """Record the topics in a request; None means a topic without a known name."""
+        """Record the topics in a request. None means a topic whose name is unknown."""
         for name in filter(None, names):
             if len(self._hashes) < MOST_COUNTED_TOPICS:
                 self._hashes.add(hash(name))
@@ -165,7 +172,7 @@ class ConnectionActivity:
             self._waiting.popitem(last=False)
 
     def answer(self, pair: int | None) -> None:
-        """Record that a pair has its response."""
+        """Record that a request has received its response."""
         if pair is not None:
             self._waiting.pop(pair, None)
 
@@ -176,12 +183,13 @@ class ConnectionActivity:
 
 
 class ActivityTable:
-    """Takes the frames of connections, in the order of time for each, and keeps their facts.
+    """The facts about all connections, collected from their frames in order of time.
 
-    At most ``most`` connections are kept. Above that number, a closed connection is forgotten, or
-    the oldest one. ``left_out`` is the number of Kafka connections that were forgotten in other
-    ways than with `forget_closed`. ``last_us`` is the latest time of a frame. ``topics`` contains
-    the names of topics by id. ``leaving`` is called with each connection that is forgotten.
+    At most ``most`` connections are kept. If there are more, a closed connection is forgotten, or
+    the oldest one if all are open. ``left_out`` is the number of Kafka connections that were
+    forgotten other than by `forget_closed`. ``last_us`` is the latest time of a frame. ``topics``
+    contains the names of topics by id. ``leaving`` is called with each connection that is
+    forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -208,7 +216,7 @@ class ActivityTable:
     def row(
         self, connection: str, client: str, broker: str, times: tuple[int, int]
     ) -> ConnectionActivity:
-        """Return a connection (possibly a new one) that has traffic between two times."""
+        """Return the connection that has traffic between two times. Create it if it is new."""
         row = self._rows.get(connection)
         if row is None:
             row = self._rows[connection] = ConnectionActivity(connection, client, broker, *times)
@@ -218,7 +226,7 @@ class ActivityTable:
         return row
 
     def see(self, frame: CapturedFrame) -> ConnectionActivity:
-        """Process a frame; return its connection."""
+        """Process a frame and return its connection."""
         client, _, broker = frame.connection.partition("#")[0].partition(">")
         times = frame.first_us, frame.timestamp_us
         row = self.row(frame.connection, client, broker, times)
@@ -248,7 +256,7 @@ class ActivityTable:
     def end(self, ended: CapturedConnection, *, is_over: bool) -> None:
         """Record the facts about a connection that has ended.
 
-        If it ``is_over`` is false, it may continue later.
+        If ``is_over`` is false, the connection may continue later.
         """
         row = self._rows.get(ended.connection)
         if row is None:
@@ -266,7 +274,7 @@ class ActivityTable:
         self._closed.clear()
 
     def drop(self, connection: str) -> None:
-        """Forget a connection to make room. A Kafka connection is counted."""
+        """Forget a connection to make room, and count it if it is a Kafka connection."""
         row = self._rows.pop(connection, None)
         if row is not None:
             self.left_out += row.is_kafka
@@ -309,7 +317,7 @@ class ActivityTable:
 
 
 def _ignore(_: ConnectionActivity) -> None:
-    """Do nothing with a connection that is forgotten."""
+    """Ignore a connection that is forgotten."""
 
 
 @per_catalog
@@ -320,7 +328,7 @@ def _names_software(name: str) -> bool:
 
 
 def _software(payload: bytes, request: RequestFrame) -> tuple[str, str]:
-    """Return the name and the version of the client's software. Each may be empty."""
+    """Return the name and the version of the client's software. Either may be empty."""
     schema = message(request.message_name).definition.schema(request.api_version)
     reader = BoundedReader(payload, request.body_offset, MOST_WALKED)
     found = {span.path: span.value or "" for span in field_spans(schema, reader, _SOFTWARE)}
@@ -343,13 +351,13 @@ def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:
 
 
 def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:
-    """Return the error codes in a response, in order, up to the end of the readable part."""
+    """Return the error codes in the readable part of a response, in order."""
     codes: list[int] = []
     with suppress(*_UNREADABLE):
         response = parse_response(beginning(payload), request.api_key, request.api_version)
         paths = [place.path for place in error_places(response.message_name)]
         schema = message(response.message_name).definition.schema(response.body_version)
         reader = BoundedReader(payload, response.body_offset, MOST_WALKED)
-        # Codes that were found before the damage are kept.
+        # Codes found before the damage are kept.
         codes.extend(span.value for span in field_spans(schema, reader, paths))
     return codes

@@ -1,4 +1,4 @@
-"""Capture files that grow: reads the segments that were added since the last time.
+"""Capture files that grow: read the segments that were added since the last time.
 
 A file is read up to its last complete block, and later continues from there. Blocks that are not
 completely written must wait. After damage, the rest of a file is not read, and one note gives the
@@ -50,7 +50,7 @@ _BEGUN_BYTES: Final = 4  # enough to distinguish a capture from other files
 
 @dataclass(slots=True)
 class _GrowingFile:
-    """A capture file, and up to where it was read.
+    """A capture file, and the offset up to which it was read.
 
     ``first_us`` is None until the file has a packet.
     """
@@ -67,7 +67,7 @@ class _GrowingFile:
 
 
 class GrowingCaptures:
-    """Reads the captures in some paths repeatedly, while captures grow and new captures appear.
+    """Read the captures in some paths repeatedly, while captures grow and new captures appear.
 
     ``paths`` are files, directories and patterns. ``notes`` contains messages for the user: each
     text once per file, and at most 1,000 texts.
@@ -101,7 +101,10 @@ class GrowingCaptures:
                 yield from self._read(file)
 
     def unfinished(self) -> list[str]:
-        """Return a note for each file that ends within a packet, if files no longer grow."""
+        """Return a note for each file that ends within a packet.
+
+        Call this when files no longer grow.
+        """
         texts = []
         for file in self._files.values():
             with suppress(StorageError):
@@ -116,13 +119,13 @@ class GrowingCaptures:
             try:
                 paths |= dict.fromkeys(capture_paths([given]))
             except CaptureError:
-                # The first file does not exist yet, or the last one was removed.
+                # Either the first file does not exist yet, or the last file was removed.
                 if must_exist or not Path(given).is_dir():
                     raise
         return paths
 
     def _look(self, path: Path) -> None:
-        """Record a new file, or another file with a known name."""
+        """Record a new file, or a known file name that now belongs to another file."""
         try:
             status = path.stat()
         except _GONE:
@@ -144,7 +147,7 @@ class GrowingCaptures:
                 part = part_in(content)
             head = None if is_compressed else read_file_head(name)
         except CaptureError as error:
-            # If a file has too few bytes to be recognized, its writer has only just begun it.
+            # A file with too few bytes to be recognized is one that its writer has just begun.
             if size >= _BEGUN_BYTES and file.path.exists():
                 file.error = error
                 self._give_up(file, error.reason)
@@ -159,7 +162,10 @@ class GrowingCaptures:
             self._check(file)
 
     def _check(self, file: _GrowingFile) -> None:
-        """Record damage before the first packet. Without damage, the packet is not there yet."""
+        """Record damage before the first packet.
+
+        If there is none, the packet was not written yet.
+        """
         try:
             self._grow(file)
         except StorageError:
@@ -181,7 +187,7 @@ class GrowingCaptures:
                 self._give_up(file, str(error))
 
     def _grow(self, file: _GrowingFile) -> int:
-        """Find up to where a file is complete; return up to where it was read before."""
+        """Find the end of a file's complete part, and return where the previous reading ended."""
         begin, size = file.whole.end, _size(file.path)
         file.whole.look(lambda start: _open_part(file.path, start, size), size)
         if file.whole.damage is not None:
@@ -237,7 +243,7 @@ def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
 
 
 def changes_freely(_: os.stat_result) -> None:
-    """Accept a file in its current state, because bytes that were read stay valid."""
+    """Accept a file that has changed, because bytes that were read stay valid."""
 
 
 def _cannot_read(path: Path, reason: str) -> StorageError:
@@ -245,7 +251,7 @@ def _cannot_read(path: Path, reason: str) -> StorageError:
 
 
 def segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:
-    """Yield the segments in blocks of a capture, and the blocks without a readable segment."""
+    """Yield the segments in some blocks of a capture, and the blocks without a readable segment."""
     for packet in blocks:
         if packet is None:
             continue

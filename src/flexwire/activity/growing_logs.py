@@ -1,4 +1,4 @@
-"""Request logs that grow: reads the lines that were added since the last time.
+"""Request logs that grow: read the lines that were added since the last time.
 
 A log is read up to its last complete line, and later continues from there. A broker renames a log
 that is full, and begins another one. A log is therefore identified by its number in the file system
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 _MOST_NOTES: Final = 1000
 _MOST_OPEN: Final = 100
-"""At most this many logs remain open. If more logs are renamed at the same time, lines may be lost.
+"""The largest number of logs that remain open. If more logs are renamed at the same time, lines may
+be lost.
 """
 _STEP: Final = 1 << 16
 
@@ -45,7 +46,7 @@ _Inode = tuple[int, int]
 
 @dataclass(slots=True)
 class _GrowingLog:
-    """A log, and up to where it was read. No other line ends before ``searched``."""
+    """A log, and the offset up to which it was read. No other line ends before ``searched``."""
 
     path: Path
     reader: RequestLogReader
@@ -57,10 +58,10 @@ class _GrowingLog:
 
 
 class GrowingRequestLogs:
-    """Reads the request logs in some paths repeatedly, while logs grow and new logs begin.
+    """Read the request logs in some paths repeatedly, while logs grow and new logs begin.
 
-    ``paths`` are files, directories and patterns. Local times are those of the time zone ``zone``.
-    ``notes`` contains messages for the user, with at most 1,000 texts.
+    ``paths`` are files, directories and patterns. Times without a zone are in the time zone
+    ``zone``. ``notes`` contains messages for the user, with at most 1,000 texts.
     """
 
     def __init__(self, paths: Sequence[str | Path], zone: Zone) -> None:
@@ -113,7 +114,7 @@ class GrowingRequestLogs:
             try:
                 sources = list_files([given], is_broker_log, BROKER_LOG_NAMES)
             except CaptureError:
-                # The log may be renamed at this moment.
+                # The log may be renamed between these two calls.
                 if must_exist:
                     raise
                 continue

@@ -1,4 +1,4 @@
-"""The list of connections: its order, the choice of rows, and how a row is written."""
+"""The list of connections: its order, the selection of rows, and how a row is written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find_rows(
 
 
 def to_form(row: ConnectionActivity) -> dict[str, Any]:
-    """Return a row as JSON. Times are in microseconds since 1970."""
+    """Return a row as JSON, with times in microseconds since 1970."""
     error, oldest = row.last_error, row.oldest
     return {
         "connection": row.connection,
@@ -77,7 +77,7 @@ def to_form(row: ConnectionActivity) -> dict[str, Any]:
 
 
 def to_cells(row: ConnectionActivity, now_us: int) -> dict[str, str]:
-    """Return a row as texts without control characters, by the names in `COLUMNS`."""
+    """Return a row as texts without control characters, keyed by the names in `COLUMNS`."""
     return {name: printable(column.cell(row, now_us)) for name, column in COLUMNS.items()}
 
 

@@ -30,7 +30,7 @@ _PIECE: Final = 1 << 20
 
 
 class LiveCapture:
-    """The segments that a tap sends from now on, and the numbers of unread bytes.
+    """The segments that a tap sends after the connection is made, and the numbers of unread bytes.
 
     Raises `CaptureError` if no process listens on the socket.
     """
@@ -40,7 +40,7 @@ class LiveCapture:
         self.notes: list[str] = []
         self._whole = WholeBlocks(self.path)
         self._head: Head | None = None
-        # The bytes that were received, without the blocks that were read.
+        # The received bytes after the last complete block.
         self._data = bytearray()
         self._is_over = False
         self._unreadable = 0
@@ -70,12 +70,15 @@ class LiveCapture:
                 self._give_up(f"stopped reading: {error.reason}")
 
     def close(self) -> None:
-        """Disconnect from the tap. A second call has no effect."""
+        """Disconnect from the tap. Calling this again has no effect."""
         self._connection.close()
         self._is_over = True
 
     def _receive(self) -> bytes | None:
-        """Return the bytes that came: empty at the end, None if none have come yet."""
+        """Return the bytes that arrived.
+
+        They are empty after the tap closed the socket, None before any arrive.
+        """
         try:
             return self._connection.recv(_PIECE)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Converts the lines of request logs to the activity of connections.
+"""Convert the lines of request logs to the activity of connections.
 
 A broker writes a line after it has sent the response, so no request waits. A line contains the
 principal of the client, but no sizes. A request that a broker has forwarded to the controller is a
@@ -34,10 +34,10 @@ _NO_ID: Final = UUID(int=0)
 
 
 class LoggedActivity:
-    """Takes the lines of request logs, and keeps the activity of connections in ``table``.
+    """The activity of connections, collected in ``table`` from the lines of request logs.
 
-    At most ``most`` connections are kept. For one more, the connection with the oldest traffic is
-    forgotten. ``forwarded`` is the number of requests that brokers sent for their clients.
+    At most ``most`` connections are kept. If there are more, the connection with the oldest traffic
+    is forgotten. ``forwarded`` is the number of requests that brokers sent for their clients.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -48,7 +48,7 @@ class LoggedActivity:
         self._recent: OrderedDict[str, None] = OrderedDict()
 
     def read(self, items: Iterable[LoggedRequest | RefusedRequest]) -> int:
-        """Process lines; return how many there were."""
+        """Process lines and return their number."""
         count = 0
         for item in items:
             self.push(item)
@@ -86,7 +86,7 @@ class LoggedActivity:
 
     @staticmethod
     def _count(row: ConnectionActivity, api_key: int, version: int) -> str:
-        """Count a request; return the name of its API, or its api key as text."""
+        """Count a request and return the name of its API, or its api key as text."""
         api = (name_of(api_key, version) or str(api_key)).removesuffix("Request")
         row.requests += 1
         row.apis[api] += 1
@@ -117,7 +117,7 @@ class LoggedActivity:
 
 
 def _read(body: JsonBody | None) -> Message | None:
-    """Return a body as a message; None if it is not needed, or if it is not valid."""
+    """Return a body as a message, or None if the body is not needed or not valid."""
     if body is None or not (topic_fields(body.message) or error_places(body.message)):
         return None
     return read_body(body.text, message(body.message), body.version, show_credentials=False).message

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from flexwire.activity.connections import ActivityTable, ConnectionActivity
 
 MOST_SERIES: Final = 1000
-"""At most this many clients have their own series. All others share the series of `OTHERS`."""
+"""The largest number of clients that have their own series. All other clients share the series of
+`OTHERS`.
+"""
 
 _PREFIX: Final = "flexwire_who_"
 _COUNTERS: Final = ("requests", "responses", "request_bytes", "response_bytes", "errors")
@@ -25,7 +27,7 @@ _GAUGES: Final = ("connections", "waiting")
 
 
 class ClientLabels(NamedTuple):
-    """The labels of a series; each text is empty if it is unknown."""
+    """The labels of a series. A label that is unknown is empty."""
 
     client_id: str
     software: str
@@ -33,17 +35,17 @@ class ClientLabels(NamedTuple):
 
 
 OTHERS: Final = ClientLabels("(others)", "", "")
-"""The labels of all clients beyond `MOST_SERIES`."""
+"""The labels of the series that all clients beyond `MOST_SERIES` share."""
 
 
 class ActivityMetrics:
-    """Adds up the traffic of a table's connections by client, for at most ``most`` clients."""
+    """Add up the traffic of a table's connections by client, for at most ``most`` clients."""
 
     def __init__(self, table: ActivityTable, most: int = MOST_SERIES) -> None:
         self._table = table
         self._most = most
         self._counts: dict[ClientLabels, Counter[str]] = {}
-        # The part of each connection's traffic that the counters already have.
+        # The part of each connection's traffic that the counters already include.
         self._taken: dict[str, tuple[int, ...]] = {}
         table.leaving = self._leave
 
@@ -53,7 +55,7 @@ class ActivityMetrics:
             self._take(row)
 
     def render(self) -> bytes:
-        """Return the text for a monitoring system."""
+        """Return the metrics as text for a monitoring system."""
         self.update()
         gauges: dict[ClientLabels, Counter[str]] = {labels: Counter() for labels in self._counts}
         for row in self._table:
@@ -107,6 +109,6 @@ def _family(
 
 
 def _escaped(text: str) -> str:
-    """Return the value of a label, without surrogates, which UTF-8 does not have."""
+    """Return the value of a label without surrogates, which UTF-8 cannot encode."""
     text = text.encode("utf-8", "replace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

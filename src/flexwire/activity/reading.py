@@ -1,4 +1,4 @@
-"""Converts TCP segments to the activity of connections."""
+"""Convert TCP segments to the activity of connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _KeyedConnections:
-    """The connections between two ends: the assembler for their frames, and their names."""
+    """The connections between two endpoints: the assembler for their frames, and their names."""
 
     def __init__(self) -> None:
         self.assembler = FrameAssembler(endless=True)
@@ -27,10 +27,11 @@ class _KeyedConnections:
 
 
 class ActivityReader:
-    """Takes the segments of captures, and keeps the activity of connections in ``table``.
+    """The activity of connections, collected in ``table`` from the segments of captures.
 
-    The segments of each connection must come in the order of the capture. At most ``most`` pairs of
-    ends are kept. For one more pair, a closed one is forgotten, or the one with the oldest traffic.
+    The segments of each connection must come in the order of the capture. At most ``most`` endpoint
+    pairs are kept. If there are more, a closed pair is forgotten, or the pair with the oldest
+    traffic if all are open.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -45,7 +46,7 @@ class ActivityReader:
         return iter(self.table)
 
     def read(self, segments: Iterable[Segment]) -> int:
-        """Process segments; return how many there were."""
+        """Process segments and return their number."""
         count = 0
         for segment in segments:
             self.push(segment)
@@ -58,7 +59,7 @@ class ActivityReader:
         keyed = self._keyed.get(key)
         if keyed is None:
             if not (segment.payload or segment.missing or segment.flags & SYN):
-                # This may be the last segment of a connection that was forgotten.
+                # This may be the last segment of a connection that is already forgotten.
                 return
             keyed = self._keyed[key] = _KeyedConnections()
             self._make_room()

@@ -30,7 +30,7 @@ _Item_contra = TypeVar("_Item_contra", contravariant=True)
 class ActivitySource(Protocol):
     """The activity of connections, with messages for the user about the reading.
 
-    ``table`` contains the connections. ``notes`` grows, and has each text only once.
+    ``table`` contains the connections. ``notes`` grows, and contains each text only once.
     """
 
     table: ActivityTable
@@ -47,13 +47,13 @@ class ActivitySource(Protocol):
         """
 
     def finish(self) -> None:
-        """Process incomplete frames and lines, assuming that nothing grows any more.
+        """Process incomplete frames and lines. Call this when the input no longer grows.
 
         Nothing is read afterwards.
         """
 
     def close(self) -> None:
-        """Close the open files. A second call has no effect."""
+        """Close the open files. Calling this again has no effect."""
 
 
 class _Reader(Protocol[_Item_contra]):
@@ -81,7 +81,7 @@ class CaptureActivity:
         return self._captures.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part: see `ActivitySource`."""
+        """Read the new part, as `ActivitySource` describes."""
         return _in_portions(self._reader, self._captures.poll(must_exist=must_exist))
 
     def finish(self) -> None:
@@ -94,7 +94,7 @@ class CaptureActivity:
 
 
 class LiveActivity:
-    """The activity that running taps report from now on."""
+    """The activity that running taps report from the time of the connection."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._captures = LiveCaptures(paths)
@@ -107,7 +107,7 @@ class LiveActivity:
         return self._captures.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:  # noqa: ARG002 - a socket always exists
-        """Read the new part: see `ActivitySource`."""
+        """Read the new part, as `ActivitySource` describes."""
         return _in_portions(self._reader, self._captures.poll())
 
     def finish(self) -> None:
@@ -134,7 +134,7 @@ class RequestLogActivity:
         return self._logs.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part: see `ActivitySource`."""
+        """Read the new part, as `ActivitySource` describes."""
         return _in_portions(self._reader, self._logs.poll(must_exist=must_exist))
 
     def finish(self) -> None:

@@ -24,8 +24,8 @@ Laws of this package:
 - **Rows that are cut off are counted.** Otherwise a reader might mistake a part for the whole.
   `tests/report/test_bounding.py`
 - **A view of an internal topic is exact, or reports that a value is unknown.** Holes in the log and
-  snapshots determine from which offset on a view is exact. The tests compare views with Kafka's own
-  coordinators. `tests/spark/internal_topics/test_coordinators.py`,
+  snapshots determine the first offset at which a view is exact. The tests compare views with
+  Kafka's own coordinators. `tests/spark/internal_topics/test_coordinators.py`,
   `tests/spark/internal_topics/test_views.py`
 - **The audit of tables and the audit of a running analysis use the same sums**
   (`flexwire.measures.audit`), so that they agree. `tests/spark/test_audit_sums.py`
@@ -82,7 +82,7 @@ STATE_ANSWERS: tuple[Answer, ...]
 
 
 def __getattr__(name: str) -> tuple[Answer, ...]:
-    """Return all answers, or the named ones; this imports all their files."""
+    """Return all answers, or the named ones. This imports all files with answers."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flexwire.answers.asking.results import in_order  # noqa: PLC0415 - it imports PySpark

@@ -66,9 +66,10 @@ def batches(tables: AnalysisTables) -> DataFrame:
     """Return record batches by client, topic and codec.
 
     Batches that a client produces reflect its ``compression.type``, ``batch.size`` and
-    ``linger.ms``. Batches that a client fetches are the batches in the broker's log. The size is
-    that of the whole batch on the wire, after compression. Control batches are left out. A message
-    of a message set (magic 0 or 1) counts as a batch, and the messages in it count as its records.
+    ``linger.ms``. Batches that a client fetches are the batches in the broker's log. The size of a
+    batch includes its header and is measured on the wire, after compression. Control batches are
+    left out. A message of a message set (magic 0 or 1) counts as a batch, and the messages in it
+    count as its records.
 
     Batches are missing if their bytes were withheld or could not be read. A request log has no
     batches at all: its table of records is empty.
@@ -77,7 +78,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
 
 
 def _part(tables: AnalysisTables) -> DataFrame:
-    """Return the batches by day, client, topic, codec and size, rounded as for percentiles."""
+    """Return the batches by day, client, topic, codec, and size rounded as for percentiles."""
     records = tables.records.where("magic is not null and not is_control")
     each = records.groupBy(*frame_key(records.columns), day_of_time().alias(DAY), *_BATCH).agg(
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")
@@ -91,7 +92,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     if is_grown(tables):
         parts = with_topic_names(with_learned_names(parts, tables), tables)
     parts = parts.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))

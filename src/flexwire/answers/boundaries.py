@@ -47,17 +47,18 @@ COLUMNS: Final = (
 def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that were cut between two analyses.
 
-    An appended analysis continues where the previous one ended. In that case nothing is cut. It
-    begins anew if the earlier state was lost or was written with other options, and for captures
-    from before that state. Older releases always began anew. In this case, the cut can separate a
-    request from its response. The request counts as unanswered, and the response counts as
-    unpaired. A frame that is cut in the middle does not decode. The later part lacks the data that
-    the client sent at the beginning: its software and its login. Answers about tables that grow
-    count all of this without correction. This answer shows how large the effect is.
+    An appended analysis continues where the previous one ended. In that case nothing is cut. The
+    analysis starts from nothing if the earlier state was lost, if it was written with other
+    options, or if the captures are older than that state. Older releases always started from
+    nothing. In this case, the cut can separate a request from its response. The request counts as
+    unanswered, and the response counts as unpaired. A frame that is cut in the middle does not
+    decode. The later part lacks the data that the client sent at the beginning: its software and
+    its login. Answers about tables that grow count all of this without correction. This answer
+    shows how large the effect is.
 
     Two connections with the same addresses count as one connection that was cut, if the first
-    analysis did not see an end and the next analysis did not see a beginning. For tables of a
-    single analysis the answer has no rows.
+    analysis did not see an end and the next analysis did not see a beginning. If the tables contain
+    a single analysis, the answer has no rows.
     """
     if ANALYSIS not in tables.connections.columns:
         return None
@@ -65,7 +66,10 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _cut(connections: DataFrame) -> DataFrame:
-    """Return the connections that were cut: the later row, and the key of the earlier row."""
+    """Return the connections that were cut.
+
+    Each has its later row and the key of its earlier row.
+    """
     ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
     state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")
     both = connections.withColumn("earlier", F.lag(state).over(ends))
@@ -83,7 +87,7 @@ def _cut(connections: DataFrame) -> DataFrame:
 
 
 def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
-    """Return the numbers of things that were cut, for each pair of analyses."""
+    """Return how many items were cut between each two successive analyses."""
     is_request = F.col("direction") == "request"
     counted = frames.groupBy(*connection_key(frames.columns)).agg(
         F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
@@ -102,7 +106,7 @@ def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
 
 
 def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
-    """Add a number, from the analysis on one ``side`` of the cut, to the cut connections."""
+    """Add a count to the cut connections, from the analysis on one ``side`` of the cut."""
     key = connection_key(counted.columns)
     counts = counted.select(F.struct(*key).alias("of"), name)
     is_it = [F.col(f"{side}.{part}") == F.col(f"of.{part}") for part in key]

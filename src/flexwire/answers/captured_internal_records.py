@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPICS: Final = {topic.topic: topic for topic in InternalTopic}
-# The fields of keys that say what a record is about.
+# The fields of a key that identify the subject of a record.
 _ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
 _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
-# A producer counts offsets from 0. The broker replaces these by the real offsets.
+# A producer counts offsets from 0. The broker replaces its offsets by the real ones.
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
 _ROW: Final = ("message", "type", *_ABOUT)

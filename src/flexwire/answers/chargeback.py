@@ -68,7 +68,7 @@ COLUMNS: Final = (
 
 _PRINCIPAL: Final = "principal"
 _WHO: Final = ("client_id", _PRINCIPAL)
-# In tables that grow, these columns are the key of a request without a response.
+# In tables that grow, these columns identify a request without a response.
 _OPEN: Final = {ANALYSIS: "string", "connection": "string", "frame_index": "bigint"}
 _SUMMED: Final = ("requests", "sent_bytes", "received_bytes")
 _SUMS: Final = pa.schema(
@@ -107,12 +107,15 @@ def chargeback(
 
 
 def _part_of_day(tables: AnalysisTables) -> DataFrame:
-    """Return the sums of tables without principals, which come from the table of connections."""
+    """Return the sums of tables that have no principals.
+
+    They come from the table of connections.
+    """
     return _part(tables, tables.frames.withColumn(_PRINCIPAL, _nothing()))
 
 
 def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
-    """Return sums by day, client and topic.
+    """Return sums by day, client and topic. A request that may be answered later has its own row.
 
     A request that may be answered later has a separate row.
 
@@ -131,7 +134,7 @@ def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     if tables.answered_later is not None:
         # The response counts in place of the request, so the request itself does not count.
         later = tables.answered_later.withColumn("is_late", F.lit(True))
@@ -159,7 +162,7 @@ def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFram
 
 
 def _known_sum(numbers: SparkColumn) -> SparkColumn:
-    """Return the sum of numbers, or null if any number is null: the sum would be incomplete."""
+    """Return the sum of numbers, or null if any is null, because the sum would be too low."""
     return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
 
 
@@ -170,7 +173,7 @@ def _authenticated(tables: AnalysisTables) -> DataFrame | None:
         return None
     key = connection_key(tables.frames.columns)
     authenticated = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
-    # A capture may have very many frames, so they are joined only if the join adds something.
+    # A capture may have very many frames, so they are joined only if there are principals to add.
     return None if authenticated.isEmpty() else authenticated
 
 
@@ -179,7 +182,7 @@ def _has_principals(tables: AnalysisTables) -> bool:
 
 
 def _with_principal(tables: AnalysisTables) -> DataFrame:
-    """Add the principal of its connection to each frame, or null if it is unknown."""
+    """Add the principal of the connection to each frame, or null if the principal is unknown."""
     frames = tables.frames
     if _PRINCIPAL in frames.columns:
         return frames
@@ -196,12 +199,12 @@ def _nothing() -> SparkColumn:
 def _frames(frames: DataFrame) -> DataFrame:
     """Return the bytes that each client sent and received, by day."""
     is_request = F.col("direction") == "request"
-    # In these APIs the responses have the records, so they decide the day.
+    # In these APIs the responses contain the records, so the day of the response counts.
     carries = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
     is_answered = F.coalesce("answered", F.lit(False))
     is_late = carries & (is_answered | ~is_request)
     is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
-    # A later analysis may have the response. In that case the request does not count.
+    # A later analysis may contain the response. In that case the request does not count here.
     is_open = carries & is_request & ~is_answered if ANALYSIS in frames.columns else F.lit(False)
     open_key = [
         F.when(is_open, F.col(name) if name in frames.columns else F.lit(None))
@@ -220,7 +223,7 @@ def _frames(frames: DataFrame) -> DataFrame:
 
 
 def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
-    """Return the bytes in record batches: added to their topic, subtracted from the rest."""
+    """Add the bytes of record batches to their topics. Subtract them from bytes without a topic."""
     key = frame_key(frames.columns)
     carried = carried.join(frames.select(*key, _PRINCIPAL), [*key])
     is_request = F.col("direction") == "request"
@@ -250,7 +253,7 @@ def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
 
 
 def labelled_chargeback(path: str | Path) -> Ask:
-    """Return the function that `analyze` calls with a file of labels, which is read at once."""
+    """Return the function that `analyze` calls with a file of labels. The file is read at once."""
     return partial(chargeback, labels=read_labels(path))
 
 

@@ -116,7 +116,7 @@ COLUMNS: Final = (
 def metric_points(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each point of each pushed metric, or None if there are no pushes.
 
-    If the body of a push has no client instance id, that of its connection is used.
+    If the body of a push has no client instance id, the row has the id of the connection.
     """
     points = _points(tables)
     return None if points is None else _with_instances(points, tables).select(*POINTS.names)
@@ -158,8 +158,8 @@ def _with_instances(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
     """Return each metric of each client, with all attributes of its values combined.
 
-    OpenTelemetry's classes read the metrics. ``flexwire[telemetry]`` installs them. If they are
-    missing, no metrics are read, and ``error`` says this. Clients push only the metrics that the
+    OpenTelemetry's classes read the metrics. ``flexwire[telemetry]`` installs them. Without them,
+    no metrics are read, and ``error`` gives this reason. Clients push only the metrics that the
     cluster subscribes to.
     """
     parts = _part(tables)

@@ -95,7 +95,7 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
 
 
 def configs(state: ClusterState) -> DataFrame:
-    """Return the configurations that are set, or that were removed since the state's snapshot."""
+    """Return the configurations that are set or were removed since the state's snapshot."""
     rows = state.typed(READS)
     is_config = F.col(CONFIG).isNotNull()
     topic_id = F.coalesce(f"{TOPIC}.topic_id", f"{REMOVED}.topic_id")

@@ -41,7 +41,7 @@ def features(state: ClusterState) -> DataFrame:
         F.coalesce(f"{LEVEL}.name", f"{REMOVED}.name").alias("feature"),
         F.coalesce(f"{LEVEL}.feature_level", F.lit(0).cast("smallint")).alias("level"),
     )
-    # The level of this feature is stored in control records.
+    # This feature's level is stored in control records.
     versions = state.quorum.where((F.col("kind") == KRAFT_VERSION) & ~F.col("is_older"))
     level = F.col("kraft_version").alias("level")
     rows = rows.unionByName(versions.select(*RECORD, F.lit(OF_QUORUM).alias("feature"), level))
@@ -64,7 +64,10 @@ CONTROLLER_READS: Final = {
 
 
 def controllers(state: ClusterState) -> DataFrame:
-    """Return a row for each registered controller (they register from metadata.version 3.7 on)."""
+    """Return a row for each registered controller.
+
+    Controllers register since metadata.version 3.7.
+    """
     key = F.coalesce(f"{REGISTER}.controller_id", f"{UNREGISTER}.controller_id")
     rows = state.typed(CONTROLLER_READS).withColumn("controller", key)
     last = latest(rows, "controller").where(F.col(REGISTER).isNotNull())
@@ -102,7 +105,7 @@ def cluster_features(tables: AnalysisTables) -> DataFrame | None:
     """Return each feature that is on or that could be on, including metadata.version.
 
     The levels are those in the log of the cluster's metadata. Brokers register the features that
-    they support, and so do controllers from metadata.version 3.7 on.
+    they support. Controllers also do this since metadata.version 3.7.
     """
     state = tables.cluster()
     if state is None:

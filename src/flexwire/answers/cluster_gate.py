@@ -61,7 +61,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
-    """Return each gate for each release from 4.0 on; releases with the same result share a row.
+    """Return each gate for each release since 4.0. Releases with the same result share a row.
 
     The rows are the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
     metadata and the batches in the other logs. The files of brokers are not read, so a
@@ -83,7 +83,10 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
 
 
 def gate_rows(gates: list[ClusterGate]) -> list[tuple[Any, ...]]:
-    """Return findings as rows of `COLUMNS`; those that differ only in the release share a row."""
+    """Return findings as rows of `COLUMNS`.
+
+    Findings that differ only in the release share a row.
+    """
     alike: dict[tuple[str, ...], list[ClusterGate]] = {}
     for gate in gates:
         key = gate.gate, gate.subject, gate.verdict, gate.evidence, *gate.names

@@ -70,9 +70,10 @@ VIEW_COLUMNS: Final = (
 
 
 def voters(state: ClusterState) -> DataFrame:
-    """Return a row for each voter in the last record before the state's offset, or the reason.
+    """Return a row for each voter in the last voters record of the state, or a row with the reason.
 
-    As in Kafka, a voters record is valid as soon as it is written, committed or not.
+    If the voters are unknown, one row gives the reason. As in Kafka, a voters record is valid as
+    soon as it is written, even if it is not committed.
     """
     last = state.quorum.agg(
         *(_last(F.col("kind") == kind).alias(kind) for kind in _KINDS),
@@ -139,8 +140,8 @@ COLUMNS = (
 def cluster_voters(tables: AnalysisTables) -> DataFrame | None:
     """Return the voters of the quorum, according to its log.
 
-    From kraft.version 1 on, records list the voters. Before that, static voters are in the
-    configuration of controllers, and records have only the ids that the last leader used.
+    Since kraft.version 1, records list the voters. In earlier versions, the configuration of
+    controllers lists them, and records contain only the ids that the last leader used.
     """
     state = tables.cluster()
     if state is None:

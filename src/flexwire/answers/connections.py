@@ -115,7 +115,7 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
-    """Return the rows of the answer from what frames show of each connection on each day."""
+    """Return the rows of the answer from the facts about each connection on each day."""
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
     kafka_rows = _connection_rows(parts, tables)
     clients = kafka_rows.withColumn("whole_us", _whole_us()).groupBy(*_WHO).agg(*_sums(short_us))
@@ -128,14 +128,14 @@ def _total(parts: DataFrame, tables: AnalysisTables, short_seconds: int = 10) ->
         rows.crossJoin(F.broadcast(minutes))
         .withColumn("opened_per_minute", F.round(a_minute, 3))
         .withColumn("most_opened_per_minute", F.coalesce("most_opened_per_minute", nothing))
-        # Null is not a client id, but rows without a client id belong together.
+        # Null is not a client id, but rows without a client id form one group.
         .withColumn("client_id", F.col("client_id.id"))
         .select(*(column.name for column in COLUMNS))
     )
 
 
 def _whole_us() -> SparkColumn:
-    """Return how long a connection lasted, or null unless its beginning and end were captured."""
+    """Return the duration of a connection, or null if its beginning or end was not captured."""
     is_whole = F.col("seen_from_start") & F.col("closed_by").isNotNull()
     return F.when(is_whole, F.col("last_us") - F.col("first_us"))
 
@@ -143,7 +143,7 @@ def _whole_us() -> SparkColumn:
 def _sums(short_us: int) -> list[SparkColumn]:
     """Return the aggregates for a client's connections, from the columns of `_connection_rows`.
 
-    They also use the column ``whole_us``.
+    The aggregates also use the column ``whole_us``.
     """
     lifetime = F.col("last_us") - F.col("first_us")
     is_whole = F.col("whole_us").isNotNull()
@@ -172,7 +172,7 @@ def _sums(short_us: int) -> list[SparkColumn]:
 
 
 def _connection_rows(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the Kafka connections, with the facts that their frames show."""
+    """Return the Kafka connections, with facts from their frames."""
     key = connection_key(tables.connections.columns)
     of_kafka = tables.connections.where("is_kafka").select(
         *key,
@@ -191,8 +191,8 @@ def _connection_rows(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
         never = F.array_except("unanswered", F.coalesce("later", none))
         rows = rows.join(later, [*key], "left").withColumn("unanswered", never)
     again = F.filter("handshakes", lambda place: place > F.col("first_other"))
-    # The pauses before the first frame and after the last frame; a connection without frames has
-    # one pause.
+    # A connection has a pause before its first frame and a pause after its last frame. A connection
+    # without frames has one pause.
     before = F.col("first_frame_us") - F.col("first_us")
     after = F.col("last_us") - F.coalesce("last_frame_us", "first_us")
     ends = [F.when(pause >= PAUSE_US, pause).otherwise(0) for pause in (before, after)]
@@ -209,7 +209,7 @@ def _connection_rows(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _part(tables: AnalysisTables) -> DataFrame:
-    """Return what the frames of each connection show on each day.
+    """Return the facts from the frames of each connection on each day.
 
     ``unanswered`` are the requests without a response. A later analysis may have the response.
     """
@@ -257,7 +257,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _of_all_days(parts: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Return what the frames of each connection show, from what they show on each day."""
+    """Combine the facts about each connection on each day into one row for the connection."""
     days = parts.withColumnsRenamed({"first_us": "first", "last_us": "last"})
     lists = {name: F.flatten(F.collect_list(name)) for name in ("handshakes", "unanswered")}
     return (
@@ -278,7 +278,7 @@ def _of_all_days(parts: DataFrame, key: Sequence[str]) -> DataFrame:
 
 
 def _with_pauses(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
-    """Add the ``pause`` before each row's ``first`` frame: since the ``last`` one before it."""
+    """Add the ``pause`` between the ``last`` frame of the row before and each ``first`` frame."""
     pause = F.col("first") - F.lag("last").over(Window.partitionBy(*by).orderBy(order))
     return rows.withColumn("pause", F.when(pause >= PAUSE_US, pause))
 

@@ -252,7 +252,7 @@ def _assignments(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _beats(tables: AnalysisTables) -> DataFrame | None:
-    """Return the members that request the consumer protocol.
+    """Return the heartbeats of members that request the consumer protocol.
 
     A member with an epoch already uses this protocol.
     """
@@ -289,7 +289,7 @@ def _with_software(
     joined: dict[str, Any],
     **traits: Any,
 ) -> DataFrame:
-    """Return traits of requests, with the software that was named on their connection.
+    """Add the software that the connection's client named to the traits of requests.
 
     ``joined`` are the other fields of a member.
     """
@@ -334,7 +334,7 @@ def judge_groups(
     judge: Callable[[dict[str, Any]], dict[str, Any]],
     columns: tuple[Column, ...],
 ) -> DataFrame:
-    """Return a row for each group, which ``judge`` makes from the group's facts."""
+    """Return a row for each group, made by ``judge`` from the group's facts."""
     schema = schema_of(columns)
     return map_in_arrow(groups, partial(_judge, judge, schema), schema)
 
@@ -350,12 +350,12 @@ def _judge(
 
 
 def judgement_columns(judgement: GroupJudgement) -> dict[str, str | None]:
-    """Return the columns of a judgement; empty texts become null."""
+    """Return the columns of a judgement, with null in place of empty texts."""
     return {name: text or None for name, text in judgement._asdict().items()}
 
 
 def judge_facts(group: dict[str, Any]) -> dict[str, Any]:
-    """Return the row about a group, made from its row of `group_facts`."""
+    """Return the row for a group, from its facts in `group_facts`."""
     assignments = read_assignments(group["assignments"], group["protocol_type"])
     members = tuple(
         GroupMember(
@@ -455,7 +455,7 @@ ANSWER: Final = Answer(
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group_id"),
-    # Only one library changes this default, so a reader examines the software first.
+    # Only one library changes this default, so the software is the first thing to examine.
     shown=(
         *("group_id", "software", "verdict", "reason", "remedy"),
         *("client_ids", "protocol_type", "assignors", "last_time"),

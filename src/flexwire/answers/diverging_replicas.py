@@ -43,7 +43,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
-    """Return each partition with several given replicas whose logs differ.
+    """Return each partition whose replicas were given and have different logs.
 
     In a failed cluster, logs often differ: a leader that died has records that no other replica
     has. Kafka removes these records when that broker starts again. If there are several replicas,
@@ -52,7 +52,7 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
     replica with the higher leader epoch. If two replicas have the same epoch, flexwire reads the
     longer replica.
 
-    flexwire compares leader epochs instead of bytes. A replica that is only behind has no row.
+    flexwire compares leader epochs instead of bytes. A replica that only lags behind has no row.
     """
     logs = tables.internal
     if logs is None:

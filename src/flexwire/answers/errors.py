@@ -93,10 +93,10 @@ def _tables() -> list[str]:
 
 @returns(COLUMNS)
 def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
-    """Return the error codes other than 0 in responses, for spans of ``seconds``.
+    """Return the error codes other than 0 in responses, counted in intervals of ``seconds``.
 
-    All error codes of every response are checked, as the specs place them. The topic of an error is
-    the topic in the structure around it, or in the nearest outer structure that names one.
+    The specs define where error codes are, and all of them are read. The topic of an error is the
+    topic in its own structure, or in the nearest outer structure that names a topic.
 
     Errors without a response are missing, for example if a broker closes the connection. The codes
     in responses that do not decode are missing too. An error code does not always mean that
@@ -130,9 +130,9 @@ def _part(tables: AnalysisTables, width: int = _MINUTE_US) -> DataFrame | None:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     alike = (*_ABOUT, "topics")
-    # A span of time may cover parts of two days.
+    # An interval may cover parts of two days.
     counted = parts.groupBy(*alike).agg(F.sum("responses").alias("alike"))
     each = counted.select(*alike, "alike", F.inline("topics"))
     ids = {
@@ -161,13 +161,13 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
-    """Return whether a message has error codes, and its table may contain a code other than 0."""
+    """Return whether a message has error codes and its table may contain a code other than 0."""
     codes = [("body", *place.path) for place in error_places(message)]
     return not tables.hold_only(message, codes, NO_ERROR)
 
 
 def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
-    """Return the errors in the responses of one message, or None if it has no table."""
+    """Return the errors in the responses of one message, or None if there is no such table."""
     whole = tables.message(message)
     if whole is None:
         return None
@@ -176,8 +176,9 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     if table is None:
         return None
     body = body_of(table, message)
-    # Nearly all responses have no errors, so nothing is built for these. A filter would run after
-    # the filter that Spark derives from `inline`, which evaluates the errors of each row.
+    # Nearly all responses have no errors, so this expression builds nothing for them. A filter
+    # would not help: it would run after the filter that Spark derives from `inline`, which
+    # evaluates the errors of each row.
     error_list = F.when(body.has_error(), body.errors())
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(

@@ -96,7 +96,7 @@ def group_offsets(tables: AnalysisTables) -> DataFrame | None:
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     if logs is None or commits is None:
         return None
-    # Null means unknown, and the size of null is -1.
+    # If the difference is null, it is unknown. The size of null is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
     greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
     rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
@@ -134,12 +134,12 @@ ANSWER = Answer(
     ask=group_offsets,
     picture=AnswerPicture("Lag, by group and partition", "lag"),
     asks=(_TOPIC.topic,),
-    # A plan with only some of the rows would leave the other groups at their offsets.
+    # A plan from a part of the rows would not move the offsets of the other groups.
     most_rows=2_000_000,
 )
 
 ANSWER_NAME: Final = "group_offsets"
-"""The answer whose rows are the source of a plan for resetting offsets."""
+"""The answer whose rows are the source of a plan to reset offsets."""
 
 _COLUMNS: Final = ("group", "topic", "partition", "offset")
 # The tool splits the file into lines before it interprets quotes.

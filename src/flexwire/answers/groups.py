@@ -164,7 +164,10 @@ def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = Non
 
 
 def _with_generation(proven: DataFrame) -> DataFrame:
-    """Add the generation that each event caused: the next one if the event contains none."""
+    """Add the generation that each event caused.
+
+    If the event has no generation, it is the next one.
+    """
     # A generation appears in the traffic after the events that caused it.
     order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))
     later = Window.partitionBy(*_GROUP).orderBy(*order)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from flexwire.records.conventions.convention import BulkCondition
 
 _OF: Final = ("topic", "source", "client_id")
-# The first convention that all judged values match is reported.
+# The conventions in the order in which they are tried. The first one that fits all judged values is
+# reported.
 _JUDGED: Final = {
     name: condition for name, convention in CONVENTIONS.items() if (condition := convention.in_bulk)
 }
@@ -95,7 +96,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     if is_grown(tables):
         unnamed = parts.withColumns({"topic_id": F.col("topic"), "topic": F.lit(None)})
         named = with_topic_names(with_learned_names(unnamed, tables), tables)
@@ -149,7 +150,7 @@ def _sums() -> list[SparkColumn]:
 
 
 def _is_read_by(name: str, judge: BulkCondition) -> SparkColumn:
-    """Return whether a convention can read a value and its marker, if it has a marker."""
+    """Return whether a convention can read a value, and its marker if there is one."""
     condition, marker = F.expr(judge.condition), CONVENTIONS[name].marker
     if marker is None:
         return condition

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# The requests that commit offsets, and the responses with the end of a partition.
+# The requests that commit offsets, and the responses that contain the end of a partition.
 COMMITS: Final = "OffsetCommitRequest"
 ENDS: Final = "FetchResponse"
 # A commit in a transaction takes effect when the transaction ends (KIP-98).
@@ -97,7 +97,7 @@ COLUMNS: Final = (
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
 _AT: Final = ("client_id", *_PLACE)
-# The client whose fetch shows the end: the same client, or (null) any client on the same host.
+# The client whose fetch shows the end is the same client or, if null, any client on the same host.
 _READER: Final = "reader"
 _KNOWN: Final = ("high_watermark", "last_stable_offset")
 _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")
@@ -159,13 +159,16 @@ _COUNTS, _PENDING, _ABORTED = "counts", "pending", "aborted"
 
 
 def _short(end: str) -> SparkColumn:
-    """Return how far a commit is behind an end. A client may commit any offset."""
+    """Return how far a commit is behind an end, or 0 for a commit beyond the end."""
     short = F.try_subtract(end, "committed_offset")
     return F.when(short < 0, 0).otherwise(short)
 
 
 def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Add the outcome to commits; for a commit in a transaction, a later EndTxn decides it."""
+    """Add the outcome to commits.
+
+    The outcome of a commit in a transaction comes from a later EndTxn.
+    """
     plain = commits.where("not is_transactional").withColumn("outcome", F.lit(_COUNTS))
     if tables.message(IN_TRANSACTIONS) is None:
         return plain
@@ -196,7 +199,7 @@ def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
         return rows.withColumn("reads_committed", F.lit(None).cast("boolean"))
     level = F.max_by("body.isolation_level", "time") == _READ_COMMITTED
     requested = fetches.select("time", "body", *_who()[:2])
-    # New names are needed, because Spark confuses columns of one table when it joins them.
+    # These columns need new names, because Spark confuses columns of one table when it joins them.
     by_client = requested.groupBy(
         F.col("client_id").alias("its_id"), F.col("address").alias("its_host")
     ).agg(level.alias("of_client"))

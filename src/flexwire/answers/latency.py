@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# The fields of a fetching request that say how long the broker may wait for records.
+# The fields of fetch requests that limit how long the broker may wait for records.
 MAX_WAIT: Final = "max_wait_ms"
 MIN_BYTES: Final = "min_bytes"
 
@@ -111,8 +111,8 @@ _SLOWEST: Final = pa.struct(
     ]
 )
 _KEPT: Final = "kept"
-# The rows that are kept for a day in addition to its sums. A request has no frame index, and a
-# pause has throttle_us.
+# The columns of the rows that are kept for a day in addition to its sums. If such a row is a
+# request, it has no frame index. If it is a pause, it has throttle_us.
 _OF_KEPT: Final = pa.schema(
     [
         (ANALYSIS, pa.string()),
@@ -151,9 +151,9 @@ def latency(tables: AnalysisTables) -> DataFrame:
     """Return how long requests took, for each API, broker and client.
 
     A latency is the time from the last byte of the request to the last byte of the response, at the
-    place of the capture. Count and maximum are exact. A percentile is exact below 100 ms, and
-    from 100 ms on rounded down to five significant digits. A percentile is null if only the slowest
-    response would decide it.
+    place of the capture. Count and maximum are exact. A percentile below 100 ms is exact. A
+    percentile of 100 ms or more is rounded down to five significant digits. A percentile is null if
+    it would equal the slowest response.
 
     If a broker held a fetching request for its whole maximum wait time because there were too few
     records, the request counts in a separate row (``waited``). Other intentional waits cannot be
@@ -168,7 +168,7 @@ def latency(tables: AnalysisTables) -> DataFrame:
 
 
 def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
-    """Return the slowest responses of each row of `latency`, to look them up in the tables."""
+    """Return the slowest responses of each row of `latency`, for a closer look in the tables."""
     order = (F.desc("latency_us"), "time", "connection", "frame_index")
     rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
     ranked = _responses(tables).withColumn("rank", rank)
@@ -211,12 +211,12 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     names = (*_WHOLE_DAY, "slowest")
     by_bucket = parts.where(F.col(_KEPT).isNull()).select(
         *_BY, *names, F.posexplode("times").alias("number", "one")
     )
-    # These are the sums over all latencies, so they must count only once.
+    # These sums cover all latencies, so they must count only once.
     is_first = F.col("number") == 0
     of_days = by_bucket.select(
         *_BY, "one.*", *(F.when(is_first, F.col(name)).alias(name) for name in names)
@@ -241,7 +241,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
 
 
 def _in_buckets(counts: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Return `_counted` responses with those of a bucket of latencies in one row."""
+    """Combine `_counted` responses whose latencies are in the same bucket into one row."""
     values = F.collect_list(F.struct("rounded_us", "responses")).alias("values")
     return counts.groupBy(*by, bucket("rounded_us").alias("bucket")).agg(*_summed(), values)
 
@@ -252,7 +252,7 @@ def _summed() -> list[SparkColumn]:
 
 
 def _counted(responses: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Count responses by these columns and by latency."""
+    """Count responses by the columns ``by`` and by rounded latency."""
     slowest_one = F.max(F.struct(*(field.name for field in _SLOWEST)))
     return responses.groupBy(*by, rounded("latency_us").alias("rounded_us")).agg(
         F.count("*").alias("responses"),
@@ -299,7 +299,7 @@ def _shown(rows: DataFrame) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables) -> DataFrame:
-    """Return the responses to known requests, with `_BY` and the time that the requests waited."""
+    """Return the responses to known requests, with `_BY` and the requests' waiting time."""
     responses = _of_frames(tables).where(_IS_KNOWN)
     throttled = throttles(tables)
     waits = None if throttled is None else throttled_waits(tables, throttled)
@@ -312,7 +312,7 @@ def _responses(tables: AnalysisTables) -> DataFrame:
 
 
 def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> DataFrame:
-    """Return the same responses with their day, if only rows of that day are needed for them.
+    """Return the responses of `_responses` that need only rows of their own day, each with its day.
 
     ``paused`` are the rows of `paused_responses`, or None if nothing was throttled.
 
@@ -345,7 +345,7 @@ def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> Data
 
 
 def _over_midnight(parts: DataFrame) -> DataFrame:
-    """Return the kept responses, completed with the facts from earlier days."""
+    """Return the kept responses, completed with facts from earlier days."""
     kept = parts.select("api_name", "broker", "client_id", "address", f"{_KEPT}.*")
     connection = connection_key(kept.columns)
     responses = with_earlier_waits(kept.where("frame_index is not null"))
@@ -370,7 +370,7 @@ def _over_midnight(parts: DataFrame) -> DataFrame:
 
 
 def _of_frames(tables: AnalysisTables) -> DataFrame:
-    """Return the responses of all frames, with the time at which their request was sent."""
+    """Return the responses in all frames, with the time at which their request was sent."""
     # A connection may reuse a correlation id, but not at the same time.
     asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
     return tables.frames.where("direction = 'response'").select(
@@ -395,7 +395,7 @@ def _without_throttling(responses: DataFrame, waits: DataFrame | None) -> DataFr
 def _by_message(
     responses: DataFrame, tables: AnalysisTables
 ) -> tuple[dict[str, DataFrame], DataFrame]:
-    """Return the responses with records, by message, with their bytes, and all other responses."""
+    """Return responses with records by message, with their bytes, and all other responses."""
     waiting = {}
     for message in CARRYING_RESPONSES:
         table = tables.message(message)
@@ -412,7 +412,7 @@ def _by_message(
 
 
 def _requests(tables: AnalysisTables, message: str) -> DataFrame | None:
-    """Return the requests for a response's API, with the time that the broker may wait."""
+    """Return the requests for a response's API, with the longest time that the broker may wait."""
     requests = tables.message(_request_of(message))
     if requests is None:
         return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# The error with which a broker refuses a client that wanted another broker (KIP-1242).
+# The error with which a broker refuses a client that meant to reach another broker (KIP-1242).
 _REFUSED: Final = next(code for code, name in ERROR_NAMES.items() if name == "REBOOTSTRAP_REQUIRED")
 _BY: Final = ("client_id", "address", "broker", "cluster_id", "node_id")
 COLUMNS: Final = (
@@ -42,7 +42,7 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def misrouted(tables: AnalysisTables) -> DataFrame | None:
-    """Return the connections that a broker refused because the client wanted another broker.
+    """Return the connections that a broker refused because the client meant another broker.
 
     Since KIP-1242 (Kafka 4.4), a client can say in ApiVersions to which broker of which cluster it
     wants to connect. If another broker gets the request, it responds with REBOOTSTRAP_REQUIRED.

@@ -1,8 +1,8 @@
 """The bytes that another codec, level or batch size would save in the log segments of topics.
 
-When logs are read, a sample of each topic's batches is written again in each of these ways. This
-answer adds up the results. Nothing else is estimated. If no sample is large enough for a way, that
-way has no row.
+When flexwire reads logs, it writes a sample of each topic's batches again with each combination of
+codec, level and batch size. This answer adds up the results and estimates nothing else. A
+combination without a large enough sample has no row.
 """
 
 from __future__ import annotations
@@ -136,7 +136,10 @@ def _producer_batch_size() -> SparkColumn:
 
 
 def _advice() -> SparkColumn:
-    """Return advice about the best way for a topic and its saving; most topics get no advice."""
+    """Return advice about the best combination for a topic and its saving.
+
+    Most topics get no advice.
+    """
     level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
     kibibytes = F.format_number(F.col("batch_size") / 1024, 0)
     saved = F.col("saved_bytes") / F.lit(1e6)

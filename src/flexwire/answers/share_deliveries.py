@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _FETCH: Final = "ShareFetch"
-# Requests that acknowledge records. A fetch can acknowledge the records of the fetch before it.
+# Requests that acknowledge records. A fetch can acknowledge the records of the previous fetch.
 _ACKNOWLEDGE: Final = ("ShareFetchRequest", "ShareAcknowledgeRequest")
 # The types of acknowledgements by number (KIP-932, and KIP-1222 for the last one). The first type
-# is for offsets without a record.
+# marks offsets without a record.
 _TYPES: Final = ("gaps", "accepted", "released", "rejected", "renewed")
 _MEMBER: Final = ("group_id", "member_id", "client_id")
 _WHO: Final = (HALF, *_MEMBER, "time")
@@ -228,7 +228,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
     partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
     ranges = partitions.select(*_WHO, "topic_id", F.inline("acknowledgement_batches"))
     types = F.col("acknowledge_types")
-    # A single type applies to all offsets. Otherwise each offset has its own type.
+    # If there is a single type, it applies to all offsets. Otherwise each offset has its own type.
     counts = {
         name: F.when(
             F.size(types) == 1, F.when(F.element_at(types, 1) == number, _offsets())
@@ -239,7 +239,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _offsets() -> SparkColumn:
-    # The two numbers may be any numbers.
+    # The client chooses both numbers, so they may have any value.
     return F.try_add(F.try_subtract("last_offset", "first_offset"), F.lit(1))
 
 

@@ -47,7 +47,7 @@ _ENCODINGS: Final = {
     ERROR_TAGS: "with error codes and messages as tagged fields (KIP-636), which makes both "
     "messages of an API with errors flexible",
 }
-# The sizes with which a client's messages are compared, to see whether the client would gain.
+# The encoding with which each encoding is compared, to compute the gain.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
@@ -110,11 +110,11 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
-    """Return each message and version with its bytes as sent and in each other encoding.
+    """Return each message and version with its size as sent and in each other encoding.
 
-    The numbers of messages and clients and the bytes as sent are exact. Other encodings are
-    measured in columns, with the exact bytes that flexwire would write. The sample has the first
-    256 frames of each connection, and one in 32 of the other frames, in blocks over the whole
+    The numbers of messages and clients and the bytes as sent are exact. The sizes in other
+    encodings are the exact numbers of bytes that flexwire would write. The sample has the first 256
+    frames of each connection, and one in 32 of the other frames, in blocks over the whole
     connection. With ``whole``, all frames are measured. To estimate a size, the bytes as sent are
     scaled. ``margin_bytes`` assumes that measured messages are independent. It is too small if
     neighboring messages are similar. Some messages are missing: messages that did not decode or
@@ -125,7 +125,7 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
 
 
 def _part(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
-    """Return sums by day, message and client: over all frames, and over the measured ones."""
+    """Return sums by day, message and client, both over all frames and over the measured frames."""
     columns, task, schema = day_task(partial(measure, whole=whole), READ, SAMPLE)
     sampled = tables.of_messages(columns, task, schema, None if whole else BLOCKS)
     parts = [_counted(tables.frames)]
@@ -146,7 +146,7 @@ def _part(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
 
 
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     by_client = (*_GROUP, "client_id")
     counted = (
         parts.where("not is_sample")
@@ -179,7 +179,7 @@ def _counted(frames: DataFrame) -> DataFrame:
 
 
 def _by_client(sampled: DataFrame) -> DataFrame:
-    """Return the weighted sums of each day and client, and the terms of their variance."""
+    """Return the weighted sums for each day and client, and the terms of their variance."""
     weight, rest = F.col("weight"), F.col("weight") * (F.col("weight") - 1)
     sent = F.col(AS_SENT)
     sums = [

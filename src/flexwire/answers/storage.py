@@ -111,10 +111,10 @@ COLUMNS = (
 def storage(tables: AnalysisTables) -> DataFrame | None:
     """Return each topic with its batches, records, sizes and ages, and its superseded records.
 
-    The numbers of superseded records are exact: keys are compared by 128 bits of a hash. Tasks
-    compared the keys of each partition when its log was read. As in Kafka's log cleaner, a record
-    of an aborted transaction replaces no other record, and is removed itself. A tombstone that is
-    the last record of its key does not count as superseded. Compaction removes it after
+    The numbers of superseded records are exact: keys are compared by 128 bits of a hash. The keys
+    of each partition are compared when its log is read. As in Kafka's log cleaner, a record of an
+    aborted transaction replaces no other record, and is removed itself. A tombstone that is the
+    last record of its key does not count as superseded. Compaction removes it after
     delete.retention.ms. A log does not show whether and when its topic is compacted. The active
     segment is never compacted. Percentiles of batches are exact below 100 kB, and larger
     percentiles are rounded down to five significant digits.
@@ -127,7 +127,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
     rows = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
     rows = rows.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
-    # Nothing has compared these records with later records of the same keys in another analysis.
+    # These records were not compared with later records of the same keys in other analyses.
     exact_counts = {column: F.when(F.col(_IS_WHOLE), F.col(column)) for column in _OF_KEYS[1:]}
     rows = rows.withColumns(exact_counts)
     return rows.withColumns(
@@ -152,7 +152,7 @@ def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
 
 
 def _of_keys(keys: DataFrame) -> DataFrame:
-    """Return the sums over keys, and whether a single analysis has compared all of the keys."""
+    """Return the sums over keys, and whether a single analysis has compared all keys."""
     run = F.col(ANALYSIS) if ANALYSIS in keys.columns else F.lit("")
     times = F.size(F.collect_set(F.struct("partition", run)))
     is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
@@ -164,7 +164,7 @@ def _of_keys(keys: DataFrame) -> DataFrame:
 def _of_batches(batches: DataFrame) -> DataFrame:
     """Return the numbers that come only from the table of batches."""
     if "outcome" not in batches.columns:
-        # An older release wrote this Delta table.
+        # This Delta table was written by an older release.
         batches = batches.withColumn("outcome", F.lit(None).cast("string"))
     is_damage, is_data = F.col("error").isNotNull(), ~F.col("is_control")
     size, records = F.when(is_data, F.col("size")), F.when(is_data, F.col("records"))

@@ -151,7 +151,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the messages with tagged fields in their bodies. There are few of them."""
+    """Yield the few messages that have tagged fields in their bodies."""
     for batch in batches:
         some = batch.filter(pc.greater(pc.list_value_length(batch[_BODIES]), 0))
         if some.num_rows:
@@ -171,7 +171,7 @@ def _in_bodies(table: DataFrame) -> DataFrame:
 
 
 def _in_headers(frames: DataFrame) -> DataFrame:
-    """Return the uses in headers, whose tags have no meaning in any release."""
+    """Return the uses of tags in headers. No release of Kafka defines such tags."""
     each = _uses(frames, "header_unknown_tagged_fields", "api_version", is_header=True)
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.octet_length("data"))
     return each.select(

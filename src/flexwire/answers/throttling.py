@@ -1,4 +1,4 @@
-"""Throttling: which clients a broker slows down by quotas, for which APIs, and who ignores it."""
+"""Throttling: the clients that brokers slow down by quotas, their APIs, and who ignores it."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
 
     A client of Kafka 2.0 or later waits for that time before it sends again. If a client does not
     wait, its requests count as ``early_requests``, and the broker leaves them in the socket. The
-    answer `latency` excludes this wait. Requests that were never answered are missing. Requests to
-    a broker that responded again before the time was over are missing too: before 2.0, a broker
-    waits before it responds.
+    answer `latency` excludes this wait. Requests that were never answered are missing. Requests are
+    also missing if the broker responded again before the time was over, because brokers before 2.0
+    wait before they respond.
     """
     throttled = throttles(tables)
     if throttled is None:
@@ -135,7 +135,7 @@ def _tables() -> list[str]:
 
 
 def _part(tables: AnalysisTables) -> DataFrame:
-    """Return the sums of each day, and what later days need of it.
+    """Return the sums of each day, and the rows that later days need.
 
     A row with `_KEPT` is a response whose request may have waited for a throttled response of an
     earlier day, or a throttled response after which the broker may have read nothing until the next
@@ -161,14 +161,14 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _no_sums(table: DataFrame) -> DataFrame:
-    """Return sums without a row, made of any table."""
+    """Return an empty table of sums. Any table can be its source."""
     kinds = spark_schema(_SUMS)
     nothing = (F.lit(None).cast(field.dataType).alias(field.name) for field in kinds)
     return table.where("false").select(*nothing)
 
 
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     kept = parts.where(F.col(_KEPT).isNotNull()).select(*_BY, f"{_KEPT}.*")
     waits = with_earlier_waits(kept)
     of_days = parts.where(F.col(_KEPT).isNull()).select(*_BY, *_SUMMED)
@@ -176,14 +176,14 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
 
 
 def _has_none(tables: AnalysisTables) -> bool:
-    """Return whether nothing is throttled for sure, so that no rows have to be read."""
+    """Return whether it is certain that nothing is throttled, so that no rows have to be read."""
     return throttles(tables) is None
 
 
 def _responses(tables: AnalysisTables) -> DataFrame:
-    """Return all responses, with the client, the time at which their request was sent, and the day.
+    """Return all responses, with their client, their day, and the time of their request.
 
-    ``is_known`` tells whether a request of an API is known.
+    ``is_known`` is true if a request of the API is known.
     """
     frames = tables.frames
     asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
@@ -196,7 +196,7 @@ def _responses(tables: AnalysisTables) -> DataFrame:
 
 
 def _counts(responses: DataFrame, throttled: DataFrame | None, by: Sequence[str]) -> DataFrame:
-    """Return how many responses there are, and how many of them throttle."""
+    """Return the number of responses, and the number of those that throttle."""
     rows = responses.where("api_name is not null")
     nothing = F.lit(None).cast("bigint").alias("throttle_us")
     key = frame_key(responses.columns)
@@ -217,7 +217,7 @@ def _counts(responses: DataFrame, throttled: DataFrame | None, by: Sequence[str]
 
 
 def _waited(waits: DataFrame, more: Sequence[str]) -> DataFrame:
-    """Return how long requests waited, by what throttled their client."""
+    """Return how long requests waited, grouped by the response that throttled their client."""
     waits = waits.select(*more, *_ENDS, "throttled_us", "is_pipelined", "cause.*")
     return waits.groupBy(*more, *_BY).agg(
         F.count_if(~F.col("is_pipelined")).alias("early_requests"),
@@ -227,7 +227,7 @@ def _waited(waits: DataFrame, more: Sequence[str]) -> DataFrame:
 
 
 def _shown(sums: DataFrame) -> DataFrame:
-    """Return the rows of the answer from sums of any parts."""
+    """Return the rows of the answer from the sums of any days."""
     extremes = {"max_throttle_us": F.max, "last_time": F.max, "first_time": F.min}
     extremes["is_captured"] = F.max
     rows = sums.groupBy(*_BY).agg(

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class _TopicPlace(NamedTuple):
-    """The place in a message where topics are named.
+    """A place in a message that contains the names of topics.
 
-    The place consists of an array in the body and the field of the topic in it.
+    The place consists of an array in the body, and the field of the array that contains the topic.
     """
 
     message: str
@@ -90,7 +90,7 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def topic_readers(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic with each client that fetches it, or that commits an offset for it.
+    """Return each topic with each client that fetches it or commits an offset for it.
 
     A topic without a row may still have readers: clients that were not captured, that read at
     another time, or whose fetch session began before the capture and got no new records.
@@ -118,7 +118,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the rows of the answer from the sums of all days."""
     every = with_topic_names(parts.where("not is_follower"), tables)
     each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
         F.array_sort(F.collect_set("group")).alias("groups"),
@@ -126,7 +126,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
         F.min("first_time").alias("first_time"),
         F.max("last_time").alias("last_time"),
     )
-    # New names are needed, because Spark confuses columns of one table when it joins them.
+    # These columns need new names, because Spark confuses columns of one table when it joins them.
     followers = parts.where("is_follower").select(
         F.col("client_id").alias("its_id"), F.col("address").alias("its_host"), "is_follower"
     )
@@ -138,13 +138,13 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
-    """Return the topics in the table of a message, one per row, or None without a table."""
+    """Return the topics in the table of a message, one per row, or None if there is no table."""
     table = tables.message(place.message)
     if table is None:
         return None
     at = f"body.{place.topics}"
     names = place.name or "topic_id"
-    # With this, Spark reads only these columns of the topics, without their partitions.
+    # This expression lets Spark read only these columns of the topics, without their partitions.
     pairs = F.arrays_zip(
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )

@@ -1,4 +1,4 @@
-"""The records of internal topics that do not decode, and are therefore in no state."""
+"""The records of internal topics that do not decode. No state contains them."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def unread_state(tables: AnalysisTables) -> DataFrame | None:
     The records are damaged, or come from a Kafka release that is newer than flexwire's catalog.
     Apart from these records, the other answers about internal topics are exact. If an earlier
     moment is requested, each partition whose later records were compacted or pruned has a row. No
-    answer contains an object that existed at that moment but no longer has a record. If the log of
-    tiered segments lacks records, it has such a row at any moment.
+    answer contains an object that existed at that moment but no longer has a record. If records are
+    missing from the log of tiered segments, it has such a row at any moment.
     """
     logs = tables.internal
     if logs is None:

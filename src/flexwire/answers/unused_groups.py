@@ -1,4 +1,4 @@
-"""Groups that nobody was seen to use for some time."""
+"""Groups that no client was seen to use for some time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ RECENT: Final = timedelta(days=1)
 membership.
 """
 
-# The requests of clients that are members of a group or commit for a group. Monitoring only asks
-# about groups.
+# The requests of clients that are members of a group or commit for a group. Monitoring tools send
+# only requests that describe groups.
 _USES: Final = (
     *("JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "OffsetCommitRequest"),
     *("TxnOffsetCommitRequest", "AddOffsetsToTxnRequest", "ConsumerGroupHeartbeatRequest"),
@@ -83,8 +83,8 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
         named = shared.join(logs.topic_names(), "topic_id", "left")
         topic = F.coalesce("topic", "topic_id").alias("topic")
         time = F.col("write_time").alias("time")
-        # If a group is named in no record of a group, its members are unknown, unless all these
-        # logs were read.
+        # If no record of a group names the group, its members are unknown, unless all these logs
+        # were read.
         is_named = F.col("of_group").isNotNull() | F.lit(logs.has_all(_TOPIC))
         settled = (F.col("is_known") & is_named).alias("is_settled")
         of_groups = every.select(F.col("group").alias("of_group"))
@@ -115,7 +115,7 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
 
 def _groups_in_traffic(tables: AnalysisTables) -> DataFrame:
-    """Return the groups in which clients are members, or for which they commit, in the traffic."""
+    """Return the groups that have members or commits in the captured traffic."""
     tables_of_uses = [table for name in _USES if (table := tables.message(name)) is not None]
     none = tables.frames.where("false").select(F.lit(None).cast("string").alias("group"))
     named = [table.select(F.col("body.group_id").alias("group")) for table in tables_of_uses]

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)
-"""A client that committed after this time still reads the topic: a weekly job has not stopped."""
+"""A client that committed after this time still reads the topic. Even a weekly job counts as a
+reader.
+"""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
@@ -73,7 +75,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-# The facts about a topic that come from its batches.
+# The facts about a topic that its batches show.
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
@@ -100,7 +102,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     states = every.select("group", "members", F.col("is_known").alias("is_alive"))
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
-    # If no record has the time, the topic may have been used just now.
+    # If no record contains the time, the topic may have been used just now.
     is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
     uses = used.agg(
@@ -136,7 +138,7 @@ def _software(topic: SparkColumn) -> SparkColumn:
 
 
 def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
-    """Return the topics that clients fetch, or commit offsets for, in captures and request logs."""
+    """Return the topics in captures and request logs that clients fetch or commit offsets for."""
     readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
     names = logs.topic_names().withColumnRenamed("topic", "named")
     named = readers.join(names, "topic_id", "left")
@@ -145,7 +147,7 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
 
 
 def _compacted_topics(logs: InternalLogs) -> DataFrame:
-    """Return the topics whose own configuration says that they are compacted."""
+    """Return the topics whose own configuration makes them compacted."""
     state = _state(logs)
     if state is None:
         return logs.topic_names().select("topic", F.lit(False).alias("is_compacted")).where("false")
@@ -163,12 +165,12 @@ def _state(logs: InternalLogs) -> ClusterState | None:
     try:
         return logs.cluster()
     except CaptureError:
-        # The configuration at the moment is unknown.
+        # The configuration at the requested moment is unknown.
         return None
 
 
 def _expected_topics(logs: InternalLogs) -> DataFrame:
-    """Return the topics that members subscribe to or are assigned."""
+    """Return the topics to which members subscribe, and those assigned to members."""
     members = logs.view(_TOPIC, group_members)
     if members is None:
         return logs.topic_names().select("topic").where("false")
@@ -198,7 +200,7 @@ def _topics(logs: InternalLogs) -> DataFrame:
     try:
         placed = logs.partitions()
     except CaptureError:
-        # The topics that existed at the moment are unknown.
+        # It is unknown which topics existed at the requested moment.
         placed = None
     if placed is None:
         every = of_logs.withColumnRenamed("read", "partitions")

@@ -10,8 +10,8 @@ these problems, and accounts for every byte:
 - `pairing` finds the request that each response answers.
 - `tls` decrypts TLS if a key log contains the secrets.
 
-For every file, nothing is dropped silently, and memory is bounded. `flexwire.protocol`
-reads the content of a frame.
+No byte of a file is dropped silently, and memory is bounded. `flexwire.protocol` reads the content
+of a frame.
 
 The laws of this package (tests below `tests/`):
 

@@ -1,4 +1,4 @@
-"""Reads the messages in capture files one after another, without Spark.
+"""Read the messages in capture files one after another, without Spark.
 
 Files are read one after the other, in the order of their first segments. Memory holds only the
 connections that are open. The version of a response comes from its request.
@@ -45,17 +45,19 @@ if TYPE_CHECKING:
 
 
 OPEN_CONNECTIONS = 4096
-"""At most this many connections are assembled at once. One more ends the one that was silent the
-longest."""
+"""The largest number of connections that are assembled at once. A further connection ends the one
+that was silent the longest.
+"""
 
 
 HELD_FRAMES = 1000
 HELD_BYTES = 256 * 1024
-"""At most this many bytes of an unproven connection are held. With more, the connection counts as
-not Kafka."""
+"""The largest number of bytes that are held for an unproven connection. With more bytes, the
+connection counts as not Kafka.
+"""
 
 _UNPROVEN = "no request on it reads as Kafka"
-# The kind of `UnusedBytes` and the reason, for each kind of turn without a message.
+# The kind and reason of `UnusedBytes`, for each kind of turn without a message.
 _WITHOUT_REQUEST = {
     "token": ("token", "a SASL token has no message"),
     "response": ("unpaired", "no request with its correlation id waits on this connection"),
@@ -63,7 +65,7 @@ _WITHOUT_REQUEST = {
 
 
 class CapturedMessage(NamedTuple):
-    """A message from a frame, with its body not decoded.
+    """A message from a frame. Its body is not decoded.
 
     ``name`` is the newest name in the catalog for the api key at this version. A response may have
     version 0 although its request has another version (KIP-511).
@@ -102,7 +104,7 @@ _Item = TypeVar("_Item", "CapturedMessage | UnusedBytes", "PacketFrame | UnusedB
 
 
 def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedBytes]:
-    """Read capture files; yield the message of each frame, or the reason why it has none.
+    """Read capture files and yield the message of each frame, or the reason why there is none.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -110,7 +112,7 @@ def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedByt
 
 
 def read_frames(paths: Iterable[Path]) -> Iterator[PacketFrame | UnusedBytes]:
-    """Read capture files; yield every frame of Kafka connections, and all other bytes.
+    """Read capture files and yield every frame of Kafka connections, and all other bytes.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -155,8 +157,8 @@ class _PortPair(Generic[_Item]):
     def __init__(self, read: Callable[[CapturedFrame, Turn], _Item]) -> None:
         self._read: Callable[[CapturedFrame, Turn], _Item] = read
         self._assembler = FrameAssembler()
-        # These are kept by connection, because a capture may have several connections on the same
-        # ports at once.
+        # These frames are kept by connection, because a capture may have several connections on the
+        # same ports at once.
         self._conversations: dict[str, Conversation] = {}
         self._held: dict[str, list[tuple[_Item, int]]] = {}
         self._held_frames = self._held_bytes = 0
@@ -168,7 +170,7 @@ class _PortPair(Generic[_Item]):
         return self._proven(self._assembler.finish())
 
     def _proven(self, frames: list[CapturedFrame]) -> Iterator[_Item | UnusedBytes]:
-        """Yield the messages of new and held frames, once it is known whether this is Kafka."""
+        """Yield the messages of new and held frames once it is known whether this is Kafka."""
         for frame in frames:
             conversation = self._conversations.setdefault(frame.connection, Conversation())
             item = self._read(frame, hear(frame, conversation))
@@ -241,11 +243,11 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
 
 
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
-    """Return the frames that end in a packet, or else the frame that has a part in the packet.
+    """Return the frames that end in a packet. If there are none, return the frame that crosses it.
 
     The packets of the file are numbered from 1. Other packets with the same microsecond, connection
     and direction count as the same packet. Raises `CaptureError` if the file has no such packet, or
-    if the packet has no part of a frame.
+    if the packet contains no part of a frame.
     """
     wanted = _wanted(path, number)
     when, conversations = wanted.timestamp_us, _Conversations()
@@ -265,7 +267,7 @@ def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
 
 
 def find_packets(path: Path, ends: Sequence[tuple[str, str, int]]) -> list[int | None]:
-    """Return the packet number for each frame end, as `find_packet_frames` takes it.
+    """Return the packet number for the end of each frame, as `find_packet_frames` expects it.
 
     An end is the connection of a frame, its direction and its ``timestamp_us``. The result is None
     for an end that is not in the file.
@@ -293,13 +295,13 @@ def find_packets(path: Path, ends: Sequence[tuple[str, str, int]]) -> list[int |
 
 
 class _Conversations:
-    """The conversations of all connections between two ends."""
+    """The conversations of all connections between two endpoints."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
 
     def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[PacketFrame]:
-        """Process frames; return the later ones in the direction of the wanted segment."""
+        """Process frames, and return the later ones in the direction of the wanted segment."""
         messages = []
         for frame in frames:
             turn = self._turn(frame)
@@ -338,7 +340,7 @@ def _wanted(path: Path, number: int) -> Segment:
 
 
 def _next(path: Path, number: int) -> str:
-    """Return the name of the next packet with bytes, which the user will probably ask for next."""
+    """Return the name of the next packet with bytes. The user will probably ask for it next."""
     packets = (packet for packet in read_packets(path) if not isinstance(packet, UnreadableBytes))
     for other, packet in enumerate(packets, 1):
         if other > number:

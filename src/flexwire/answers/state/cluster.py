@@ -54,7 +54,7 @@ FEATURES: Final = pa.list_(
 # Enumerations of Kafka's Java code that are in no spec.
 SECURITY_PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 ORDER: Final = ("in_log", "offset")
-"""The order of a state's records: first those of a snapshot, then those of the log."""
+"""The order of a state's records: records of the snapshot first, then those of the log."""
 RECORD: Final = (*ORDER, "timestamp", "is_committed")
 """The columns that all records have in common."""
 CHANGE_COLUMNS: Final = (
@@ -72,7 +72,7 @@ CHANGE_COLUMNS: Final = (
         "if the files do not show it, and committed_to was not given",
     ),
 )
-"""The last columns, which most views have."""
+"""The columns at the end of most views."""
 
 
 def changed() -> list[SparkColumn]:
@@ -85,7 +85,7 @@ def changed() -> list[SparkColumn]:
 
 
 def latest(rows: DataFrame, *keys: str) -> DataFrame:
-    """Return the last of the rows that have the same keys."""
+    """Return the last row for each combination of keys."""
     following = Window.partitionBy(*keys).orderBy(*ORDER)
     return (
         rows.withColumn("next", F.lead("offset").over(following)).where("next is null").drop("next")
@@ -93,7 +93,7 @@ def latest(rows: DataFrame, *keys: str) -> DataFrame:
 
 
 def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[str]) -> DataFrame:
-    """Fill nulls in ``fields`` with values of earlier rows, so that each row has a full state.
+    """Fill nulls in ``fields`` from earlier rows, so that each row has a complete state.
 
     Where ``begins`` is true, all fields start again, and ``life`` counts these starts. Rows before
     the first start are left out.
@@ -130,7 +130,7 @@ def endpoints(columns: SparkColumn) -> SparkColumn:
 
 def supported(columns: SparkColumn) -> SparkColumn:
     """Return the features that a broker or controller supports by name, as the type `FEATURES`."""
-    # A snapshot and the log have them in different orders.
+    # A snapshot and the log list the features in different orders.
     feature_structs = F.transform(
         columns,
         lambda feature: F.struct(
@@ -194,8 +194,8 @@ class ClusterState:
         return rows.where(is_read).select(*RECORD, *chosen)
 
     def unread(self) -> DataFrame:
-        """Return the records that no bundled release can read, so that the state may lack them."""
-        # Only decoding a message shows whether it decodes.
+        """Return the records that no bundled release can read. The state may lack their content."""
+        # The only way to find out whether a message decodes is to decode it.
         every = [names[0] for names in framed_messages(TOPIC.module).values()]
         rows = _decoded(self.records, every)
         controls = self.quorum.withColumns(
@@ -300,7 +300,7 @@ def _marked(rows: DataFrame, proven: int, committed_offset: int | None) -> DataF
 
 
 def _in_order(quorum: DataFrame, start: int) -> DataFrame:
-    """Add ``at`` to control records, which orders those of a snapshot before its offset."""
+    """Add ``at`` to control records, which places a snapshot's records before its offset."""
     at = F.struct(F.coalesce("snapshot_offset", "offset"), "in_log", "offset")
     is_older = F.col("in_log") & (F.col("offset") < start)
     quorum = quorum.withColumns({"at": at, "is_older": is_older})
@@ -315,7 +315,7 @@ def _committed(proven: int, committed_offset: int | None) -> SparkColumn:
 def _marks(records: DataFrame) -> list[tuple[str, int]]:
     """Return the few records that decide about other records, in order.
 
-    This takes one small job.
+    Spark needs one small job for this.
     """
     names = {record_type(type_name): type_name for type_name in (BEGIN, END, ABORT, CLEAR)}
     rows = records.where("in_log").select(_type().alias("type"), "offset")
@@ -363,7 +363,7 @@ def _type() -> SparkColumn:
 
 
 def _of_types(records: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Leave out records of other types before Spark sends them to Python."""
+    """Leave out records of other types before Spark sends the rows to Python."""
     return records.where(_type().isin([record_type(name) for name in names]))
 
 
@@ -383,7 +383,7 @@ COLUMNS: Final = (
 
 
 def producer_ids(state: ClusterState) -> DataFrame:
-    """Return one row with the next producer ids, or no row if none have been assigned."""
+    """Return one row with the next producer ids, or no row if no producer ids were assigned."""
     last = latest(state.typed(READS).withColumn("cluster", F.lit(0)), "cluster")
     ids = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
     return last.selectExpr(

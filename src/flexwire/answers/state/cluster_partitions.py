@@ -1,4 +1,4 @@
-"""The partitions of a cluster: leaders, replicas and ISRs, and the history of these."""
+"""The partitions of a cluster: their leaders, replicas and ISRs, and the history of these."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ READS: Final = {
     CHANGE: _BOTH,
     CLEAR: ("topic_name",),
 }
-# The fields for which null in a change means that nothing changed.
+# The fields for which null in a change record means no change.
 _SAME_LEADER, _SAME_STATE, _NO_LEADER = -2, -1, -1
 _INTS: Final = pa.list_(pa.int32())
 COLUMNS: Final = (
@@ -109,7 +109,7 @@ COLUMNS: Final = (
 
 
 def partitions(state: ClusterState) -> DataFrame:
-    """Return a row for each partition of each topic that is not deleted."""
+    """Return a row for each partition of each existing topic."""
     last = latest(partition_changes(state), *KEYS).where("is_removed is null")
     shown = [F.col(column.name) for column in COLUMNS[: -len(CHANGE_COLUMNS)]]
     return last.select(*shown, *changed())
@@ -141,7 +141,7 @@ def partition_changes(state: ClusterState) -> DataFrame:
 
 
 def _event() -> SparkColumn:
-    """Return what a record says about a partition; null means that nothing changed."""
+    """Return the content of a record about a partition. Null means that a field did not change."""
     is_made = F.col(MADE).isNotNull()
     created = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
     change = {field: F.col(f"{CHANGE}.{field}") for field in READS[CHANGE]}
@@ -180,7 +180,7 @@ def _event() -> SparkColumn:
 
 
 def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
-    """Return the events of records that clear the ELR of all partitions of one topic or of all."""
+    """Return the events that clear the ELR of all partitions, or of the partitions of a topic."""
     facts = ("topic", "is_removed")
     there = events.where("begins").select(*KEYS, *facts).distinct()
     cleared = rows.select(*RECORD, F.col(f"{CLEAR}.topic_name").alias("cleared"))
@@ -199,6 +199,6 @@ def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _count(first: str, counted: str, living: WindowSpec) -> SparkColumn:
-    """Return a number that starts with a partition, and that grows by one with some changes."""
+    """Return a number that starts anew for each partition, and increases with the given changes."""
     begun = F.first(first, ignorenulls=True).over(living)
     return begun + F.sum(F.col(counted).cast("int")).over(living).cast("int")

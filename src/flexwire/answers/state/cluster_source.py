@@ -1,8 +1,8 @@
-"""Reads the log of a cluster's metadata in Spark: its extent, its records, its snapshots.
+"""Read the log of a cluster's metadata in Spark: its extent, its records, and its snapshots.
 
-With Spark Connect, a Python data source reads the log, so paths are those of the machine that
-reads. Otherwise this machine plans the reading, and Spark need not start processes for a data
-source.
+With Spark Connect, a Python data source reads the log, so paths refer to the machine on which that
+source runs. Otherwise this machine plans the reading, and Spark does not have to start processes
+for a data source.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ LOG_COLUMNS: Final = {
 RECORDS: Final = pa.schema(
     [*LOG_COLUMNS.items(), ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())]
 )
-"""A record of the log or of a snapshot. Only records of a snapshot have the offset and epoch of a
-snapshot."""
+"""A record of the log or of a snapshot. Only records of a snapshot have a snapshot offset and
+epoch.
+"""
 _VOTER: Final = pa.struct(
     {
         "voter": pa.int32(),
@@ -94,7 +95,7 @@ class LogPart:
 
     @classmethod
     def of_snapshot(cls, directory: str, name: SnapshotName, source: InputFile) -> LogPart:
-        """Return the records of a snapshot, whose file has the layout of a segment."""
+        """Return the records of a snapshot. Its file has the layout of a segment."""
         return cls(
             LogPiece(METADATA_PARTITION, directory, source, 0, source.size, is_end=False), name
         )
@@ -182,9 +183,10 @@ class MetadataExtent:
 
 
 def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
-    """Return what a directory contains; with ``time`` (in ms), also where later records begin.
+    """Return the content of a directory.
 
-    Raises `CaptureError` and `StorageError`. With Spark Connect, the errors are Spark's own.
+    With ``time`` (in ms), also return where later records begin. Raises `CaptureError` and
+    `StorageError`. With Spark Connect, the errors are Spark's own.
     """
     if is_connect(spark):
         options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
@@ -235,9 +237,9 @@ def snapshot_records(
 def quorum_rows(
     spark: SparkSession, directory: str, base: StateBase, start: int | None
 ) -> DataFrame:
-    """Return what control records say about the quorum, as `QUORUM`.
+    """Return the facts about the quorum in control records, as `QUORUM`.
 
-    They are the control records of the snapshot, and of the log from ``start`` to the end. If
+    The records are those of the snapshot, and those of the log from ``start`` to its end. If
     ``start`` is None, the log is not read.
     """
     part = QuorumPart(directory, base.snapshot, start, base.end)
@@ -254,7 +256,7 @@ def quorum_rows(
 def _in_tasks(
     spark: SparkSession, tasks: Sequence[Sequence[LogPart | QuorumPart]], schema: pa.Schema
 ) -> DataFrame:
-    """Read parts in Spark tasks, where each task gets a list of parts."""
+    """Read parts in Spark tasks. Each task gets a list of parts."""
     rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
     # Usually there is only one task, which needs no shuffle.
     spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))
@@ -319,7 +321,7 @@ def _snapshots(directory: str, file_names: Sequence[str]) -> list[LogPart]:
 
 
 class MetadataSource(DataSource):
-    """A data source for Spark that reads the extent, or another part that an option names."""
+    """A Spark data source that reads the extent, or another part that an option names."""
 
     @classmethod
     def name(cls) -> str:
@@ -361,7 +363,7 @@ class _ExtentReader(DataSourceReader):
 
 
 class _PartsReader(DataSourceReader):
-    """Reads snapshots by name, or the given parts of the log."""
+    """Read the given snapshots, or the given parts of the log."""
 
     def __init__(self, path: str, parts_or_names: Sequence[str | QuorumPart]) -> None:
         self._path, self._wanted = path, parts_or_names

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# Kafka treats the second name like the first. Clients of 0.8 wrote it.
+# Kafka treats the second name like the first. Clients from the time of Kafka 0.8 used it.
 RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
 KEY: Final = ("group", "topic", "partition")
 _KEYS: Final = ("key", "legacy_key")
@@ -60,8 +60,8 @@ def last_commits(log: InternalLog) -> DataFrame:
     is_committed, is_pending = (F.col("outcome") == kind for kind in (COMMITTED, PENDING))
     hides = F.col(HIDES)
     if log.holed:
-        # The transaction may have ended before the log was compacted, and its commit may then have
-        # replaced another one.
+        # The transaction may have ended before the log was compacted. Its commit may then have
+        # replaced another commit.
         hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.holed)
     record = F.struct("commit", "at", "is_tombstone")
     pending = F.struct(
@@ -78,7 +78,7 @@ def last_commits(log: InternalLog) -> DataFrame:
         F.max(F.when(is_before & is_committed & F.col("is_odd"), F.col("end"))).alias("odd_end"),
         F.collect_list(F.when(is_before & is_pending, pending)).alias("pending"),
         F.max("commit.log_partition").alias("log_partition"),
-        # Compaction treats the two keys as different, so records of either may be missing.
+        # Compaction treats the two keys as different, so records with either key may be missing.
         *(
             F.coalesce(F.bool_or(hides & is_of_key), F.lit(False)).alias(f"{name}_{HIDES}")
             for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
@@ -118,7 +118,7 @@ def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
     if not log.has_transactions:
         pending = F.lit(None).cast(_PENDING)
     elif log.holed:
-        # A transaction that was aborted later leaves no trace.
+        # The log does not show a transaction that was aborted later.
         pending = F.when(~F.col("log_partition").isin(*log.holed), pending)
     decided = commits.withColumns({"last": commit, "is_known": is_known})
     is_there = F.col("last").isNotNull() | (F.size("pending") > 0) | ~F.col("is_known")
@@ -136,7 +136,7 @@ def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
 
 
 def _last_of_producers(commits: str) -> Column:
-    """Return the last commit of each producer, which replaces earlier ones of its transaction."""
+    """Return each producer's last commit. It replaces earlier commits of the same transaction."""
     producers = F.array_distinct(F.transform(commits, lambda commit: commit["producer_id"]))
     return F.transform(
         producers,
@@ -178,7 +178,7 @@ def transactional_commits(log: InternalLog) -> DataFrame:
 
 
 def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
-    """Return all commits, or those in transactions: key, values, and place in the log."""
+    """Return all commits, or those in transactions, with their key, values and place in the log."""
 
     def of(side: str, name: str) -> Column:
         return F.coalesce(*(F.col(f"{record}.{side}.{name}") for record in RECORDS))
@@ -227,7 +227,7 @@ def _with_outcome(log: InternalLog) -> DataFrame:
     both = commits.withColumn("log_partition", F.col("commit.log_partition")).unionByName(
         ends, allowMissingColumns=True
     )
-    # In descending order, the last marker that was seen is the next marker in the log.
+    # In descending order, the last marker read so far is the next marker in the log.
     place = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("at").desc())
     before = place.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     following = F.last("marker", ignorenulls=True).over(before)
@@ -239,11 +239,11 @@ def _with_outcome(log: InternalLog) -> DataFrame:
 
 
 WATERMARK: Final = ("high_watermark", "is_watermark_exact")
-"""The columns of a partition's end that concern the offsets consumers can read."""
+"""The columns of a partition's end that describe which offsets consumers can read."""
 
 
 def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
-    """Return the rows of `last_commits` with ``end_offset`` and ``lag``, null where unknown.
+    """Return the rows of `last_commits` with ``end_offset`` and ``lag``, or null if unknown.
 
     ``ends`` has ``topic``, ``partition`` and ``end_offset``, as `end_offsets` returns them. If it
     also has `WATERMARK`, the lag ends at the high watermark, as in `kafka-consumer-groups`, and
@@ -262,11 +262,11 @@ def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
 
 
 def readable_end(read: Column) -> Column:
-    """Return where consumers stop, from an end with `WATERMARK` and the offset ``read`` so far."""
+    """Return where consumers stop, from an end with `WATERMARK` and the last offset ``read``."""
     watermark, is_exact = (F.col(column) for column in WATERMARK)
     readable = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
     end = F.col("end_offset")
-    # Without such a file, consumers stop at the end.
+    # Without a checkpoint file, consumers are assumed to stop at the end.
     return F.when(watermark.isNull(), end).otherwise(F.least(readable, end))
 
 

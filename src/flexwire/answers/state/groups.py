@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import InternalLog
 
 
-# For each column of bytes: the message that it contains, and the fields to extract.
+# For each column of bytes: the message in it, and the fields to extract.
 OPENED: Final = {
     "subscription": (GROUP_MESSAGES["consumer"].subscription, "topics"),
     "assignment": (GROUP_MESSAGES["consumer"].assignment, "assigned_partitions"),
@@ -52,13 +52,13 @@ def _task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for name, (message, field) in OPENED.items():
             versions, bodies = int16_in_front(columns[name].cast(pa.binary()))
             opened = decode_messages(message, bodies, versions, mode="PERMISSIVE").values
-            # This expression keeps the nulls of the messages.
+            # Spark keeps the nulls of the messages with this expression.
             columns[name] = pc.struct_field(opened, field)
         yield pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
 
 class GroupRecords(NamedTuple):
-    """The records of a type of group: for the group, for a member, and for its assignment."""
+    """The records for a type of group: of the group, of a member, and of its assignment."""
 
     group: str
     member: str
@@ -182,7 +182,7 @@ def group_protocols(log: InternalLog) -> DataFrame:
 
 
 def _by_group(last: DataFrame, *others: Column) -> DataFrame:
-    """Return one row for each group: its ``value``, the number of ``joined`` members, and more."""
+    """Return a row for each group, with its ``value`` and its number of ``joined`` members."""
     is_group = F.col("member_id").isNull()
     by_group = last.groupBy("type", "group").agg(
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
@@ -305,7 +305,8 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         ),
         F.max("partition").alias("log_partition"),
     )
-    # If no record of a key may be left, a member's other record does not show its content.
+    # If it is possible that no record of a key is left, a member's other record does not show its
+    # content.
     is_holed = F.col("log_partition").isin(*log.incomplete) if log.incomplete else F.lit(False)
     is_group = F.col("member_id").isNull()
     group, member, assignment = (
@@ -317,7 +318,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
 
 
 def _one_of_an_id(last: DataFrame) -> DataFrame:
-    """Drop groups that a later group with the same id replaced (`GroupMetadataManager`)."""
+    """Drop groups that were replaced by a later group with the same id (`GroupMetadataManager`)."""
     of_id = Window.partitionBy("group")
     is_classic, value = F.col("type") == CLASSIC_TYPE, F.col("group_value")
     is_gone = F.col(f"group_value_{HIDES}") & F.col("group_value_at").isNull()
@@ -332,7 +333,7 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
             "consumers_hide": F.bool_or(of_consumers & may_hide).over(of_id),
         }
     )
-    # Kafka treats such a group like one that only commits.
+    # Kafka treats such a group like a group that only commits.
     is_simple = (F.coalesce(F.length(value["protocol_type"]), F.lit(0)) == 0) & (
         F.size(value["members"]) == 0
     )
@@ -357,7 +358,7 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     typed = log.typed(named_fields, ("message", "is_tombstone"), only_last=True)
 
     def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
-        """Return a field that some of these records have."""
+        """Return a field that only some of these records have."""
         there = [
             F.col(f"{record}.{side}.{name}")
             for record in records

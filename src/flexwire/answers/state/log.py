@@ -1,8 +1,8 @@
-"""The log of an internal topic up to a moment, as views read it: `open_log`.
+"""Read the log of an internal topic up to a moment: `open_log`.
 
-If a log were decoded by a function of rows, the rows would move from Python to Java, to Python and
-back. Here a task reads its pieces of the log, leaves out records of other types before decoding,
-and returns only the requested columns and fields. With this, the rows move to Java only once.
+If a function of rows decoded a log, the rows would move from Python to Java, back to Python, and to
+Java again. Instead, a task reads its pieces of the log, leaves out records of other types before
+decoding, and returns only the requested columns and fields. The rows then move to Java only once.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 @dataclass(frozen=True, slots=True)
 class LogSelection:
-    """Which records and columns of a log to read.
+    """The records and columns of a log that a view needs.
 
     Attributes:
         records: as in `internal_records`.
@@ -111,7 +111,7 @@ class LogSelection:
 def read_records(
     spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: LogSelection
 ) -> DataFrame:
-    """Read the selected records of an internal topic from logs, as `kafka-log` does."""
+    """Read the selected records of an internal topic from logs, as `kafka-log` reads them."""
     typed = TypedRecords(topic, selection.records)
     kinds = {"partition": pa.int32(), **RECORD_COLUMNS, **BATCH_COLUMNS, **HEAD_COLUMNS}
     columns = [(name, kinds[name]) for name in selection.columns]
@@ -128,7 +128,7 @@ def read_records(
 def typed_piece(
     topic: str, selection: LogSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the selected records of a piece, without columns that are constant in the piece."""
+    """Yield the selected records of a piece, without columns that are equal in all rows."""
     typed = TypedRecords(InternalTopic(topic), selection.records)
     columns_by_type = RECORD_COLUMNS | BATCH_COLUMNS
     needed = {_KEY, _VALUE, *(column for column in columns if column in columns_by_type)}
@@ -147,7 +147,7 @@ def typed_piece(
             unread.append(batch.column(_KEY).filter(pc.invert(rows)))
         yield typed_batch
     if unread:
-        # The last record does not decode, so an earlier record that decodes is used.
+        # If the last record of a key does not decode, an earlier record that decodes is used.
         keys = pa.concat_arrays(unread)
         for batch in _of_interest(selection, typed, piece, read, is_again=True):
             some = batch.filter(pc.is_in(batch.column(_KEY), keys))
@@ -157,7 +157,7 @@ def typed_piece(
 def _typed(
     selection: LogSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
-    """Decode records; return the selected ones, and a mask of them."""
+    """Decode records. Return the selected ones, and a mask that marks them."""
     decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
     there = dict(zip(typed.schema.names, decoded, strict=True))
     rows = there["error"].is_valid()
@@ -178,7 +178,7 @@ def _of_interest(
     *,
     is_again: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a piece, without records that are surely not selected.
+    """Yield the records of a piece, without records that are certainly not selected.
 
     When a piece is read a second time, its damage is not reported again.
     """
@@ -202,7 +202,7 @@ def _of_interest(
 
 
 Moment: TypeAlias = datetime | Mapping[str, int]
-"""A time with a time zone, or the first excluded offsets of partitions of internal topics."""
+"""A time with a time zone, or the first excluded offset of each partition of internal topics."""
 
 _TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
@@ -216,8 +216,8 @@ _EXPECTED: Final = (
 class AsOf:
     """The end of a view: the first record later than ``time``, or these ``offsets``.
 
-    Without both, views end at the end of each log. The same is true of partitions that ``offsets``
-    does not name.
+    Without both, views end at the end of each log. Partitions that ``offsets`` does not name also
+    end there.
 
     >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
@@ -254,7 +254,7 @@ class AsOf:
         return ", ".join(named)
 
     def of(self, topic: InternalTopic) -> dict[int, int]:
-        """Return the offsets that are given for partitions of a topic."""
+        """Return the given offsets for the partitions of a topic."""
         named = self.offsets.items()
         return {
             partition.partition: at for partition, at in named if partition.topic == topic.topic
@@ -265,7 +265,10 @@ END: Final = AsOf()
 
 
 def to_as_of(time_or_offsets: Moment | None) -> AsOf:
-    """Return a moment, or the end for None; raises `ArgumentError` for any other value."""
+    """Return a moment as `AsOf`, or the end for None.
+
+    Raises `ArgumentError` for any other value.
+    """
     return END if time_or_offsets is None else AsOf.parse(time_or_offsets)
 
 
@@ -315,7 +318,7 @@ _ROWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """The directories of a log, whose records are ``rows``."""
+    """The directories of a log whose records are ``rows``."""
 
     rows: DataFrame
     paths: tuple[str, ...]
@@ -348,7 +351,7 @@ class InternalLog:
     whole: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise an error for a log if the ends of its transactions are unknown."""
+        """Raise an error if the log's transactions have unknown ends."""
         if TRANSACTIONAL in self.rows.columns and self.ends is None:
             raise refuse("ends", "how transactions ended, as control_records gives it", None)
 
@@ -360,7 +363,7 @@ class InternalLog:
         of_transactions: bool | None = None,
         only_last: bool = False,
     ) -> DataFrame:
-        """Return some records, as `internal_records` does, with the columns `IS_LATER` and `HIDES`.
+        """Return records like `internal_records`, with the columns `IS_LATER` and `HIDES`.
 
         Args:
             records: as in `internal_records`: names of records, or the fields to return for each.
@@ -378,7 +381,7 @@ class InternalLog:
             needed_columns = [
                 column for column in needed_columns if column in {*columns, *PLACE[:2]}
             ]
-        # A record after the moment replaces no record before it.
+        # A record after the moment does not replace a record before it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
         selection = LogSelection(
             records, needed_columns, of_transactions=of_transactions, only_last=only_last
@@ -393,12 +396,12 @@ class InternalLog:
             rows = rows.select(*needed_columns, *records)
         later = self.is_later
         # A later record may have replaced a missing record. If a log was copied from another
-        # broker, nothing shows up to where it was compacted.
+        # broker, no file shows how far it was compacted.
         hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
         return rows.withColumns({IS_LATER: later, HIDES: hides})
 
     def unreadable(self, records: Records) -> DataFrame:
-        """Return the records with an error, as `internal_records` does, without structures."""
+        """Return the records with an error, as `internal_records` does, but without structures."""
         columns = self._columns()
         rows = self._read(LogSelection(records, columns, unreadable=True))
         if rows is None:
@@ -426,7 +429,7 @@ class InternalLog:
 
     @property
     def has_transactions(self) -> bool:
-        """True if it is known which records belong to transactions, and how these ended."""
+        """True if it is known which records belong to transactions and how those ended."""
         return TRANSACTIONAL in self.rows.columns
 
     @property
@@ -503,7 +506,7 @@ def open_log(
         rows,
         topic,
         control_records(spark, path_list, (of.topic,)),
-        # If no record is later than the time, the moment is the end of the log.
+        # If no record is later than the time, the view ends at the end of the log.
         {
             partition: ends[partition] + 1
             for partition, where in holes.items()

@@ -1,4 +1,4 @@
-"""Facts from the logs of ordinary topics: their ends, and open transactions."""
+"""Facts from the logs of ordinary topics: where they end, and their open transactions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ENDS: Final = (
 )
 """The columns that `end_offsets` returns."""
 NO_WATERMARK: Final = (None, None)
-"""An unknown high watermark, which is neither exact nor inexact."""
+"""The value for an unknown high watermark. Its exactness is null."""
 _OPEN: Final = pa.schema(
     {
         "topic": pa.string(),
@@ -63,9 +63,9 @@ def end_offsets(
 
     ``end_offset`` is the end of the log that `kafka-log` reads. ``high_watermark`` is the offset at
     which consumers stop. It comes from the file `replication-offset-checkpoint` in the log's parent
-    directory. It is null if that file does not have it, and it is never beyond the end.
-    ``is_watermark_exact`` is true if the broker was stopped cleanly. Otherwise the high watermark
-    may be up to 5 seconds old.
+    directory. It is null if that file does not contain the partition, and it is never beyond the
+    end. ``is_watermark_exact`` is true if the broker was stopped cleanly. Otherwise the high
+    watermark may be up to 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
     watermarks, rows = watermarks_of(logs), []
@@ -81,8 +81,8 @@ def end_offsets(
 def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
     """Return the high watermark of each log's partition, and whether it is exact.
 
-    The log of a topic in tiered storage has no high watermark, and neither has a log without this
-    file.
+    Logs of topics in tiered storage have no high watermark. Logs without this file do not have one
+    either.
     """
     brokers = [each_log for each_log in logs if not each_log.is_tiered]
     by_broker = {
@@ -124,7 +124,7 @@ def _open_in(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 class _Open:
-    """Collects headers in order: each producer's last end, and the first batch after that end."""
+    """Collect headers in order: each producer's last end, and the first batch after it."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
@@ -252,7 +252,7 @@ def hanging_transactions(
 
 
 def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
-    """Return the same, with each transaction's current time in ``now``, null if it is unknown."""
+    """Return the rows of `hanging_transactions`. ``now`` is each transaction's current time."""
     open_ones = transactions.where(F.col("state").isin(*OPEN))
     ours = open_ones.select("*", F.explode_outer("partitions").alias("one")).select(
         "transactional_id",

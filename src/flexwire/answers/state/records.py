@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 _KEY, _VALUE, _TOPIC, _CONTROL = "key", "value", "topic", "is_control"
 _PLACE: Final = ("partition", "offset", "timestamp")
 BY_NAME: Final = {name: topic for topic in InternalTopic for name in (topic.value, topic.topic)}
-"""Internal topics by the name of the topic and by the name of its decoder."""
+"""Internal topics, by the name of the topic and by the name of its decoder."""
 
 
 def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame:
-    """Decode the records of an internal topic; the result has one row for every row.
+    """Decode the records of an internal topic. The result has one row for every input row.
 
     Args:
         rows: rows of Spark's Kafka source or of `kafka-log` for this one topic: ``key``, ``value``,
@@ -104,7 +104,7 @@ FIRST_ROWS: Final = 1 << 15
 MOST_BYTES: Final = 64 << 20
 
 _GIVEN_ROWS: Final = 1 << 14
-# If only few rows can be left out, searching for them wastes time.
+# If only few rows can be left out, looking for them costs more than it saves.
 _MOST_LEFT: Final = 0.75
 
 
@@ -148,7 +148,8 @@ class _LatestRows:
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
         self._is_compact = True
-        # If each check waits for twice as many rows, each row is checked twice on average.
+        # If each check waits until the number of rows has doubled, each row is checked twice on
+        # average.
         self._enough = FIRST_ROWS
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -166,7 +167,7 @@ class _LatestRows:
         return self._is_compact and self._bytes >= MOST_BYTES // 2
 
     def given(self) -> Iterator[pa.RecordBatch]:
-        """Yield the remaining rows, and forget them."""
+        """Yield the remaining rows and forget them."""
         if self._batches:
             self._compact()
             [left] = self._batches
@@ -179,7 +180,7 @@ class _LatestRows:
         coded = rows.column(self._key).dictionary_encode("encode")
         codes, values = np.asarray(coded.indices), rows.column(self._value)
         last = np.zeros(len(coded.dictionary), np.int64)
-        # If several values are assigned to the same place, numpy keeps the last one.
+        # If several values are assigned to the same index, numpy keeps the last one.
         last[codes] = np.arange(len(coded))
         if values.null_count:
             deleted = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
@@ -221,14 +222,14 @@ def control_records(
 ) -> DataFrame:
     """Return the ends of transactions in logs, as rows of `SCHEMA`.
 
-    By default it reads all topics. Raises the errors of `kafka-log` for paths without a log. Raises
-    an error for a damaged control batch, because the end of its transaction is then unknown.
+    By default, all topics are read. Raises the errors of `kafka-log` for paths without a log.
+    Raises an error for a damaged control batch, because the end of its transaction is then unknown.
     """
     return in_tasks(spark, paths, topics, _ends, SCHEMA)
 
 
 def several(paths: Paths) -> list[str | Path]:
-    """Return a single path, or several paths, as a list."""
+    """Return one or several paths as a list."""
     return [paths] if isinstance(paths, str | Path) else [*paths]
 
 
@@ -295,7 +296,7 @@ COLUMNS: Final = (
     "is_transactional",
 )
 _CAPTURED: Final = (*COLUMNS, "source", "is_control")
-# In produce requests, offsets are the producer's own. The broker assigns different ones.
+# The offsets in produce requests come from the producer. The broker assigns different ones.
 _FETCHED: Final = "fetch"
 
 

@@ -41,7 +41,7 @@ _FIELDS: Final = {
     ),
     UPDATE: _BOTH,
 }
-# A broker forgets a segment that has this state.
+# A broker no longer tracks a segment in this state.
 _GONE: Final = "DELETE_SEGMENT_FINISHED"
 
 

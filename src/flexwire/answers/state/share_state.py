@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
 KEY: Final = ("group_id", "topic_id", "partition")
 BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-# Kafka chooses between two batches by their counts, and then by their states.
+# Kafka chooses between two batches by their delivery counts, and then by their delivery states.
 _RANK: Final = ("delivery_count", "delivery_state")
 _BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
 _OF_BOTH: Final = (
@@ -71,8 +71,8 @@ def share_state(log: InternalLog) -> DataFrame:
         snapshot["snapshot_epoch"].alias("snapshot_epoch"),
         snapshot["state_epoch"].alias("state_epoch"),
         _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
-        # An update from a release before 4.2 does not have this number, and from then on no release
-        # knows it.
+        # An update that a release before 4.2 wrote does not have this number. After such an update,
+        # every release treats it as unknown.
         F.coalesce(
             _of_last("since", "value")["delivery_complete_count"],
             snapshot["delivery_complete_count"],
@@ -103,14 +103,14 @@ def _is_in_doubt(snapshot: Column) -> Column:
         ),
         lambda value: value > _UNCHANGED,
     )
-    # Kafka immediately drops batches below a new start, so a lower start later does not restore
+    # Kafka immediately drops batches below a new start, so a later, lower start does not restore
     # them.
     is_back = starts != F.array_sort(starts)
     return F.when(snapshot.isNull(), is_gone).otherwise(is_of_other | is_back)
 
 
 def _of_last(records: str, name: str) -> Column:
-    """Return a field of the last record, or null without records."""
+    """Return a field of the last record, or null if there are no records."""
     return F.get(records, F.size(records) - 1)[name]
 
 
@@ -154,9 +154,9 @@ def combined_batches(batches: Column, start: Column) -> Column:
 
 
 def _beside(old: Column, batch: Column) -> Column:
-    """Return the parts of an old batch that a new batch does not cover.
+    """Return the parts of an old batch before and after a new batch.
 
-    These are the part before the new batch and the part after it.
+    Offsets that the new batch covers are left out.
     """
     first, last = old["first_offset"], old["last_offset"]
     return F.array(
@@ -186,7 +186,7 @@ def _is_left(batch: Column) -> Column:
 
 
 def _last(name: str, unchanged: int) -> Column:
-    """Return a field of the last update that has it, or else of the snapshot."""
+    """Return a field from the last update that has it, or from the snapshot if no update has it."""
     values = F.transform("since", lambda value: value["value"][name])
     values = F.filter(values, lambda value: value > unchanged)
     return F.coalesce(F.get(values, F.size(values) - 1), F.col("snapshot.value")[name])

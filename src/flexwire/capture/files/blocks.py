@@ -1,9 +1,10 @@
-"""Block boundaries in a capture file, and up to where a growing file is complete.
+"""Find block boundaries in a capture file, and the end of the complete part of a growing file.
 
 A file has no marks between blocks, but the length of each block leads to the next block. The reader
-assumes that bytes which begin a chain of blocks are a block. A payload may itself contain a
-capture, so this is a guess. A reader that started from a known place verifies the guess. The guess
-is right if a block ends there, and if the file has stated no more facts by then than in its head.
+assumes that a block begins wherever a chain of blocks begins. This is a guess, because a payload
+may itself contain a capture. A reader that started from a known place verifies the guess. The guess
+is right if a block ends there, and if no block before that place changed the facts in the file's
+head.
 
 Only the lengths of blocks are read. A block that is not completely written is not read yet. After a
 block with an impossible length, nothing is read.
@@ -48,10 +49,10 @@ if TYPE_CHECKING:
 
 
 CHAIN: Final = 64
-"""At most this many consecutive blocks are checked."""
+"""The largest number of consecutive blocks that are checked."""
 
 SEARCHED_BYTES: Final = 4 << 20
-"""A block is searched for in this many bytes."""
+"""The number of bytes in which a block is searched for."""
 
 _ALIGNED: Final = 4
 _RECORD: Final = 16
@@ -71,9 +72,10 @@ class FileHead(NamedTuple):
 
 
 def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
-    """Read a file up to its first packet; None if that is far from the start, or if it is gzip'd.
+    """Read a file up to its first packet.
 
-    Raises `CaptureError` if the file cannot be opened or is not a capture.
+    Return None if that packet is far away or the file is gzip'd. Raises `CaptureError` if the file
+    cannot be opened or is not a capture.
     """
     with open_capture(name, opener) as (file, is_compressed):
         if is_compressed:
@@ -116,7 +118,7 @@ def _first_block(data: bytes, head: SectionHead) -> int | None:
 
 
 def _leads_on(words: NumpyArray, place: int) -> bool:
-    """Return whether a chain of blocks begins at a word. Each block has its length twice."""
+    """Return whether a chain of blocks begins at a word. Each block contains its length twice."""
     for _ in range(CHAIN):
         if place + 1 >= len(words):
             return True
@@ -168,14 +170,15 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
         while chain < CHAIN and at < count and likely[at]:
             at += _RECORD + int(captured[at])
             chain += 1
-        # Any length may lead out of the bytes, but it hardly ever leads exactly to their end.
+        # Any length may lead beyond the bytes, but a wrong length hardly ever leads exactly to
+        # their end.
         if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
             return int(place)
     return None
 
 
 def _every_word(data: bytes, start: int, count: int, order: str) -> NumpyArray:
-    """Return the 32-bit numbers that begin at each byte from ``start`` on."""
+    """Return the 32-bit numbers that begin at each byte, starting at ``start``."""
     words = np.empty(count, np.int64)
     for shift in range(_ALIGNED):
         size = (count - shift + _ALIGNED - 1) // _ALIGNED
@@ -190,7 +193,7 @@ _PCAP_HEAD: Final = 24
 
 @dataclass(slots=True)
 class WholeBlocks:
-    """A file that is complete up to ``end``; `look` checks again as the file grows.
+    """A file that is complete up to ``end``. Call `look` again when the file has grown.
 
     ``damage`` says why nothing after ``end`` can be read.
     """
@@ -272,7 +275,7 @@ class WholeBlocks:
 
 
 def _passed(file: ByteStream, read: int, length: int) -> int:
-    """Skip the rest of a partly read block."""
+    """Skip the rest of a block that is only partly read."""
     left = length - read
     while left > 0 and (data := file.read(min(left, STEP_BYTES))):
         left -= len(data)

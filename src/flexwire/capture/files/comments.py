@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 
 MOST_HEAD_BYTES: Final = 4096
-"""Only these first bytes of a file are searched, because a tap's comment is the first option."""
+"""Only this many bytes at the start of a file are searched, because a tap's comment is the first
+option.
+"""
 _SHARE_PREFIX: Final = b"flexwire: captured of all connections: "
 _SHARE: Final = "share"
 _OPTIONS_AT: Final = 24
@@ -61,7 +63,7 @@ def sampling_comment(share: float) -> bytes:
 
 
 def share_in(file: BufferedReader[Any]) -> float | None:
-    """Return the share of connections that an open file states, or None; reads no further.
+    """Return the share of connections that an open file states, or None. Only its head is read.
 
     For a damaged file the result is None, and the next reader finds the damage.
     """
@@ -71,7 +73,7 @@ def share_in(file: BufferedReader[Any]) -> float | None:
 
 
 def comments_in(file: BufferedReader[Any]) -> Iterator[bytes]:
-    """Yield the comments on the first section header of an open file, without reading further."""
+    """Yield the comments on the first section header of an open file. The rest is not read."""
     try:
         head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
     except DAMAGE:
@@ -105,7 +107,7 @@ MOST_FILTER_BYTES: Final = 3000
 
 @dataclass(frozen=True)
 class CaptureFilter:
-    """A choice of requests, with their responses: those that match every list that is given.
+    """A filter of requests and their responses: a request must match every list that is given.
 
     ``apis`` are names such as "Produce". In ``client_ids`` and ``topics`` a ``*`` stands for any
     text. A request without a client id has an empty one. Raises `ArgumentError` for an invalid
@@ -160,7 +162,7 @@ class CaptureFilter:
 
 
 class CapturedPart(NamedTuple):
-    """The part that a capture file holds: a share of connections, or some frames.
+    """The part of the traffic in a capture file: a share of connections, or some frames.
 
     ``only`` is empty if the file contains all frames of these connections.
     """
@@ -186,7 +188,7 @@ ALL_FRAMES: Final = CaptureFilter()
 
 
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
-    """Return the part of the traffic that an open file says it has, or None if it says nothing.
+    """Return the part of the traffic that an open file claims to contain, or None without a claim.
 
     For a damaged file the result is None, and the next reader finds the damage.
     """
@@ -232,8 +234,9 @@ def _is_one(text: str, first: str, *others: str) -> bool:
 
 
 MOST_HEADER_TAGS: Final = 16
-"""A tap adds at most this many tags, so that one comment has room for all of them where readers
-search for it."""
+"""The largest number of tags that a tap adds. One comment then has room for all tags, within the
+bytes that readers search.
+"""
 _STAMP_PREFIX: Final = b"flexwire: sent on with header tags: "
 _TAGS_PREFIX: Final = b"flexwire: captured of a tap that adds header tags: "
 _CORRELATION_ID: Final = "correlation_id"
@@ -241,7 +244,7 @@ _TAGS: Final = "tags"
 
 
 class Stamp(NamedTuple):
-    """Tags that a tap added to the header of one request, and the request's connection."""
+    """The tags that a tap added to the header of one request, and the request's connection."""
 
     timestamp_us: int
     client: str
@@ -270,17 +273,17 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 
 
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
-    """Return the tags that the tap of an open file adds, in ascending order; reads no further.
+    """Return the tags that an open file's tap adds, in ascending order. Only the head is read.
 
-    The result is empty if the file has no such comment. Then another program wrote it, or a tap
-    that adds no tags, or an older tap. It is also empty for a damaged file, and the next reader
-    finds the damage.
+    The result is empty if the file has no such comment. In this case the file comes from another
+    program, from a tap that adds no tags, or from an older tap. The result is also empty for a
+    damaged file, because the next reader finds the damage.
     """
     return next((parsed for said in comments_in(file) if (parsed := _parsed_tags(said))), ())
 
 
 def _parsed_tags(comment: bytes) -> tuple[int, ...]:
-    """Return the tags in a comment; empty if another program wrote the comment."""
+    """Return the tags in a comment. The result is empty if another program wrote the comment."""
     if not comment.startswith(_TAGS_PREFIX):
         return ()
     try:
@@ -308,7 +311,7 @@ _Said = TypeVar("_Said")
 def _said_in(
     packets: Iterable[CapturedPacket | UnreadableBytes], parse: Callable[[bytes], _Said | None]
 ) -> Iterator[tuple[int, str, str, _Said]]:
-    """Yield the statements in packet comments, with the packet's time, source and destination."""
+    """Yield the statements in packet comments, each with the time, source and destination."""
     for packet in packets:
         if isinstance(packet, UnreadableBytes):
             continue
@@ -345,16 +348,16 @@ _REQUEST: Final = "request"
 _CLIENT_ID: Final = "client_id"
 _DONE: Final = ("narrowed", "sent on", "unsupported", "closed")
 MOST_CLIENT_ID: Final = 200
-"""A comment has at most this many characters of a client id."""
+"""The largest number of characters of a client id in a comment."""
 
 
 class RehearsedRequest(NamedTuple):
     """The action of a rehearsing tap for one request, and the request's connection.
 
     ``did`` is "narrowed" if versions were removed from the response, "sent on" if the request was
-    forwarded in the broker's version, "unsupported" if the tap answered it, and "closed" if the tap
-    closed the connection. ``request`` is its API and version, such as "Produce v2", or None if the
-    tap could not read it. ``client_id`` has at most `MOST_CLIENT_ID` characters.
+    forwarded in a version of the broker, "unsupported" if the tap answered it, and "closed" if the
+    tap closed the connection. ``request`` is its API and version, such as "Produce v2", or None if
+    the tap could not read it. ``client_id`` has at most `MOST_CLIENT_ID` characters.
     """
 
     timestamp_us: int
@@ -377,7 +380,7 @@ def rehearsing_comment(release: str) -> bytes:
 
 
 def rehearsed_release_in(file: BufferedReader[Any]) -> str | None:
-    """Return the release that the tap of an open file rehearses, or None; reads no further.
+    """Return the release that an open file's tap rehearses, or None. Only the head is read.
 
     The result is None if the file states no release. It is also None for a damaged file, and the
     next reader finds the damage.
@@ -400,11 +403,11 @@ def rehearsal_comment(
     request: str | None = None,
     client_id: str | None = None,
 ) -> bytes:
-    """Return the comment that says what the tap did with a request during a rehearsal.
+    """Return the comment on the tap's action for a request during a rehearsal.
 
     >>> rehearsal_comment(7, "4.4.0", "closed", "Produce v2")
     b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed", \
-"request": "Produce v2"}'
+    "request": "Produce v2"}'
     """
     said: dict[str, Any] = {_CORRELATION_ID: correlation_id, _RELEASE: release, _DID: did}
     if request is not None:
@@ -423,7 +426,7 @@ def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
 
 
 def rehearsed_in(packets: Iterable[CapturedPacket | UnreadableBytes]) -> Iterator[RehearsedRequest]:
-    """Yield those packets' requests that a rehearsal changed or refused, in order."""
+    """Yield the requests in some packets that a rehearsal changed or refused, in order."""
     for timestamp_us, source, destination, said in _said_in(packets, _parsed_rehearsal):
         yield RehearsedRequest(timestamp_us, source, destination, *said)
 
@@ -456,10 +459,10 @@ _MOST_SAID: Final = 1000
 
 
 class FaultedFrame(NamedTuple):
-    """The fault that a tap made in one request or response, and the connection of the frame.
+    """A fault that a tap injected into one request or response, and the connection of the frame.
 
-    ``fault`` is the fault as the user wrote it, such as "Fetch delay=2s 5%". ``did`` says what was
-    done, and begins with "not possible" if nothing was done. ``source`` sent the frame. A fault in
+    ``fault`` is the fault as the user wrote it, such as "Fetch delay=2s 5%". ``did`` describes the
+    effect, and begins with "not possible" if there was none. ``source`` sent the frame. A fault in
     a request happens after the client has sent it and before the broker receives it.
     """
 
@@ -472,7 +475,7 @@ class FaultedFrame(NamedTuple):
 
 
 def faults_comment(faults: Iterable[str], seed: int) -> bytes:
-    """Return the comment that lists the faults of a file's tap, as many as fit into it.
+    """Return the comment that lists the faults of a file's tap, as many as fit into the comment.
 
     >>> faults_comment(["Fetch stale"], 7)
     b'flexwire: captured of a tap that breaks requests: {"seed": 7, "faults": ["Fetch stale"]}'
@@ -487,7 +490,7 @@ def faults_comment(faults: Iterable[str], seed: int) -> bytes:
 
 
 def fault_comment(correlation_id: int, fault: str, did: str) -> bytes:
-    """Return the comment that says how a fault changed a request or response.
+    """Return the comment that describes how a fault changed a request or response.
 
     >>> fault_comment(7, "Fetch delay=2s 5%", "delayed")
     b'flexwire: fault: {"correlation_id": 7, "fault": "Fetch delay=2s 5%", "did": "delayed"}'
@@ -497,7 +500,7 @@ def fault_comment(correlation_id: int, fault: str, did: str) -> bytes:
 
 
 def read_faulted(path: Path) -> Iterator[FaultedFrame]:
-    """Yield the frames of a capture file in which a tap made a fault, in order.
+    """Yield the frames of a capture file into which a tap injected a fault, in order.
 
     Raises `CaptureError` for a file that is not a capture.
     """

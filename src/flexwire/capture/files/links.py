@@ -55,11 +55,11 @@ _TCP_HEADER = struct.Struct(">HHIIBB")
 
 
 class Skipped(Exception):  # noqa: N818 - this is not an error: the packet is of another protocol
-    """A packet without a TCP segment, with the kind of its content."""
+    """A packet without a TCP segment, and the kind of its content."""
 
 
 class UnreadablePacketError(Exception):
-    """A packet that should have a TCP segment but has no readable one, with the reason."""
+    """A packet whose TCP segment is not readable, and the reason."""
 
 
 def read_segment(packet: CapturedPacket) -> Segment:
@@ -83,23 +83,23 @@ def read_segment(packet: CapturedPacket) -> Segment:
 
 
 def other_link(linktype: int) -> str:
-    """Return the reason for a link type that cannot be read."""
+    """Return the reason for skipping a packet whose link type cannot be read."""
     return f"link type {linktype} is not supported"
 
 
 def other_network(protocol: int) -> str:
-    """Return the reason for a network protocol other than IP."""
+    """Return the reason for skipping a packet with a network protocol other than IP."""
     return f"network protocol 0x{protocol:04x}"
 
 
 def other_transport(protocol: int) -> str:
-    """Return the reason for a protocol on IP other than TCP."""
+    """Return the reason for skipping a packet with a protocol on IP other than TCP."""
     return f"IP protocol {protocol}"
 
 
 @lru_cache(maxsize=65536)
 def endpoint_name(address: bytes, port: int) -> str:
-    r"""Return an endpoint in the usual notation.
+    r"""Return an endpoint as text, in the usual notation.
 
     >>> endpoint_name(bytes([10, 0, 0, 1]), 9092), endpoint_name(bytes(15) + b"\x01", 9092)
     ('10.0.0.1:9092', '[::1]:9092')
@@ -112,8 +112,8 @@ def endpoint_name(address: bytes, port: int) -> str:
     return f"[{host}]:{port}" if mapped is None else f"[::ffff:{mapped}]:{port}"
 
 
-# Each of these functions returns the network protocol, as Ethernet numbers it, and the start of its
-# header.
+# Each of these functions returns the number of the network protocol (as in Ethernet), and the
+# offset of its header.
 
 
 def _ethernet(data: bytes) -> tuple[int, int]:
@@ -145,7 +145,8 @@ def _raw(data: bytes) -> tuple[int, int]:
 
 
 def _null(data: bytes) -> tuple[int, int]:
-    # The family has the byte order of the machine that captured. Families are small numbers.
+    # The address family is written in the byte order of the capturing machine. Families are small
+    # numbers.
     family = min(struct.unpack_from("<I", data)[0], struct.unpack_from(">I", data)[0])
     return _FAMILIES.get(family, family), FAMILY_BYTES
 
@@ -171,7 +172,7 @@ def _read_ipv4(packet: CapturedPacket, start: int) -> Segment:
         raise UnreadablePacketError(f"an IPv4 header that begins with 0x{first:02x}")
     if fragment & FRAGMENT_BITS:
         raise UnreadablePacketError(f"an IP fragment, at {(fragment & 0x1FFF) * 8}")
-    # Network cards that cut segments themselves leave the length at 0.
+    # Network cards that split segments themselves leave the length at 0.
     end = start + total if total else packet.original_length
     return _read_tcp(packet, source, destination, start + header, end)
 
@@ -265,7 +266,7 @@ def read_segments(
 def unreadable_packet(
     source: str, packet: CapturedPacket, error: UnreadablePacketError
 ) -> UnreadableBytes:
-    """Return the note on a packet that should hold a segment but has none."""
+    """Return the note on a packet that should contain a segment but has no readable one."""
     sample = packet.data[:SAMPLE_BYTES]
     return UnreadableBytes(
         source, packet.offset, str(error), packet.timestamp_us, sample, len(packet.data)

@@ -1,4 +1,4 @@
-"""Reads capture files that overlap in time packet by packet, in one order.
+"""Read capture files that overlap in time, packet by packet, in one order.
 
 A file's packets keep its order. Files are merged by their clocks. The clock is the latest time in a
 file so far; of equal clocks the file with the first name comes first. Segments are merged in the
@@ -194,7 +194,7 @@ class _MergedFile:
         """Yield the packets up to a limit, as far as they were read or the file is open."""
         last_us = _NEVER_US if limit is None else limit.clock_us
         if limit is not None and self._name > limit.name:
-            # Of equal clocks, the limit comes first.
+            # If a clock equals the limit, the limit comes first.
             last_us -= 1
         ahead = self._ahead
         while ahead and ahead[0].clock_us <= last_us:
@@ -243,10 +243,11 @@ class _Merge:
 def read_merged_packets(
     names: Iterable[str], opener: Opener | None = None, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """Yield the packets of several files by the clocks of the files: see `read_packets`.
+    """Yield the packets of several files, merged by the clocks of the files.
 
-    ``on_secrets`` is called with the secrets before the first packet of each file before any packet
-    is returned, and with all others when they are read. So it is called twice with some of them.
+    Before any packet is returned, ``on_secrets`` is called with the secrets at the start of each
+    file. It is called with all other secrets when they are read, and may be called twice with the
+    same secrets.
     """
     waiting = sorted((_first_due(name, opener, on_secrets) for name in names), reverse=True)
     merge = _Merge()
@@ -266,7 +267,7 @@ def read_merged_packets(
 
 
 def _first_due(name: str, opener: Opener | None, on_secrets: OnSecrets | None) -> _Due:
-    """Return a file with the time of its first packet, or 0."""
+    """Return a file with the time of its first packet, or with 0 if it has no packet."""
     for packet in read_packets(name, opener, on_secrets):
         if isinstance(packet, CapturedPacket):
             return _Due(max(0, packet.timestamp_us), name)

@@ -14,7 +14,7 @@ from flexwire.wire.segment_layout import MODULUS, SYN
 
 try:
     import numpy as np
-except ImportError:  # the extras install this package; without it, checksums take longer
+except ImportError:  # An extra installs this package. Without the package, checksums take longer.
     np = None  # type: ignore[assignment]  # the only place that knows it may be missing
 
 # The handshake announces the widest possible window, 65,535 << 14 (RFC 7323). A frame of 100 MiB
@@ -22,7 +22,7 @@ except ImportError:  # the extras install this package; without it, checksums ta
 _WINDOW = 65535
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65495, 1, 3, 3, 14)
 
-# The format of an IP header and of the TCP header after it.
+# The formats of an IP header and of the TCP header that follows.
 _OVER_IPV4 = struct.Struct(">BBHHHBBH4s4s HHIIBBHHH")
 _OVER_IPV6 = struct.Struct(">IHBB16s16s HHIIBBHHH")
 _TCP_BYTES = 20
@@ -31,7 +31,7 @@ _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
 _HIGHEST_PORT = 65535
-# For at least about this many bytes, numpy is faster. At 32 KiB it is 10 times as fast.
+# For this many bytes or more, numpy is faster. At 32 KiB it is 10 times as fast.
 _LONG = 1024
 _FOLD_BITS = 8192
 
@@ -46,7 +46,7 @@ class SocketAddress(NamedTuple):
 def endpoints(
     client: tuple[str, int], server: tuple[str, int]
 ) -> tuple[SocketAddress, SocketAddress]:
-    """Return both ends of a connection in one address family, as one IP packet needs them.
+    """Return both endpoints of a connection in one address family, because an IP packet needs this.
 
     Hosts are IP addresses. Raises `ValueError` for a name, or for a port outside 0-65535. If the
     families differ, the IPv4 address is written as IPv4-mapped (RFC 4291, section 2.5.5.2). This
@@ -71,7 +71,7 @@ def _mapped(host: IPv4Address | IPv6Address) -> IPv6Address:
 
 
 def word_sum(data: bytes | bytearray | memoryview) -> int:
-    """Return the sum of the big-endian 16-bit words modulo 65535; an odd last byte is a high byte.
+    """Return the sum of the big-endian 16-bit words modulo 65535. An odd last byte is a high byte.
 
     The checksum of IP and TCP is the ones' complement of this sum (RFC 1071).
 
@@ -88,7 +88,8 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
         return total * 256 % 0xFFFF
     total = int.from_bytes(data, "little")
     bits = len(data) * 8
-    # Up to some size, adding one half to the other is faster than dividing the whole.
+    # Up to a certain size, adding one half of a number to the other half is faster than dividing
+    # the whole number.
     while bits > _FOLD_BITS:
         half = (bits + 31) // 32 * 16
         total = (total >> half) + (total & ((1 << half) - 1))
@@ -99,8 +100,8 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
 class SegmentHeaders:
     """The headers before the payload of every TCP segment from one end to the other.
 
-    Both checksums are correct. A checksum is a sum, so the part that all segments have in common is
-    added up once.
+    Both checksums are correct. A checksum is a sum, so the part that all segments share is added up
+    only once.
     """
 
     __slots__ = ("_ip_sum", "_is_ipv4", "_source", "_target", "_tcp_sum")
@@ -124,7 +125,7 @@ class SegmentHeaders:
     ) -> bytes:
         """Return the IPv4 or IPv6 header and the TCP header of one segment.
 
-        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``missing`` is the number of
+        ``sequence`` and ``acknowledgment`` are reduced modulo 2**32. ``missing`` is the number of
         unknown bytes after the payload. The checksum counts them as zeros. Payload and missing
         bytes together are at most 65,495, the most that the 16-bit length of an IPv4 packet allows.
         """
@@ -182,18 +183,18 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
     b"flexwire: a request begins here": "request",
     b"flexwire: a response begins here": "response",
 }
-"""What a comment on a packet can say about the packet's payload.
+"""The text of the comment on a packet whose payload begins with a frame, by the frame's direction.
 
 The comment is on the packet and not on the file. It therefore remains true if files are cut,
 filtered or merged. Wireshark's tools copy it.
 """
 
 SAMPLE_BYTES = 1024
-"""An `UnreadableBytes` or a frame with an error has at most this many of the faulty bytes."""
+"""An `UnreadableBytes` or a frame with an error contains at most this many of the faulty bytes."""
 
 
 class CapturedPacket(NamedTuple):
-    """A packet in a file; ``offset`` is its place in the file.
+    """A packet in a file. ``offset`` is its position in the file.
 
     ``original_length`` is its length on the network. ``data`` may be shorter, because of the
     snaplen. ``begins`` is the direction of the frame that begins with the packet's payload, if the
@@ -214,8 +215,8 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
     ``source`` and ``destination`` have the form "10.0.0.1:9092" or "[::1]:9092". ``missing`` is the
     number of bytes at the end of the payload that were not captured. ``begins`` is the direction of
-    the frame that begins with the payload, if the capture says so. flexwire's own captures say so
-    for the first payload of each stream in each file.
+    the frame that begins with the payload, if the capture marks such a frame. flexwire's own
+    captures mark the first payload of each stream in each file.
     """
 
     timestamp_us: int
@@ -246,7 +247,7 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """The numbers of a file's packets by their outcome; ``skipped`` has a number for each reason.
+    """The numbers of a file's packets by outcome. ``skipped`` has a number for each reason.
 
     When a file has been read to its end, ``packets == segments + unreadable_packets +
     sum(skipped.values())``.

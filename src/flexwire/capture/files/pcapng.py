@@ -1,4 +1,4 @@
-"""Writes the traffic of a proxy as pcapng files that Wireshark opens."""
+"""Write the traffic of a proxy as pcapng files that Wireshark opens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction
 
 _Bytes = bytes | memoryview
-# The headers, the payload of the TCP segment, the number of bytes missing at its end, and the
+# The headers, the payload of the TCP segment, the number of missing bytes at its end, and the
 # options of the block.
 _Packet = tuple[bytes, memoryview, int, bytes]
 
@@ -47,7 +47,8 @@ hold."""
 
 UNACKNOWLEDGED_BYTES = 1024 * 1024
 """After this many bytes in one direction, the receiver's acknowledgment is written as a separate
-packet."""
+packet.
+"""
 
 LINKTYPE_RAW = 101
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
@@ -58,13 +59,14 @@ _MICROSECONDS = 6
 # original length.
 _PACKET_HEAD = struct.Struct("<7I")
 _BLOCK_END = struct.Struct("<I")
-_PACKETS_TOGETHER = 17  # together they hold 1 MiB of a long frame
+_PACKETS_TOGETHER = 17  # Together these pieces hold 1 MiB of a long frame.
 # Pieces with at least this many bytes are written separately. Joining shorter pieces is faster.
 _LONG = 16 * 1024
 _NOTHING = memoryview(b"")
 _PACKET_OVERHEAD = 80 + 64  # an upper bound for the block, options, and IPv6 and TCP headers
 _LENGTH = struct.Struct(">i")
-_MOST_DIGITS = 9  # in the number of a file; a longer number is not ours, and has no next number
+# in the number of a file. A longer number comes from another program, and no number follows it.
+_MOST_DIGITS = 9
 
 
 def block(kind: int, body: bytes) -> bytes:
@@ -112,7 +114,7 @@ def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
 
 
 def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
-    """Write pieces one after the other, and return the number of bytes."""
+    """Write pieces one after the other and return the number of bytes."""
     size = left = sum(map(len, pieces))
     if size < _LONG:
         pieces = [b"".join(pieces)]
@@ -138,7 +140,7 @@ def _is_deleted(file: FileIO) -> bool:
     try:
         return os.fstat(file.fileno()).st_nlink == 0
     except OSError:
-        # For a file on another machine, a full disk is reported in this way.
+        # If the file is on another machine, a full disk is reported in this way.
         return True
 
 
@@ -183,12 +185,12 @@ class PcapngWriter(Closeable):
         self.max_bytes = max_bytes
         self.kept = keep if isinstance(keep, KeptFiles) else KeptFiles(keep)
         self.paths: list[Path] = []
-        """The files of this writer, except those that it has removed."""
+        """The files that this writer has written and not removed."""
         self.lost_frames = 0
         """The number of frames whose file was deleted, or could not be closed."""
         self.copy_to: Callable[[bytes], None] | None = None
         self.told = 0
-        """How often each stream has begun to mark its frames, which is once in each file."""
+        """How often each stream was asked to mark its frames. This happens once in each file."""
         self._frames = 0  # the number of frames in the current file
         self._file: FileIO | None = None
         self._size = 0
@@ -210,8 +212,8 @@ class PcapngWriter(Closeable):
 
         Hosts are IP addresses; a name raises `ValueError`. ``initial_sequences`` are the initial
         sequence numbers of the client and the server. By default they are random as in TCP, so that
-        a second connection on the same ports does not look like a retransmission of the first.
-        Unless it ``has_frames``, the file has no comments about the beginnings of frames.
+        a second connection on the same ports does not look like a retransmission of the first. If
+        ``has_frames`` is false, no comment marks the beginnings of frames.
         """
         near, far = endpoints(client, server)
         first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
@@ -224,18 +226,18 @@ class PcapngWriter(Closeable):
 
     @property
     def header(self) -> bytes:
-        """The blocks at the beginning of a file."""
+        """The blocks at the beginning of each file."""
         return self._header
 
     def tell_again(self) -> None:
-        """Mark again, in the same file, where a frame of each stream begins."""
+        """Mark the beginning of a frame of each stream again in the same file."""
         self.told += 1
 
     def rotate(self) -> bool:
-        """Continue in the next file, with complete frames in both; return whether a file was ended.
+        """Continue in the next file, with complete frames in both. Return whether a file was ended.
 
-        An empty file is not ended, but used. Raises `CaptureError` if no next file can be created.
-        In that case the next frames are written to the same file.
+        An empty file is used instead of ended. Raises `CaptureError` if no next file can be
+        created. In that case the next frames are written to the same file.
         """
         if self._file is None or self._size == self._header_size:
             return False
@@ -243,7 +245,7 @@ class PcapngWriter(Closeable):
         return True
 
     def say(self, *comments: bytes) -> None:
-        """Continue in the next file, and put these comments in it and in all later files.
+        """Continue in the next file. Write these comments to it and to all later files.
 
         Raises the `CaptureError` of `rotate`. In that case the comments of files do not change.
         """
@@ -331,7 +333,7 @@ class PcapngWriter(Closeable):
             with suppress(OSError):
                 file.close()
             with suppress(OSError):
-                # A file without its header does no harm, because the next file gets another name.
+                # A file without its header is harmless, because the next file gets another name.
                 path.unlink()
             reason = f"cannot write: {error.strerror or error}"
             raise CaptureError(reason, source=str(path)) from error
@@ -345,7 +347,7 @@ class PcapngWriter(Closeable):
         self._make_room(0)
 
     def _create(self) -> tuple[int, Path, FileIO]:
-        """Create the next file whose name is free, as another writer may use the same directory."""
+        """Create the next file whose name is free. Another writer may use the same directory."""
         number = self._number
         while True:
             number += 1
@@ -358,7 +360,7 @@ class PcapngWriter(Closeable):
                 return number, path, file
 
     def _finish(self, file: FileIO) -> None:
-        """Close a file; if its frames cannot be written, count them as lost."""
+        """Close a file. If its frames cannot be written, count them as lost."""
         is_lost = _is_deleted(file)
         try:
             if not is_lost:
@@ -388,14 +390,16 @@ class PcapngWriter(Closeable):
 
 @dataclass(slots=True)
 class _TappedSide:
-    """One end of a tapped connection."""
+    """One endpoint of a captured connection."""
 
-    headers: SegmentHeaders  # of the segments that this end sends
-    sequence: int  # of the next byte that this end sends
-    acknowledged: int = 0  # up to where the other end has acknowledged its bytes
+    headers: SegmentHeaders  # The headers of the segments that this endpoint sends.
+    sequence: int  # The sequence number of the next byte that this endpoint sends.
+    acknowledged: int = 0  # The number up to which the other endpoint has acknowledged bytes.
     packets: int = 0
-    sends_frames: bool = True  # whether all bytes that it has sent so far were complete frames
-    told_in: int = 0  # the writer's ``told`` when this end last marked the beginning of a frame
+    # true if all bytes that this endpoint has sent so far are complete frames
+    sends_frames: bool = True
+    # the writer's ``told`` when this endpoint last marked the beginning of a frame
+    told_in: int = 0
 
     @classmethod
     def between(cls, own: SocketAddress, other: SocketAddress, sequence: int) -> Self:
@@ -403,7 +407,7 @@ class _TappedSide:
 
 
 def _are_frames(data: bytes, missing: int) -> bool:
-    """Return whether the data and the missing bytes after it are complete frames."""
+    """Return whether the data and the missing bytes after the data are complete frames."""
     position = 0
     while position + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, position)
@@ -441,7 +445,7 @@ class TappedConnection:
         frames: int = 1,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write a frame with its length prefix, several that came together, or a truncated one.
+        """Write a frame with its length prefix, several that came together, or a truncated frame.
 
         Frames that are sent together have the same time, and are in the same file. ``timestamp_us``
         is in microseconds since the epoch; the default is the current time. ``frames`` is the
@@ -453,7 +457,7 @@ class TappedConnection:
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Write the beginning of a frame, and record how many more bytes of it were not kept.
+        """Write the beginning of a frame, and record how many of its other bytes were not kept.
 
         A reader sees these bytes as in a capture with a snaplen: as packets without their payload.
         """
@@ -501,7 +505,7 @@ class TappedConnection:
             sender.sequence = end
 
     def miss(self, direction: Direction, size: int) -> None:
-        """Write that this many bytes are unknown, so that readers see that bytes are missing."""
+        """Record that this many bytes are unknown, so that readers see that they are missing."""
         sender = self._client if direction == "request" else self._server
         sender.sequence += size
         sender.sends_frames = False
@@ -513,9 +517,9 @@ class TappedConnection:
         by_broker: bool = False,
         timestamp_us: int | None = None,
     ) -> None:
-        """Write a FIN from both sides, the client's first unless ``by_broker``, or one side's RST.
+        """Write a FIN from each side (first the client's unless ``by_broker``), or one side's RST.
 
-        A second call has no effect.
+        Calling this again has no effect.
         """
         if self.closed:
             return
@@ -539,7 +543,7 @@ class TappedConnection:
     def _segments(
         self, sender: _TappedSide, receiver: _TappedSide, data: bytes, begins: bytes, said: bytes
     ) -> Iterator[_Packet]:
-        # The writer iterates over the packets, after it has decided which file they go to.
+        # The writer iterates over the packets after it has chosen their file.
         if sender.told_in == self._writer.told:
             begins = b""
         sender.told_in = self._writer.told

@@ -1,4 +1,4 @@
-"""Reads pcap and pcapng files, compressed or not, one packet after another."""
+"""Read pcap and pcapng files, compressed or not, one packet after another."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-    # Opens a file by its name for reading from a given byte on; raises OSError if it cannot.
+    # A function that opens a file by its name for reading, starting at a given byte. It raises
+    # OSError if the file cannot be opened.
     Opener = Callable[[str, int], BinaryIO | io.BufferedReader[Any]]
 
-    # Is called with the body of a decryption secrets block, and with its byte order.
+    # A function that is called with the body of a decryption secrets block and its byte order.
     OnSecrets = Callable[[bytes, str], None]
 
     class ByteStream(Protocol):
-        """A source of the bytes of a file.
+        """A source for the bytes of a file.
 
         It returns as many bytes as requested, except at the end.
         """
@@ -65,7 +66,7 @@ STEP_BYTES = 64 * 1024
 
 READ_AHEAD = 1024 * 1024
 DAMAGE = (OSError, EOFError, zlib.error)
-"""The errors that reading a damaged file raises."""
+"""The errors that occur when a damaged file is read."""
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -90,9 +91,9 @@ def begins_as_capture(head: bytes) -> bool:
 def read_packets(
     path: str | Path, opener: Opener | None = None, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """Yield every packet of a pcap or pcapng file, in order; ``.gz`` files are decompressed.
+    """Yield every packet of a pcap or pcapng file, in order. ``.gz`` files are decompressed.
 
-    Raises `CaptureError` if the file cannot be opened, or has neither format. A truncated or
+    Raises `CaptureError` if the file cannot be opened, or is in neither format. A truncated or
     damaged file yields the packets before the damage, and then one `UnreadableBytes` with the place
     of the damage. ``on_secrets`` is called with the secrets in a pcapng file.
     """
@@ -126,7 +127,7 @@ def packets_in(
 def open_capture(
     name: str, opener: Opener | None = None, start: int = 0
 ) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
-    """Open a file for reading forward, decompressed; also return whether it is compressed.
+    """Open a file for forward reading, decompressed. Also return whether the file is compressed.
 
     A ``start`` within the file is possible only if the file is not compressed.
     """
@@ -188,8 +189,8 @@ class _GzipContent(io.RawIOBase):
 
     If zlib finds damage in a piece of the content, the decompressed bytes of that piece are lost.
     Pieces are therefore the same for every read size, so that every reader gets the same bytes
-    before the damage. Reading on after damage raises the same error again, and does not return what
-    gzip makes of later bytes.
+    before the damage. Further reading after damage raises the same error again, so that no bytes
+    that gzip makes of the damaged rest are returned.
     """
 
     def __init__(self, file: BinaryIO | io.BufferedReader) -> None:
@@ -217,7 +218,7 @@ class _GzipContent(io.RawIOBase):
 
 
 class DamagedError(Exception):
-    """The place and the reason of damage that makes the rest of a file unreadable."""
+    """Damage that makes the rest of a file unreadable: its place and its reason."""
 
     def __init__(self, reason: str, data: bytes = b"") -> None:
         self.reason = reason
@@ -225,7 +226,7 @@ class DamagedError(Exception):
         super().__init__(reason)
 
     def unreadable(self, source: ForwardReader) -> UnreadableBytes:
-        """Return the note about the damaged file."""
+        """Return the note on the damaged file."""
         sample = self.data[:SAMPLE_BYTES]
         return UnreadableBytes(source.name, source.block, self.reason, None, sample, len(self.data))
 
@@ -235,12 +236,12 @@ def _ended(read_bytes: int, expected: int, data: bytes = b"") -> DamagedError:
 
 
 class ForwardReader:
-    """A file that is read forward, in pieces that are never longer than its rest."""
+    """A file that is read forward, in pieces that are never longer than the rest of the file."""
 
     def __init__(self, name: str, file: ByteStream) -> None:
         self.name = name
         self.offset = 0
-        self.block = 0  # the start of the current block or packet record
+        self.block = 0  # The start of the current block or packet record.
         self._file = file
 
     def take(self, size: int) -> bytes:
@@ -271,8 +272,8 @@ class ForwardReader:
         try:
             data = self._file.read(min(size, STEP_BYTES))
             if size > STEP_BYTES:
-                # This skips in pieces, because a length from damaged bytes must not be allocated at
-                # once.
+                # A length from damaged bytes must not be allocated at once, so bytes are skipped in
+                # pieces.
                 parts = [data]
                 missing = size - len(data)
                 while missing and parts[-1]:
@@ -306,7 +307,10 @@ class PcapRecords:
         self._head = head
 
     def __iter__(self) -> Iterator[CapturedPacket | None]:
-        """Read one record per step; the first step reads the file's head, unless it is known."""
+        """Read one record per step.
+
+        The first step reads the file's head, unless the head is known.
+        """
         source = self._source
         if not isinstance(self._head, PcapHead):
             order, per_second = PCAP_MAGICS[self._head]
@@ -348,7 +352,7 @@ class Interface(NamedTuple):
 
 
 class SectionHead(NamedTuple):
-    """The facts about a section of a pcapng file that some of its blocks have stated."""
+    """The facts about a section of a pcapng file that its blocks have stated so far."""
 
     order: str
     interfaces: tuple[Interface, ...]
@@ -381,7 +385,8 @@ class Section:
         self._enhanced = struct.Struct(f"{order}IIIII")
         self._old = struct.Struct(f"{order}HHIIII")
         self.interfaces = list(head.interfaces)
-        # A simple packet block has no time. The time of the previous packet is the best estimate.
+        # A simple packet block contains no time. The time of the previous packet is the best
+        # estimate.
         self.last_us = head.last_us
 
     @property
@@ -399,14 +404,14 @@ class Section:
         per_second, offset_seconds = MILLION, 0
         for code, value in options_in(body, 8, self.order):
             if code == OPTION_TSRESOL and len(value) == 1:
-                # The highest bit says whether the resolution is a power of two or of ten.
+                # The highest bit shows whether the resolution is a power of two or of ten.
                 per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
             elif code == OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - the size of an int64
                 offset_seconds = struct.unpack(f"{self.order}q", value)[0]
         self.interfaces.append(Interface(linktype, snaplen, per_second, offset_seconds))
 
     def packet(self, kind: int, body: bytes) -> CapturedPacket | UnreadableBytes:
-        """Return the packet in a packet block; damage in the block does not affect other blocks."""
+        """Return the packet in a packet block. Damage in the block does not affect other blocks."""
         layout = self._enhanced if kind == ENHANCED_PACKET else self._old
         if kind == SIMPLE_PACKET:
             return self._simple_packet(body)
@@ -441,7 +446,7 @@ class Section:
         )
 
     def _comments(self, body: bytes, options: int) -> tuple[bytes, ...]:
-        """Return the comments on a packet, up to the first damaged option."""
+        """Return the comments on a packet up to the first damaged option."""
         comments: list[bytes] = []
         if len(body) < options + OPTION_HEAD:
             return ()
@@ -523,7 +528,7 @@ class PcapngBlocks:
 
     @property
     def head(self) -> SectionHead | None:
-        """The facts about the section, or None until its header is read."""
+        """The facts about the section, or None until the section header is read."""
         return None if self.section is None else self.section.known
 
 
@@ -532,7 +537,7 @@ CaptureBlocks = PcapRecords | PcapngBlocks
 
 
 def begin_blocks(source: ForwardReader) -> CaptureBlocks:
-    """Start reading a file; raises `CaptureError` if it is not a capture."""
+    """Start to read a file. Raises `CaptureError` if it is not a capture."""
     try:
         magic = source.take(4)
     except DamagedError as damage:
@@ -549,7 +554,7 @@ def begin_blocks(source: ForwardReader) -> CaptureBlocks:
 
 
 def resume_blocks(source: ForwardReader, head: Head) -> CaptureBlocks:
-    """Continue reading a file at the start of a block, with the facts from earlier blocks."""
+    """Continue to read a file at the start of a block, with the facts from earlier blocks."""
     if isinstance(head, PcapHead):
         return PcapRecords(source, head)
     return PcapngBlocks(source, head)

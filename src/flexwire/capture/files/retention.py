@@ -1,4 +1,4 @@
-"""The finished files of one writer, and the removal of the oldest ones at a disk limit."""
+"""Keep the finished files of one writer within a disk limit, by removing the oldest files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_LIMIT = KeepLimit()
 
 
 class FinishedFile(NamedTuple):
-    """A finished file, with the device and inode by which it is recognized later."""
+    """A finished file, with the device and inode that identify it later."""
 
     path: Path
     inode: tuple[int, int]
@@ -46,7 +46,7 @@ class FinishedFile(NamedTuple):
 
 
 class KeptFiles:
-    """Finished files, oldest first, within a limit. Only files of this run are ever removed.
+    """Finished files, oldest first, within a limit. Only files of this run are removed.
 
     ``growing`` is the number of files that are written at the same time.
     """
@@ -60,17 +60,17 @@ class KeptFiles:
         """The files that were removed. The code that counts them empties this list."""
 
     def begin(self, path: Path) -> None:
-        """Record that a file was begun, which needs no action. It needs no action."""
+        """Record that a file was begun. This needs no action."""
 
     def add(self, file: FinishedFile) -> None:
         """Add a finished file."""
-        # Without a limit no file is ever removed, so the writer need not remember the files.
+        # Without a limit no file is removed, so the writer does not have to remember the files.
         if self._limit != NO_LIMIT:
             self._files.append(file)
             self._size += file.size
 
     def make_room(self, size: int) -> list[Path]:
-        """Remove the oldest files until ``size`` more bytes fit; return the removed files."""
+        """Remove the oldest files until ``size`` more bytes fit. Return the removed files."""
         gone = []
         while self._files and self._is_beyond(size):
             file = self._files.popleft()

@@ -1,7 +1,7 @@
 """The header layout and the role of each API key and version, read from the specs.
 
-All facts that a kernel needs about a request fit into a word. If they do not fit, the request is
-not plain and is read as an object.
+The table has a word for each request, with all facts that a kernel needs. A request whose facts do
+not fit into a word is read as an object.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
 """A request with one of these byte strings may ask for records of the cluster's metadata."""
 
-# With these formats, a kernel can read a request's header. It has no other fields before the client
-# id.
+# With these formats, a kernel can read a request's header. The header has no other fields before
+# the client id.
 _HEAD = {"INT16": 2, "INT32": 4}
 _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 
@@ -43,9 +43,9 @@ _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 class ApiTable:
     """A table with a row for each api key, and with ``versions`` columns.
 
-    The last column is for all versions above the released versions. ``words`` contains the word of
-    each version, in the layout of `flexwire.capture.pairing.layout`. ``names`` contains the number
-    of the request's name in ``requests``.
+    The last column applies to all versions above the released versions. ``words`` contains the word
+    of each version, in the layout of `flexwire.capture.pairing.layout`. ``names`` contains the
+    number of the request's name in ``requests``.
     """
 
     words: NumpyArray

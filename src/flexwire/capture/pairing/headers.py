@@ -1,4 +1,7 @@
-"""Reads the headers of a chunk's frames: a kernel reads plain headers, objects read all others."""
+"""Read the headers of a chunk's frames.
+
+A kernel reads plain headers, and objects read all others.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ class HeaderColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[HeaderColumns], clients: list[str]) -> HeaderColumns:
-        """Return all rows of the parts, which number clients alike and have no odd rows."""
+        """Return all rows of the parts. They must share client numbers and have no odd rows."""
         fresh = cls.fresh(0, clients)
         names = [name for name, _ in (*_INT32, *_BYTES)]
         columns: dict[str, Any] = {
@@ -132,7 +135,7 @@ _HEADER = ("correlation_id", "header_version", "body_offset")
 
 
 class PairingRun:
-    """The words of a kernel's run over one chunk, and the memory that they point to."""
+    """The words that a kernel needs to process one chunk, and the memory to which they point."""
 
     def __init__(
         self,
@@ -200,16 +203,16 @@ class PairingRun:
         self.waiting.words.expects = int(expects)
 
     def number(self, row: int) -> int:
-        """Return the number of the state of a row's connection."""
+        """Return the number that identifies the state of a row's connection."""
         return int(self._held["numbers"][self.frames.connection[row]])
 
     def skip(self) -> None:
-        """Continue after a row that leaves nothing pending."""
+        """Continue after a row that leaves no request or response pending."""
         self.waiting.words.at = self.waiting.words.at + 1
 
 
 class RequestSummary(NamedTuple):
-    """The facts in a request that are needed for its response: layout, client, and time."""
+    """The facts in a request that its response needs: layout, client and time."""
 
     api_key: int
     api_version: int
@@ -299,7 +302,7 @@ class ConnectionReader:
     ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
         """Return the header of a frame, and for a response the facts in its request.
 
-        For a request, the second value is the index of the response that came before it.
+        For a request whose response came first, the second value is the index of the response.
         """
         values = self._reader.read(frame)
         pair = values.get("pair")
@@ -318,25 +321,28 @@ class ConnectionReader:
         return values, None, None
 
     def forgotten(self) -> Iterator[int]:
-        """Yield, only once, each request that certainly does not wait any more."""
+        """Yield each request that certainly does not wait any more.
+
+        Each request is yielded only once.
+        """
         while len(self._asked) > DEFAULT_IN_FLIGHT:
             index, _ = self._asked.pop(next(iter(self._asked)))
             yield index
 
     def unanswered(self) -> list[int]:
-        """Return the requests that wait, or that have stopped waiting."""
+        """Return the requests that wait, and those that no longer wait but got no response."""
         return [index for index, _ in self._asked.values()]
 
 
 def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
-    """Return the facts in a request that are needed for its response."""
+    """Return the facts in a request that its response needs."""
     return RequestSummary(
         values["api_key"], values["api_version"], values["client_id"], frame.timestamp_us
     )
 
 
 class FrameReader:
-    """A reader of the frames of one connection as columns, without their bodies.
+    """Read the frames of one connection as columns, without their bodies.
 
     Frames are read in the order in which the assembler returned them. The bytes of a token are
     never shown. The bytes of a frame that does not decode as a request or response are shown only
@@ -353,7 +359,7 @@ class FrameReader:
         self.conversation = conversation or Conversation()
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
-        """Return the columns of `FRAMES` that follow from the frame's header and its place."""
+        """Return the columns of `FRAMES` that depend on the frame's header and its place."""
         turn = hear(frame, self.conversation)
         values: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
         if turn.kind == "token":
@@ -380,7 +386,7 @@ class FrameReader:
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
         is_other = not is_believable(request) and client_id != self.conversation.client_id
         if is_other and not self._show_credentials:
-            # Other bytes may look like a header too, with a client id that is wrong.
+            # Other bytes may look like a header too. Their client id would be wrong.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)
         if is_secret and not self._show_credentials:

@@ -1,4 +1,4 @@
-"""The memory that the kernel for headers and pairs uses, and its numbers.
+"""The memory layout of the kernel for headers and pairs, and its numbers.
 
 `kernels/pairing.pyx` has the same layout. A test compares the two.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ctypes
 
-# The offsets at the beginning of every request and response. A response begins with its correlation
-# id.
+# The offsets in the first bytes of every request and response. A response begins with its
+# correlation id.
 API_VERSION_AT, REQUEST_HEAD = 2, 8
 
 
 class PairingWords(ctypes.Structure):
-    """The inputs and outputs of a run. Pointers are given as addresses.
+    """The inputs and outputs of one kernel run. Pointers are given as addresses.
 
     The columns of frames have ``end`` rows, and ``at`` is the next row. ``numbers`` contains the
     number of the state of each frame's connection. ``errors`` marks frames with an error. ``kind``
@@ -74,8 +74,9 @@ TWO_BITS, THREE_BITS, SEVEN_BITS = 3, 7, 127
 # decodes; it is ruled out by a request that decodes and contains none of the secrets; raw tokens
 # may follow this request.
 (NEUTRAL, GUARDS, RULES_OUT, SEARCHED, HANDSHAKE) = range(5)
-# When a response is expected: always; unless the int16 at the body's start, or after its first
-# string, is 0; or the caller must decide.
+# The conditions on which a response is expected: always; if the int16 at the start of the body is
+# not 0; if the int16 after the body's first string, or after its first compact string, is not 0; if
+# the caller decides so.
 (ALWAYS, ACKS_FIRST, ACKS_AFTER_TEXT, ACKS_AFTER_COMPACT_TEXT, ACKS_UNKNOWN) = range(5)
 
 # The int64 columns for a byte string: its start and its size.

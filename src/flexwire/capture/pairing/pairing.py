@@ -1,8 +1,8 @@
-"""Pairs requests and responses among the frames of a capture, and reads their headers.
+"""Pair requests and responses among the frames of a capture, and read their headers.
 
 The state of all connections is kept from chunk to chunk, in arrays. A kernel reads the plain
-frames, and asks Python when it is not sure. A connection that may carry raw tokens is read frame by
-frame after that. Without kernels, all connections are read in this way. All results are equal to
+frames, and asks Python when it is not sure. If a connection may carry raw tokens, the rest of it is
+read frame by frame. Without kernels, all connections are read in this way. All results are equal to
 those of `FrameReader`.
 """
 
@@ -50,16 +50,16 @@ __all__ = [
 
 _FLAGS, _CLIENT = L.FLAGS, L.CLIENT
 _KEY, _WHAT, _E_CLIENT, _INDEX = L.KEY, L.WHAT, L.ENTRY_CLIENT, L.INDEX
-# If there are more client ids than this, unused ones are dropped.
+# If there are more client ids than this, unused ids are dropped.
 _MANY_CLIENTS = 4096
 
 
 class Pairing:
     """The unanswered requests of all connections, kept from chunk to chunk.
 
-    It can be pickled between chunks and continued elsewhere, with or without kernels. The pickle
-    does not contain known facts about requests without a response, or about responses before their
-    request.
+    A pairing can be pickled between chunks and continued elsewhere, with or without kernels. The
+    pickle does not contain known facts about requests without a response, or about responses before
+    their request.
     """
 
     def __init__(self, *, show_credentials: bool = False) -> None:
@@ -73,7 +73,7 @@ class Pairing:
         self._clients = ClientIds()
         self._most_clients = _MANY_CLIENTS
         self._objects: dict[int, ConnectionReader] = {}
-        # This includes connections that have ended.
+        # Connections that have ended are included.
         self._forgotten: dict[str, list[int]] = {}
         self._early: dict[str, dict[int, RequestSummary]] = {}
 
@@ -203,7 +203,7 @@ class Pairing:
         return {name: sorted(indexes) for name, indexes in self._forgotten.items()}
 
     def unanswered(self) -> dict[str, list[int]]:
-        """Return those requests and the requests that wait for a response, in ascending order."""
+        """Return the requests without a response in ascending order, even if they still wait."""
         unanswered = self.forgotten()
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
@@ -217,7 +217,7 @@ class Pairing:
     def know(
         self, forgotten: dict[str, list[int]], early: dict[str, dict[int, RequestSummary]]
     ) -> None:
-        """Add the results of `forgotten` and `early` of a pairing of other connections."""
+        """Add the results of `forgotten` and `early` from a pairing of other connections."""
         self._forgotten.update(forgotten)
         self._early.update(early)
 
@@ -226,7 +226,7 @@ class Pairing:
         return {name: dict(requests) for name, requests in self._early.items()}
 
     def take_early(self) -> dict[str, dict[int, RequestSummary]]:
-        """Return the same as `early`, and forget it."""
+        """Return the result of `early` and forget it."""
         early, self._early = self._early, {}
         return early
 
@@ -263,7 +263,10 @@ class Pairing:
         return self._waiting
 
     def _read(self, read: Any, run: PairingRun) -> dict[int, int]:
-        """Read the plain frames; return the rows from which on connections are read as objects."""
+        """Read the plain frames.
+
+        Return for each connection the first row that is read as an object.
+        """
         waiting, begins = run.waiting, dict.fromkeys(self._objects, 0)
         while (why := read(waiting.address)) != L.AT_END:
             row = waiting.words.at
@@ -291,7 +294,7 @@ class Pairing:
     def _help(
         self, why: int, run: PairingRun, row: int, number: int, request: RequestFrame
     ) -> None:
-        """Decide about a request with a plain header where the kernel could not decide."""
+        """Decide about a request with a plain header for which the kernel could not decide."""
         payload = run.frames.payload(row)
         if why == L.NEW_CLIENT:
             self._clients.number(request.client_id)
@@ -342,7 +345,7 @@ class Pairing:
         )
 
     def _to_objects(self, number: int) -> None:
-        """Change a connection to being read frame by frame."""
+        """Read a connection frame by frame from now on."""
         if number in self._objects:
             return
         waiting = WaitingFrames.of_entries(self._drop(number), self._clients)

@@ -57,7 +57,7 @@ OF_FRAME = (
     ("body_offset", pa.int32()),
     ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
 )
-"""The kind of a frame and its header; a response has some facts of its request."""
+"""The kind of a frame and its header. A response has some facts from its request."""
 
 PAIRED = pa.schema(
     [
@@ -69,7 +69,7 @@ PAIRED = pa.schema(
         ("body", pa.string()),
     ]
 )
-"""A frame, with facts from its counterpart; ``body`` is the message to decode, if there is one.
+"""A frame with facts from its counterpart. ``body`` is the message to decode, if there is one.
 
 ``outcome`` is null if the body can be decoded. A request has ``answered``, which is null if it
 expects no response, or if it is damaged and got no response. A response has the api key, version,
@@ -90,13 +90,13 @@ class Judgement(NamedTuple):
     seen_from_start: bool
 
 
-# If nothing is known about a connection, its frames keep the values that they have.
+# If nothing is known about a connection, its frames keep their values.
 _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Hindsight:
-    """Facts that only the whole capture shows, by connection.
+    """The facts about connections that only the whole capture shows.
 
     ``unanswered`` contains the indexes of the requests without a response, in ascending order.
     ``early`` contains the facts in requests that came after their response, by the index of the
@@ -123,7 +123,7 @@ def build_paired(
 
 
 class _TextColumn:
-    """A column with few distinct texts, stored as numbers; `_NULL` is null."""
+    """A text column with few distinct values, stored as numbers. `_NULL` is null."""
 
     def __init__(self, rows: int, texts: Iterable[str] = ()) -> None:
         self.numbers = np.full(rows, _NULL, np.int32)
@@ -141,7 +141,7 @@ class _TextColumn:
 
 
 class _PairedRows:
-    """Builds the columns of one chunk."""
+    """Build the columns of one chunk."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class _PairedRows:
         self._shows = show_credentials
         rows = len(frames)
         used = np.bincount(frames.connection, minlength=len(frames.connections))
-        # These are indexed by the places of connections in the frames.
+        # The indexes of these arrays are the places of connections in the frames.
         self._names = {int(number): frames.connections[number] for number in np.flatnonzero(used)}
         self._is_other = self._judged(lambda connection: not connection.is_kafka)
         self._is_unread = (
@@ -278,7 +278,7 @@ class _PairedRows:
         )
 
     def _take_odd(self) -> None:
-        """Fill in the results for frames that were not plain, except the facts in their header."""
+        """Fill in the results for frames that were not plain, except the facts in their headers."""
         for row, values in self._headers.odd.items():
             if "outcome" in values:
                 self._outcome.numbers[row] = _OUTCOMES.index(values["outcome"])
@@ -338,8 +338,8 @@ class _PairedRows:
         frames, unanswered = self._frames, {}
         first = np.full(len(frames.connections), -1, np.int64)
         last = first.copy()
-        # If several values are assigned to the same place, the last one stays. A connection's
-        # indexes ascend.
+        # If several values are assigned to the same place, the last one remains. The indexes of a
+        # connection ascend.
         last[frames.connection[rows]] = frames.index[rows]
         first[frames.connection[rows[::-1]]] = frames.index[rows[::-1]]
         for place in places:
@@ -367,7 +367,7 @@ def _response_name(request: str) -> str:
 
 
 def _joined(connections: NumpyArray | int, indexes: NumpyArray) -> NumpyArray:
-    # An index counts frames, and there are never so many frames.
+    # An index counts frames, and their number never reaches this value.
     joined: NumpyArray = connections << 40 | indexes
     return joined
 

@@ -54,7 +54,7 @@ _MOST: Final = msgspec.Meta(max_length=DEFAULT_IN_FLIGHT + 1)
 
 
 class PendingRecord(SavedRecord):
-    """The facts about a connection, and its waiting frames, oldest first."""
+    """A connection's facts and its waiting frames, oldest first."""
 
     name: str
     is_open: bool
@@ -111,7 +111,7 @@ def _asked(correlation_id: int, index: int, said: RequestSummary | None) -> Aske
 
 
 def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> Pairing:
-    """Return a pairing that continues from the records. Raises `ValueError` for invalid ones."""
+    """Return a pairing that continues from the records. Raises `ValueError` for invalid records."""
     pairing = Pairing(show_credentials=show_credentials)
     state = vars(pairing)
     clients, entries, states = state["_clients"], [], []

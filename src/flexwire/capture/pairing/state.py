@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 _FEW = 64
-# These have the kernel's types.
+# These types are the kernel's types.
 _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1, 29
 
 
 class ClientIds:
-    """Numbers for client ids, and the hash table in which a kernel finds them by their bytes."""
+    """The numbers of client ids, and the hash table in which a kernel finds them by their bytes."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts: list[str] = []
@@ -37,7 +37,7 @@ class ClientIds:
             self.number(text)
 
     def number(self, text: str | None) -> int:
-        """Return the number of a client id, which is new for a new id; `NO_CLIENT` for null."""
+        """Return the number of a client id, a new number for a new id, and `NO_CLIENT` for null."""
         if text is None:
             return L.NO_CLIENT
         number = self._numbers.setdefault(text, len(self._numbers))
@@ -48,14 +48,14 @@ class ClientIds:
                 self.table = np.zeros(2 * len(self.table), np.int64)
                 for place, encoded in enumerate(self._bytes):
                     self._enter(place, encoded)
-            # There is one more byte, because an empty array has no address.
+            # The array has one extra byte, because an empty array has no address.
             self._bytes.append(np.frombuffer(text.encode() + b"\0", np.uint8))
             self.extents[number] = address(self._bytes[number]), len(self._bytes[number]) - 1
             self._enter(number, self._bytes[number])
         return number
 
     def text(self, number: int) -> str | None:
-        """Return the client id with a number."""
+        """Return the client id that has this number."""
         return None if number == L.NO_CLIENT else self.texts[number]
 
     def _enter(self, number: int, data: NumpyArray) -> None:
@@ -70,7 +70,10 @@ class ClientIds:
 
 
 class PendingTable:
-    """The waiting entries, in memory that kernels change. Without kernels they are only stored."""
+    """The waiting entries in memory that kernels change.
+
+    Without kernels, entries are only stored.
+    """
 
     def __init__(self, states: NumpyArray, entries: NumpyArray) -> None:
         self.states = states

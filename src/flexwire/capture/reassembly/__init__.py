@@ -1,4 +1,4 @@
-"""From TCP segments to frames: finds each segment's connection, its order, and where frames begin.
+"""Convert TCP segments to frames: find each segment's connection, its order, and frame starts.
 
 Python objects can do all of this, segment by segment. Kernels do the same in columns (`flows`,
 `merging`, `segments`, `frames`). They process the segments that they are sure of, and stop before

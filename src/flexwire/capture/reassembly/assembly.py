@@ -1,4 +1,4 @@
-"""Joins the segments of a connection into the frames that were sent over it.
+"""Join the segments of a connection into the frames that were sent over it.
 
 This module finds the connection that a segment belongs to.
 `flexwire.capture.reassembly.open_connection` does the rest.
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     )
 
 OPEN_CONNECTIONS = 4
-"""At most this many connections between two ports are open at once. One more ends the idlest one.
+"""The largest number of connections between two ports that are open at once. A further connection
+ends the one that was idle the longest.
 """
 
 _TURNS = SYN | FIN | RST
@@ -40,7 +41,7 @@ _NONE_GIVEN = BrokerEnds()
 
 
 def connection_key(segment: Segment) -> str:
-    """Return a text that is the same for both directions, and for each connection on these ports.
+    """Return a text that identifies two ports, the same for both directions and all connections.
 
     One `FrameAssembler` processes all segments with the same key.
     """
@@ -48,7 +49,7 @@ def connection_key(segment: Segment) -> str:
 
 
 def key_of_ends(end: str, other: str) -> str:
-    """Return the key of all connections between two ends, in either order."""
+    """Return the key of all connections between two endpoints. Their order does not matter."""
     return f"{end}|{other}" if end <= other else f"{other}|{end}"
 
 
@@ -64,7 +65,7 @@ class ConnectionShare(NamedTuple):
 
     @property
     def has_others(self) -> bool:
-        """True if this part also has the packets without a connection, and counts all packets."""
+        """True if this part includes packets without a connection, and counts all packets."""
         return self.number == 0
 
     @property
@@ -94,7 +95,7 @@ class KeyActivity(NamedTuple):
 
 
 class FrameAssembler:
-    """Takes the segments between two ends in the order of the capture, and returns the frames.
+    """Convert the segments between two endpoints, in the order of the capture, to frames.
 
     Segments may be missing, out of order, repeated with other boundaries, or cut off by the
     snaplen. Bytes that are missing or in no frame become a `CapturedFrame` with an error. Call
@@ -131,14 +132,14 @@ class FrameAssembler:
         self._endless = endless
         self.brokers = brokers
         self._ended: list[CapturedConnection] = []
-        self.key = ""  # the key of the connections whose segments it takes
+        self.key = ""  # The key of the connections whose segments this assembler processes.
         self._ordinal = 0
-        self._client: str | None = None  # the client of the last connection whose SYN was captured
-        # the connection with the latest segment is the last one
+        self._client: str | None = None  # The client of the last connection whose SYN was captured.
+        # The connection with the latest segment is the last one.
         self._open: list[OpenConnection] = []
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        """Process a segment; return the frames that are now complete, and any errors."""
+        """Process a segment. Return the frames that are now complete, and any errors."""
         key = connection_key(segment)
         if not self.key:
             self.key = key
@@ -163,7 +164,7 @@ class FrameAssembler:
         return self._begin(segment)
 
     def _begin(self, segment: Segment) -> list[CapturedFrame]:
-        """Open the connection whose first captured segment this is."""
+        """Open the connection that begins with this captured segment."""
         frames: list[CapturedFrame] = []
         if segment.flags & SYN:
             for candidate in [
@@ -181,17 +182,17 @@ class FrameAssembler:
         return frames + connection.push(segment)
 
     def finish(self) -> list[CapturedFrame]:
-        """End the connections, and return their incomplete frames. New connections may follow."""
+        """End the connections and return their incomplete frames. New connections may follow."""
         frames: list[CapturedFrame] = []
         for connection in sorted(self._open, key=attrgetter("ordinal")):
             frames += self._close(connection)
         return frames
 
     def pause(self) -> list[CapturedConnection]:
-        """Return the facts about open connections since the last pause; they remain open.
+        """Return the facts about open connections since the last pause.
 
-        Connections without a captured segment since then are left out. Connections whose client is
-        unknown are left out too.
+        The connections remain open. Connections without a captured segment since then are left out.
+        Connections whose client is unknown are left out too.
         """
         paused = [
             connection.pause() for connection in sorted(self._open, key=attrgetter("ordinal"))
@@ -223,7 +224,7 @@ class FrameAssembler:
         )
 
     def cut_requests(self, connection: str) -> list[CapturedFrame]:
-        """Return the requests of an open connection that wait for a gap, as if it ended now."""
+        """Return an open connection's requests that wait for a gap, as if it ended now."""
         connections = (candidate for candidate in self._open if candidate.name == connection)
         return [frame for candidate in connections for frame in candidate.cut_requests()]
 
@@ -237,7 +238,7 @@ class FrameAssembler:
         )
 
     def go_on_after(self, ordinal: int) -> None:
-        """Begin, as a new assembler, after a number of connections that were forgotten."""
+        """Continue the numbering, as a new assembler, after connections that were forgotten."""
         self._ordinal = ordinal
 
     def hand_off(self) -> Handoff | None:
@@ -252,7 +253,7 @@ class FrameAssembler:
         return last.hand_off([other.course for other in others])
 
     def resume(self, lent: Handoff, broker: str) -> None:
-        """Continue a connection, as a new assembler, with only the state of its ends."""
+        """Continue a connection, as a new assembler, from only the state of its endpoints."""
         self._ordinal = 1
         self.open_again(key_of_ends(lent.client, broker), self._ordinal).resume(lent, broker)
 
@@ -272,7 +273,7 @@ class FrameAssembler:
         self._open[0].hold(direction, held, first_us, last_us)
 
     def seek(self) -> None:
-        """Record that it is unknown where frames begin on the open connection."""
+        """Record that it is unknown where frames on the open connection begin."""
         self._open[0].seek()
 
     def take_back(self, taken: HandoffResult) -> None:

@@ -1,4 +1,4 @@
-"""Facts about a connection: its ends, its bytes, how it ended, and whether it is Kafka.
+"""Facts about a connection: its endpoints, its bytes, how it ended, and whether it is Kafka.
 
 If the caller has named brokers, they alone decide which connections are Kafka connections.
 Otherwise the content of the frames decides (see `flexwire.capture.reassembly.evidence`).
@@ -55,19 +55,20 @@ if TYPE_CHECKING:
 
 
 MOST_AWAITED = 1000
-"""At most this many requests wait for a response that could be evidence. The oldest one is then
-forgotten."""
+"""The largest number of requests that wait for a response that could be evidence. When there are
+more, the oldest one is forgotten.
+"""
 
 MOST_READ = 8 * 1024 * 1024
-"""For a longer frame, only the header is used, as if the rest were missing from the capture."""
+"""The longest frame that is read whole. Of a longer frame, only the header is used."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
 # The only request that clients send in versions that are not released yet (KIP-511).
 _NEGOTIATED = "ApiVersionsRequest"
 # No request or response begins with this many zeros.
 _LEADING = 64
-# The number of bytes in a body that are not zero. Some numbers or a timestamp have fewer such
-# bytes, and may decode by chance.
+# The numbers of nonzero bytes that make a body evidence, alone or with other evidence. A few
+# numbers or a timestamp have fewer such bytes, and may decode by chance.
 _MUCH, _SOME = 8, 4
 
 
@@ -79,11 +80,11 @@ class AwaitedRequest(NamedTuple):
 
 
 class KafkaEvidence:
-    """Reads the frames of one connection until one of them shows that it is Kafka.
+    """Read the frames of one connection until one of them shows that the connection is Kafka.
 
-    ``found`` then describes this evidence in a few words. ``hint`` describes what would be enough
-    if one end were known to be a broker: one request header with a client id, or one body that
-    decodes.
+    ``found`` then describes this evidence in a few words. ``hint`` describes weaker evidence, which
+    is enough if one end is known to be a broker: one request header with a client id, or one body
+    that decodes.
     """
 
     def __init__(self) -> None:
@@ -95,7 +96,7 @@ class KafkaEvidence:
         self._cut: RequestFrame | None = None
 
     def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
-        """Process a frame; unless it ``is_whole``, ``payload`` contains only the captured bytes."""
+        """Process a frame. Unless it ``is_whole``, ``payload`` contains only the captured bytes."""
         # By chance, zeros decode as many different messages.
         if self.found is not None or not any(payload[:_LEADING]):
             return
@@ -117,8 +118,8 @@ class KafkaEvidence:
         elif (
             request.client_id
             and request.message_name == _NEGOTIATED
-            # A broker reads less of this header, but the client's header continues like that of the
-            # newest version.
+            # A broker reads less of this header, but the client's header continues like the newest
+            # version's.
             and has_newest_header(payload)
         ):
             self.found = f"{_named(request)}, newer than any released"
@@ -189,11 +190,11 @@ def _is_text(client_id: str | None) -> bool:
 
 HELD_SEGMENTS = 64
 HELD_BYTES = 1024 * 1024
-"""At most this many bytes of a connection are held until the client is known."""
+"""The largest number of a connection's bytes that are held until the client is known."""
 
 
 class Roles:
-    """Finds out which end of a connection is the client, from its first segments.
+    """Find the end of a connection that is the client, from the connection's first segments.
 
     The first of these rules that applies is used. The client is
 
@@ -215,7 +216,7 @@ class Roles:
         self._sure: set[str] = set()
 
     def client(self, segment: Segment) -> str | None:
-        """Hold the segment back; return the end that is the client, once that is known."""
+        """Hold the segment back. Return the end that is the client as soon as it is known."""
         self.held.append(segment)
         self._held_bytes += len(segment.payload)
         given = self._brokers.client(segment)
@@ -232,7 +233,7 @@ class Roles:
         return None
 
     def guess(self) -> str:
-        """Return the end that is probably the client, judged by the segments so far."""
+        """Return the end that is probably the client, according to the segments so far."""
         if len(self._sure) == 1:
             return next(iter(self._sure))
         if self._known is not None:
@@ -266,9 +267,9 @@ HIGHEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class BrokerEnds:
-    """The ends of connections that were given as brokers: a port on any host, or a host and port.
+    """The endpoints that were given as brokers: a port on any host, or a host and port.
 
-    Without any end it is false, and says nothing about ends.
+    Without any endpoint, the object is false, and rules out no connection.
 
     >>> given = BrokerEnds.parse([9092], ["[::0001]:19092"])
     >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
@@ -291,11 +292,11 @@ class BrokerEnds:
         return cls(ports, frozenset(map(parse_end, brokers)))
 
     def __bool__(self) -> bool:
-        """Return whether any end was given."""
+        """Return whether any endpoint was given."""
         return bool(self.ports or self.ends)
 
     def named(self) -> tuple[str, ...]:
-        """Return all ends that were given, ports first.
+        """Return all endpoints that were given, ports first.
 
         >>> BrokerEnds.parse([19092, 9092], ["10.0.0.1:9093"]).named()
         ('port 9092', 'port 19092', '10.0.0.1:9093')
@@ -303,7 +304,7 @@ class BrokerEnds:
         return (*(f"port {port}" for port in sorted(self.ports)), *sorted(self.ends))
 
     def has(self, end: str) -> bool:
-        """Return whether an end, as `Segment` writes it, was given."""
+        """Return whether an endpoint, in the notation of `Segment`, was given."""
         return end in self.ends or int(end.rpartition(":")[2]) in self.ports
 
     def client(self, segment: Segment) -> str | None:
@@ -317,7 +318,7 @@ class BrokerEnds:
 
 
 def parse_end(text: str) -> str:
-    """Return an end of a connection, in the form of `Segment`, from a user's text.
+    """Return an endpoint in the notation of `Segment`, from a user's text.
 
     >>> parse_end("[2001:DB8:0::1]:9092")
     '[2001:db8::1]:9092'
@@ -341,8 +342,8 @@ def parse_end(text: str) -> str:
 
 
 KAFKA = "Kafka"
-"""The value of ``looks_like`` for a connection that decodes as Kafka, but has no end that was
-given."""
+"""The value of ``looks_like`` if a connection decodes as Kafka, but no end was given as a broker.
+"""
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
@@ -384,9 +385,9 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
 
     ``evidence`` says why the connection is Kafka, or why it is not. ``reads_as_kafka`` is true if
     some of its bytes decode as Kafka, so that its headers can be trusted. ``looks_like`` is the
-    name of another protocol that the bytes resemble, or Kafka if only the ends of the connection
-    are against it. The remaining fields are set when the survey has read the frames: the client,
-    and the facts from earlier analyses.
+    name of another protocol that the bytes resemble. It is Kafka if the connection decodes as
+    Kafka, but has no endpoint that was given as a broker. The remaining fields are set when the
+    survey has read the frames: the client, and the facts from earlier analyses.
     """
 
     connection: str
@@ -427,20 +428,20 @@ class _Verdict(NamedTuple):
 
 
 class Account:
-    """Counts the segments and frames of one connection; `close` returns the facts about it."""
+    """Count the segments and frames of one connection. `close` returns the facts about it."""
 
     def __init__(self, brokers: BrokerEnds) -> None:
         self.evidence = KafkaEvidence()
         self._brokers = brokers
         self._first_us: int | None = None
         self._last_us = 0
-        self.is_paused = False  # true from a call of `pause` to the next segment
+        self.is_paused = False  # True from a call of `pause` until the next segment arrives.
         self.has_syn = self._is_marked = self._reset = False
         self._ended_by: str | None = None
         self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
         self._frames: dict[Direction, int] = {"request": 0, "response": 0}
         self._bytes: dict[Direction, int] = {"request": 0, "response": 0}
-        # the numbers at the last pause
+        # The numbers at the last pause.
         self._bytes_before: dict[Direction, int] = {"request": 0, "response": 0}
         self._lost = self._captured = 0
         self._repeated = self._late = self._early = self._unreadable = 0
@@ -492,10 +493,10 @@ class Account:
             self.evidence.see(direction, framed.payload, is_whole=framed.error is None)
 
     def note_stream(self, stream: Stream) -> None:
-        """When a direction has ended, count the bytes of it that are in no frame."""
+        """Count the bytes of a direction that are in no frame, after the direction has ended."""
         self._repeated += stream.repeated
         self._late += stream.late
-        # They have already been counted as a frame with an error.
+        # These bytes have already been counted as a frame with an error.
         self._early += stream.early
         self._unreadable -= stream.early
 
@@ -587,7 +588,7 @@ def _judge_given(end: str, finding: str | None, resembles: str | None) -> _Verdi
 
 
 def hear(frame: CapturedFrame, conversation: Conversation) -> Turn:
-    """Process the next frame of a connection, and return its role in the conversation."""
+    """Process the next frame of a connection. Return its role in the conversation."""
     is_request, payload, seen = frame.direction == "request", frame.payload, frame.timestamp_us
     error, is_placed = frame.error, frame.is_placed
     if error is None:

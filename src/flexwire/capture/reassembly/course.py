@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 
 WIDEST_GAP = 64 * 1024 * 1024
-"""A segment that is further ahead than this does not follow a gap, but belongs to another
-connection.
+"""The widest gap. A segment that is further ahead belongs to another connection.
 
 A capture that drops packets may lose megabytes of a connection. Windows may have 1 GiB (RFC 7323),
 but half of all sequence numbers are within such a distance. The numbers of another connection would
@@ -39,10 +38,10 @@ then be mistaken for a gap.
 """
 
 NEAR_BYTES = 1024 * 1024
-"""A segment may be this far before the first captured segment in its direction."""
+"""A segment may be this many bytes before the first captured segment of its direction."""
 
 FAR_BYTES = 256 * 1024
-"""If both directions jump by more than this at once, it is another connection.
+"""If both directions jump by more than this at once, another connection has begun.
 
 If a capture drops packets, one direction may jump: either the responses are long and the requests
 short, or the other way round.
@@ -55,9 +54,10 @@ class _Reach:
     def __init__(self) -> None:
         self.low = self.high = 0
         self.is_seen = False
-        self.is_told = False  # known only from the acknowledgment of the other end
+        self.is_told = False  # Known only from the acknowledgment of the other endpoint.
         self.is_anchored = False
-        self.end: int | None = None  # where its FIN or RST says that its bytes end
+        # the position at which the bytes end, according to a FIN or RST
+        self.end: int | None = None
 
     def see(self, sequence: int, size: int) -> int:
         """Process a segment; return the position of its end."""
@@ -78,7 +78,7 @@ class _Reach:
         self.is_seen = self.is_told = self.is_anchored = True
 
     def acknowledge(self, sequence: int) -> None:
-        """Record up to where the other end has acknowledged the bytes of this end."""
+        """Record how many bytes of this endpoint the other endpoint has acknowledged."""
         if not self.is_told:
             self.is_told = True
             self.low = self.high = sequence
@@ -88,11 +88,11 @@ class _Reach:
             self.high += ahead
 
     def may_begin(self, sequence: int) -> bool:
-        """Return whether the end's first byte may have this number, as far as this is known."""
+        """Return whether the first byte may have this number, as far as the segments show."""
         return not self.is_told or (self.low - sequence) % MODULUS < NEAR_BYTES
 
     def outside(self, position: int) -> int:
-        """Return how far a position is from the bytes that were seen."""
+        """Return the distance of a position from the bytes that were seen."""
         return max(self.low - position, position - self.high, 0)
 
 
@@ -102,7 +102,7 @@ class Course:
     def __init__(self, segment: Segment) -> None:
         self.is_reset = False
         self._reach = {segment.source: _Reach(), segment.destination: _Reach()}
-        self._initial: dict[str, int] = {}  # the sequence number of each end's SYN
+        self._initial: dict[str, int] = {}  # The sequence number of each endpoint's SYN.
         self._segments = 0
 
     @property
@@ -111,7 +111,7 @@ class Course:
         return self.is_reset or all(reach.end is not None for reach in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
-        """Note a segment and return True if it is its end's next one, without SYN, FIN or RST."""
+        """Note a segment. Return True if it is its end's next one and has no SYN, FIN or RST."""
         # Nearly all segments are like this, so this test comes first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
@@ -129,12 +129,12 @@ class Course:
         return reach.high % MODULUS if is_going else None
 
     def passed(self, source: str) -> int:
-        """Return how many bytes of an end, before the next one, surely belong to the connection."""
+        """Return how many bytes before an end's next byte certainly belong to the connection."""
         reach = self._reach[source]
         return reach.high - reach.low
 
     def resume(self, source: str, sequence: int) -> None:
-        """Continue an end at a sequence number."""
+        """Continue an endpoint at a sequence number."""
         reach = self._reach[source]
         reach.low = reach.high = sequence
         reach.is_seen = reach.is_told = True
@@ -180,7 +180,7 @@ class Course:
                 return False
         if source in self._initial:
             return self._initial[source] != sequence
-        # At either end, the capture may have a SYN after later segments.
+        # A capture may show the SYN of either endpoint after later segments.
         if not self._segments:
             return False
         sends, receives = self._reach[source], self._reach[other]
@@ -192,19 +192,19 @@ class Course:
 
     @property
     def _is_young(self) -> bool:
-        """Return whether earlier segments may still be captured."""
+        """Return whether earlier segments may still appear in the capture."""
         return self._segments < REORDER_SEGMENTS
 
     def room(self, source: str, sequence: int) -> int:
         """Return how many bytes a new connection can send without reaching this one's numbers.
 
-        The result is 0 if this is unknown, because this connection is not over.
+        The result is 0 if this is unknown because this connection is not over.
         """
         reach = self._reach[source]
         end = reach.high if reach.end is None and self.is_reset else reach.end
         if not reach.is_seen or end is None:
             return 0
-        # This includes the keep-alive before the bytes, and the FIN: see `_is_impossible`.
+        # The space includes the keep-alive before the bytes, and the FIN: see `_is_impossible`.
         first, last = reach.low - 1, end + 1
         is_within = (sequence - first) % MODULUS <= last - first
         return 0 if is_within else (first - sequence) % MODULUS
@@ -219,10 +219,10 @@ class Course:
         return sends.is_seen and sends.low - 1 <= position <= sends.high
 
     def distance(self, segment: Segment) -> int | None:
-        """Return how far a segment is from the connection's state; None for another connection."""
+        """Return a segment's distance from the connection's state. None for another connection."""
         sends, receives = self._reach[segment.source], self._reach[segment.destination]
         ahead, strays = NEAR_BYTES, 0
-        is_early = False  # the acknowledged bytes will still be captured
+        is_early = False  # The acknowledged bytes will still appear in the capture.
         if segment.flags & ACK and receives.is_told:
             acknowledged = unwrap(segment.acknowledgment, receives.high)
             strays = receives.outside(acknowledged)
@@ -258,7 +258,7 @@ class Course:
             return self.is_reset and position > sends.high
         if position < sends.low:
             if position == sends.low - 1 and size <= 1:
-                return False  # this is a keep-alive
+                return False  # This is a keep-alive.
             is_over = sends.is_anchored or sends.end is not None or self.is_reset
             is_far = sends.low - position > NEAR_BYTES
             return (is_over or is_far) and not self._may_precede(sends, position)
@@ -271,15 +271,15 @@ class Course:
 
 
 NOTED_FRAMES: Final = 512
-"""At most this many frames of a connection are remembered, both directions together."""
+"""The largest number of a connection's frames that are remembered, both directions together."""
 
 _CORRELATION_ID = struct.Struct(">i")
-_IN_RESPONSE_HEAD = 4  # this offset is counted after the length prefix
+_IN_RESPONSE_HEAD = 4  # This offset is counted after the length prefix.
 _IDS_APART = 1000
 
 
 class PendingRequests:
-    """Correlation ids of requests on one connection that still have no response."""
+    """The correlation ids of requests on one connection that still have no response."""
 
     def __init__(self) -> None:
         self._noted: deque[tuple[bool, int]] = deque(maxlen=NOTED_FRAMES)
@@ -299,7 +299,7 @@ class PendingRequests:
             self.note_ids([(is_request, _CORRELATION_ID.unpack_from(payload, start)[0])])
 
     def note_ids(self, frames: Iterable[tuple[bool, int]]) -> None:
-        """Record frames one after another: whether each is a request, and its correlation id."""
+        """Record several frames in order. Each has a flag for requests, and a correlation id."""
         self._known = None
         for frame in frames:
             self._any_request = self._any_request or frame[0]
@@ -338,23 +338,23 @@ def _id_in(head: bytes) -> int:
 
 BEGINNING_US: Final = 1_000_000
 BEGINNING_BYTES: Final = 1024 * 1024
-"""A connection's first segments wait for its handshake, for at most this time and this many bytes.
+"""A connection's first segments wait for its handshake for at most this time and this many bytes.
 """
 
 MOST_HELD_BACK: Final = 1024
 MOST_HELD_BACK_BYTES: Final = 1024 * 1024
-"""Responses wait for a request with a gap, until more than this many bytes of responses wait."""
+"""Responses wait for a request with a gap until more than this many bytes of responses wait."""
 
 
 class FirstSegments:
-    """A connection's first segments, which a capture may show before the handshake."""
+    """A connection's first segments, which may come before the handshake in a capture."""
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
         self._bytes = 0
 
     def add(self, segment: Segment) -> bool:
-        """Add a segment; return whether the first segments are complete."""
+        """Add a segment. Return whether the first segments are complete."""
         self._segments.append(segment)
         self._bytes += len(segment.payload)
         if segment.begins is not None or (segment.flags & SYN and segment.flags & ACK):
@@ -365,7 +365,7 @@ class FirstSegments:
         return is_full or span_us >= BEGINNING_US
 
     def segments(self) -> list[Segment]:
-        """Return the segments so far. A SYN comes first even if it was captured late."""
+        """Return the segments so far. A SYN comes first, even if it was captured late."""
         return sorted(self._segments, key=lambda segment: not segment.flags & SYN)
 
 
@@ -377,7 +377,10 @@ class DelayedResponses:
         self._bytes = 0
 
     def in_turn(self, frames: list[CapturedFrame], *, is_cut: bool) -> list[CapturedFrame]:
-        """Return the frames that are due now; ``is_cut`` if an earlier request is incomplete."""
+        """Return the frames that are due now.
+
+        ``is_cut`` is true if an earlier request is incomplete.
+        """
         if not self._frames and not (frames and is_cut):
             return frames
         responses = [frame for frame in frames if frame.direction == "response"]

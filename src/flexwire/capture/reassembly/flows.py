@@ -1,4 +1,4 @@
-"""From segments to frames, for all connections of a capture at once.
+"""Convert segments to frames, for all connections of a capture at once.
 
 Each connection key has a `FrameAssembler`, which processes the beginning of a connection and every
 unusual segment. While segments follow one another, the assembler hands the connection to the
@@ -89,7 +89,7 @@ _COLUMNS = {
 
 
 class _FramingWords(ctypes.Structure):
-    """A chunk of segments for the kernels: its columns, and the places for the output."""
+    """A chunk of segments for the kernels: its columns, and the memory for the output."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64)
@@ -100,17 +100,17 @@ class _FramingWords(ctypes.Structure):
     )
 
 
-# Once this many bytes of a frame are held, some fraction of that must follow before they are copied
-# again.
+# If at least `_MUCH_HELD` bytes of a frame are held, they are copied again only after one eighth of
+# that many bytes has followed.
 _MUCH_HELD = 1 << 20
 _PART_BEFORE_LENT = 8
 
 
 class Flows:
-    """Takes the segments of a capture, chunk by chunk, and returns the frames of all connections.
+    """Convert the segments of a capture, chunk by chunk, to the frames of all connections.
 
-    ``brokers``, ``limit`` and ``endless`` are arguments of `FrameAssembler`. It can be pickled
-    between two chunks, and continued elsewhere.
+    ``brokers``, ``limit`` and ``endless`` are arguments of `FrameAssembler`. The object can be
+    pickled between two chunks and continued elsewhere.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Flows:
         # After an unusual segment, this many bytes of its key go to the assembler before the
         # kernels get the connection again.
         self._rests: dict[str, int] = {}
-        self.files: dict[str, str] = {}  # the file in which each key was last seen
+        self.files: dict[str, str] = {}  # The file in which each key was last seen.
 
     def __getstate__(self) -> dict[str, Any]:
         self._take_all_back()
@@ -143,7 +143,7 @@ class Flows:
         self.fast_path = _FastPath()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
-        """Process the segments of a chunk; return the frames that are now complete, and any errors.
+        """Process the segments of a chunk. Return the frames that are now complete, and any errors.
 
         With ``in_order``, the rows have the order in which their frames ended. Otherwise only the
         rows of each connection have this order, and kernels may return one connection after
@@ -156,13 +156,16 @@ class Flows:
         chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)
         for key in list(self.fast_path.limited):
-            # There was room for the frames of the whole chunk.
+            # The output had room for the frames of the whole chunk.
             self.take_back(key)
         self.fast_path.carry()
         return frames
 
     def finish(self) -> list[FrameColumns]:
-        """End the capture; return incomplete frames, grouped by the file in which each ended."""
+        """End the capture.
+
+        Return incomplete frames, grouped by the file in which each frame ended.
+        """
         self._take_all_back()
         frames_of: dict[str, list[CapturedFrame]] = {}
         for key, assembler in self._assemblers.items():
@@ -175,7 +178,7 @@ class Flows:
         ]
 
     def pause(self) -> tuple[list[FrameColumns], list[CapturedConnection]]:
-        """Prepare to continue the capture elsewhere, without connections that are over or idle.
+        """Prepare to continue elsewhere, without connections that are over or idle.
 
         Returns the incomplete frames of those connections, grouped by file, and the facts about all
         other connections since the last pause.
@@ -220,7 +223,7 @@ class Flows:
         self._ended += assembler.ended()
 
     def number(self, connection: str) -> int:
-        """Return the place of a connection in ``connections``, where a new one is added."""
+        """Return the place of a connection in ``connections``. A new connection is appended."""
         number = self._numbers.get(connection)
         if number is None:
             number = self._numbers[connection] = len(self.connections)
@@ -276,7 +279,7 @@ class Flows:
         self._ended += ended
 
     def hand_off(self, key: str) -> int | None:
-        """Hand the connection of a key to the kernels if it is in order; return its place."""
+        """Hand the connection of a key to the kernels if it is in order. Return its place."""
         place = self.fast_path.places.get(key)
         if place is not None:
             return place
@@ -320,7 +323,7 @@ class _FastPath:
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
-        # the connections of which only a limited number of bytes may be processed
+        # The connections of which only a limited number of bytes may be processed.
         self.limited: set[str] = set()
         self.connections: NumpyArray = np.zeros(0, _CONNECTION)
         self._free: list[int] = []
@@ -395,7 +398,7 @@ class _FastPath:
         return taken
 
     def carry(self) -> None:
-        """Copy the held bytes into our own memory, so that no chunk's memory stays in use."""
+        """Copy the held bytes into separate memory, so that no chunk's memory stays in use."""
         frames = load_kernel("frames")
         count = len(self.connections)
         if frames is None or not count:
@@ -440,7 +443,7 @@ class _ChunkFrames:
 
 
 class _ChunkAssembly:
-    """Turns one chunk of segments into frames."""
+    """Convert one chunk of segments to frames."""
 
     def __init__(self, flows: Flows, segments: SegmentColumns) -> None:
         self._flows = flows
@@ -490,7 +493,7 @@ class _ChunkAssembly:
         ]
 
     def _by_objects(self, key: str, start: int, stop: int) -> int:
-        """Pass segments to the assembler until the kernels can continue; return that place."""
+        """Pass segments to the assembler until the kernels can continue. Return that place."""
         while start < stop:
             if self._kernels is not None and self._flows.hand_off(key) is not None:
                 return start
@@ -509,7 +512,7 @@ class _ChunkAssembly:
         return place + 1
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-        """Let the kernels process the segments that they are sure of; return the others."""
+        """Let the kernels process the segments that they are sure of. Return the other segments."""
         kernels, words, lent = self._kernels, self._words, self._flows.fast_path
         if not runs or kernels is None:
             return []

@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 
 def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
-    """Return the items of some rows, with their new places as keys."""
+    """Return the items of some rows, with the new places of these rows as keys."""
     if not by_row:
         return {}
     places = {row: place for place, row in enumerate(rows.tolist())}
@@ -34,7 +34,7 @@ def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameColumns:
-    """Frames with the fields of `CapturedFrame`; ``connection`` is a place in ``connections``.
+    """Frames with the fields of `CapturedFrame`. ``connection`` is a place in ``connections``.
 
     ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
     ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, as
@@ -94,7 +94,7 @@ class FrameColumns:
     ) -> FrameColumns:
         """Convert frames to arrays.
 
-        ``connections`` are the known connections. New ones are added to the list.
+        ``connections`` are the known connections. New connections are appended to the list.
         """
         names = [] if connections is None else connections
         numbers = {name: number for number, name in enumerate(names)}
@@ -129,8 +129,8 @@ class FrameColumns:
 def gather_bytes(data: NumpyArray, starts: NumpyArray, offsets: NumpyArray) -> NumpyArray:
     """Return bytes of ``data`` that begin at ``starts``, with sizes that follow from ``offsets``.
 
-    ``offsets`` are int32, and one more than ``starts``. They say where each byte string is copied
-    to.
+    ``offsets`` are int32, one more than there are ``starts``. Each byte string is copied to its
+    offset.
     """
     copied = allocate(int(offsets[-1]))
     frames = load_kernel("frames")
@@ -151,7 +151,7 @@ def join_frames(
     *,
     in_order: bool = False,
 ) -> tuple[FrameColumns, NumpyArray]:
-    """Return all frames in one object, and the segment of each.
+    """Return all frames in one object, and the segment of each frame.
 
     Several parts are sorted by the order of their segments. A single part is sorted only if
     ``in_order``.

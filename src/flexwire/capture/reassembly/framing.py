@@ -1,8 +1,7 @@
-"""Cuts one direction of a connection into frames, and finds frames again after damage.
+"""Cut one direction of a connection into frames, and find frames again after damage.
 
 A frame begins where the frame before it ends, so one lost length hides all later frames. In this
-case pieces are held, and each piece is tried as the start of a frame, until a guess by the caller
-accepts one.
+case pieces are held, and the caller's guess is asked for each piece whether a frame begins there.
 
 Frames have no mark at their start, so this is a guess. It is needed only where a capture begins
 within a connection or lacks the length of a frame, and it is tried only for bytes at the start of a
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 
 HEAD_BYTES = 32
-"""This many first bytes of each direction are examined."""
+"""The number of bytes at the start of each direction that are examined."""
 
 _HTTP_METHODS = b"GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
 # The first bytes of a stream in each protocol, from either end (RFC 8446, 9110, 9113, 4253, 5321;
@@ -61,7 +60,7 @@ _BEGINNINGS = [
     # A startup packet of protocol 3, or a request for TLS, for GSSAPI, or for a cancellation.
     ("PostgreSQL", rb"\x00\x00..(?:\x00\x03\x00[\x00-\x02][a-z_]|\x04\xd2\x16[\x2e-\x30])"),
     ("MySQL", rb"..\x00\x00\x0a\d+\.\d+\.\d"),
-    # Its message header ends with the number of OP_MSG or OP_QUERY.
+    # The header of this message ends with the number of OP_MSG or OP_QUERY.
     ("MongoDB", rb"...\x00.{8}(?:\xdd\x07|\xd4\x07)\x00\x00"),
     # A request for a session: version 0, zxid, timeout, session id, and 16 bytes of a password.
     ("ZooKeeper", rb"\x00\x00\x00[\x2c\x2d]\x00{4}.{8}\x00"),
@@ -76,7 +75,7 @@ _SHORTEST_TEXT = 8
 
 
 def looks_like(*heads: bytes) -> str | None:
-    """Return the protocol of the first head whose protocol is known.
+    """Return the protocol of the first byte string whose protocol is known.
 
     >>> looks_like(b"", bytes.fromhex("160303007a"))
     'TLS'
@@ -123,15 +122,14 @@ RESPONSE_HEAD_BYTES = RESPONSE_HEAD
 
 _SHORTEST_RESPONSE = RESPONSE_HEAD - PREFIX_LENGTH
 LIKELY_LENGTH = 16 * 1024 * 1024
-"""Only up to this length can bytes count as a response to an unknown request, because they are
-held."""
+"""The largest length of a response to an unknown request. Its bytes are held."""
 
 # A Java client counts its requests to all brokers with one counter.
 _IDS_APART = 100
 _CLIENT_ID_SAMPLE = 48
 
 REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
-"""With this many bytes, it is possible to tell whether a request begins with them."""
+"""With this many bytes, it is certain whether a request begins with them."""
 
 
 def looks_like_request(head: bytes, limit: int) -> bool | None:
@@ -183,7 +181,7 @@ def looks_like_response(head: bytes, limit: int) -> bool | None:
 
 
 def looks_like_responses(head: bytes, limit: int) -> bool | None:
-    """Return whether each length leads to another response, up to the end of ``head``.
+    """Return whether each length leads to another response until ``head`` ends.
 
     None means that there are too few bytes to tell.
     """
@@ -220,7 +218,7 @@ def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | 
 
 
 def possible_correlation_ids(head: bytes) -> tuple[int, int]:
-    """Return the correlation ids that ``head`` has as a request and as a response.
+    """Return the correlation ids in ``head``, read as a request and as a response.
 
     ``head`` has at least `SHORTEST_HEAD` bytes.
     """
@@ -238,7 +236,7 @@ SURELY_TLS = 4
 
 
 class FramedBytes(NamedTuple):
-    """A frame, or other bytes with the reason; ``size`` is the number of these bytes on the wire.
+    """A frame, or other bytes with the reason. ``size`` is the number of these bytes on the wire.
 
     If ``is_placed``, the start of the frame is known, and ``payload`` begins with its header.
     ``lost`` is the number of its bytes that are missing from the capture. ``first_us`` and
@@ -266,7 +264,7 @@ class PieceBuffer:
         return self.pieces[-1].end - self.pieces[0].position if self.pieces else 0
 
     def peek(self, start: int, count: int) -> bytes:
-        """Return ``count`` bytes from ``start`` on, or fewer if there are no more."""
+        """Return ``count`` bytes that begin at ``start``, or fewer if there are no more."""
         # If all pieces were joined at every read, the time would grow with the square of their
         # size.
         if not self.pieces:
@@ -285,7 +283,7 @@ class PieceBuffer:
 
 
 class Framer:
-    """Cuts the pieces of one stream into frames.
+    """Cut the pieces of one stream into frames.
 
     Every byte of the stream counts in the ``size`` of exactly one `FramedBytes`. After an
     impossible length, or a gap that hides the next length, frames begin again with the first piece
@@ -308,7 +306,7 @@ class Framer:
             self._why = "the capture begins within the connection"
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Add the next pieces of the stream; return the frames that they complete."""
+        """Add the next pieces of the stream. Return the frames that they complete."""
         for piece in pieces:
             self._take(piece)
         framed, self._found = self._found, []
@@ -327,7 +325,7 @@ class Framer:
         return framed
 
     def rest(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Return the frames that these last pieces would complete or cut, changing nothing."""
+        """Return the frames that these last pieces would complete or cut, without any change."""
         same, held = copy(self), PieceBuffer()
         held.pieces = self._candidates.pieces.copy()
         vars(same).update(_buffer=self._buffer.copy(), _found=[], _candidates=held)
@@ -335,7 +333,7 @@ class Framer:
 
     @property
     def is_within(self) -> bool:
-        """True if a part of a frame is held whose end is known."""
+        """True if the held bytes are part of a frame whose end is known."""
         return self._length is not None
 
     @property
@@ -353,7 +351,7 @@ class Framer:
         self._buffer = bytearray()
         self._seen = 0
         self._lost = 0
-        self._length: int | None = None  # this includes the prefix
+        self._length: int | None = None  # The size includes the length prefix.
         self._first_us = 0
         self._last_us = 0
         self._candidates = PieceBuffer()
@@ -374,7 +372,10 @@ class Framer:
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:
-        """Continue after bytes in which another object found no start of a frame; none are kept."""
+        """Continue after bytes in which another object found no start of a frame.
+
+        No bytes are kept.
+        """
         if went.size:
             self._seen += went.size
             self._first_us = min(self._first_us, went.first_us)
@@ -405,7 +406,7 @@ class Framer:
             self._frame(piece.data, piece.timestamp_us)
 
     def _note_lost(self, piece: StreamPiece) -> None:
-        """Record when lost bytes passed, if a packet shows the time or no other time is known."""
+        """Record the time of lost bytes, if a packet shows it or no other time is known."""
         if piece.seen or not self._seen:
             self._note_time(piece.timestamp_us)
 
@@ -440,7 +441,7 @@ class Framer:
                 self._complete()
 
     def _whole_frames(self, data: bytes, timestamp_us: int) -> int:
-        """Take the complete frames at the start of ``data``; return where they end."""
+        """Return the complete frames at the start of ``data``, and the place where they end."""
         # Most frames are complete, and no copy is needed to join their parts.
         position = 0
         if self._seen:
@@ -517,7 +518,10 @@ class Framer:
         self._lost += piece.lost
 
     def _decide(self, *, final: bool) -> None:
-        """Continue with the first candidate that begins a frame; ``final`` if no bytes follow."""
+        """Continue with the first candidate that begins a frame.
+
+        ``final`` means that no bytes follow.
+        """
         while self._candidates.pieces:
             verdict = self._begins(self._candidates)
             if verdict:

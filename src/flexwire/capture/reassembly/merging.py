@@ -1,4 +1,4 @@
-"""Merges capture files that overlap in time: returns all segments in one order, chunk by chunk.
+"""Merge capture files that overlap in time: return all segments in one order, chunk by chunk.
 
 The segments of a file keep their order. Files are merged by their clocks. The clock of a file is
 its latest time so far. If two clocks are equal, the file whose name sorts first comes first. Each
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 MOST_OPEN: Final = merged_packets.MOST_OPEN
-"""At most this many files are open at once. Each of them takes about two megabytes."""
+"""The largest number of files that are open at once. Each of them takes about two megabytes."""
 
 # The chunks of all files together have at most this many bytes, however many files there are.
 _CHUNKS_BYTES = merged_packets.MOST_AHEAD
@@ -63,7 +63,7 @@ class QueuedFile(NamedTuple):
 
 
 class FileProgress(NamedTuple):
-    """The progress in a file's segments: a position, and the number of returned segments after it.
+    """The progress in a file's segments: a position, and how many segments after it were returned.
 
     ``clock_us`` is the clock of the file at the position.
     """
@@ -85,16 +85,16 @@ class MergePosition(NamedTuple):
 
 
 class MergedReader:
-    """Returns the segments of files by their clocks, chunk by chunk, and the notes of each file.
+    """Return the segments of files by their clocks, chunk by chunk, and the notes of each file.
 
     The ``waiting`` files are sorted by their clocks, and then by their names. With the files that
-    are ``under_way``, it continues where another reader stopped. If ``rows`` is given, it ends
-    after this many segments. ``most_skipped`` is the number of bytes in gzip'd files that may be
-    read again in order to continue at a place. ``opener`` returns a function that opens a file
-    which is read together with so many others. See `SegmentReader` for the rest.
+    are ``under_way``, this reader continues where another reader stopped. If ``rows`` is given,
+    this reader ends after so many segments. ``most_skipped`` is the number of bytes in gzip'd files
+    that may be read again in order to continue at a place. ``opener`` gets the number of files that
+    are read together, and returns a function that opens a file. See `SegmentReader` for the rest.
 
-    With a ``share`` of the connections, only the segments of these are returned, and ``rows`` must
-    not be given. Chunks end at the same places for all shares.
+    With a ``share``, only the segments of its connections are returned, and ``rows`` must not be
+    given. Chunks end at the same places for all shares.
     """
 
     def __init__(
@@ -117,11 +117,12 @@ class MergedReader:
         self._opener = opener
         self._show_credentials = show_credentials
         self._begun = 0
-        self._files: list[_MergedFile] = []  # the files that have begun and are not at their ends
+        # The files that have begun and have not reached their ends.
+        self._files: list[_MergedFile] = []
         self._keys = ConnectionKeys()
-        # for each key, whether it belongs to the share
+        # For each key, whether the key belongs to the share.
         self._shared: NumpyArray = np.zeros(0, np.bool_)
-        # The scans of finished files know the flows of these files.
+        # The scans of finished files remember the flows of these files.
         self._scans: list[PacketScan] = []
 
     @property
@@ -163,7 +164,8 @@ class MergedReader:
         for place in self._under_way:
             yield from self._begin(place)
         while True:
-            # Once the open files have chunks, any of them can be closed to open another file.
+            # As soon as all open files have chunks, any of them can be closed so that another file
+            # can be opened.
             for merged_file in sorted(self._files, key=lambda merged_file: not merged_file.is_open):
                 if not self._fill(merged_file):
                     self._files.remove(merged_file)
@@ -192,7 +194,10 @@ class MergedReader:
             yield merged_file.notes
 
     def _fill(self, merged_file: _MergedFile) -> bool:
-        """Read a chunk of a file, opening it if necessary; return False at its end."""
+        """Read a chunk of a file that is opened if necessary.
+
+        Return False at the end of the file.
+        """
         if merged_file.has_chunk:
             return True
         if not merged_file.is_open:
@@ -222,7 +227,7 @@ class MergedReader:
         merged_file.open(reader, scan)
 
     def _limit(self) -> QueuedFile | None:
-        """Return the segment before which all segments of all files are known."""
+        """Return the last segment up to which the segments of all files are known."""
         return min((merged_file.end for merged_file in self._files), default=None)
 
     def _chunk(self, held: list[_SegmentSlice]) -> Iterator[SegmentColumns]:
@@ -251,7 +256,7 @@ class MergedReader:
 
 
 class _SegmentSlice(NamedTuple):
-    """Consecutive segments of a file (only ``rows``, if given), with the file's clock at each."""
+    """Consecutive segments of a file (only ``rows``, if given), and the clock at each segment."""
 
     segments: SegmentColumns
     clocks: NumpyArray
@@ -280,7 +285,7 @@ class _SegmentSlice(NamedTuple):
         return of_slice if self.rows is None else of_slice[self.rows]
 
     def payloads(self) -> tuple[NumpyArray, NumpyArray]:
-        """Return an array with the payloads, and the place of each payload in it."""
+        """Return an array with the payloads, and the place of each payload in the array."""
         at, size = self.column("payload_at"), self.column("payload_size")
         has_any = size > 0
         if not has_any.any():
@@ -304,18 +309,21 @@ class _OpenReader(NamedTuple):
 
 
 class _MergedFile:
-    """A file that is read one chunk ahead of the returned segments; it is open while being read."""
+    """A file that is read one chunk ahead of the returned segments.
+
+    It is open only while it is read.
+    """
 
     def __init__(self, place: FileProgress) -> None:
         self.name = place.position.file
         self.notes = FileNotes(self.name)
-        self.skipped = 0  # the bytes to read again in order to continue here
+        self.skipped = 0  # The number of bytes to read again before the file can continue here.
         self._opened: _OpenReader | None = None
         self._start = place
         self._skip = place.skip
-        self._rows = 0  # the number of rows since the start
-        self._at: FilePosition | None = place.position  # the position at which the chunk begins
-        self._after: FilePosition | None = place.position  # the position at which the chunk ends
+        self._rows = 0  # The number of rows since the start.
+        self._at: FilePosition | None = place.position  # The position at which the chunk begins.
+        self._after: FilePosition | None = place.position  # The position at which the chunk ends.
         self._clock = self._clock_at = place.clock_us
         self._chunk: SegmentColumns | None = None
         self._clocks: NumpyArray = np.zeros(0, np.int64)
@@ -333,12 +341,12 @@ class _MergedFile:
 
     @property
     def can_go_on(self) -> bool:
-        """True if the file can be opened where its chunk ends."""
+        """True if the file can be opened at the place where its chunk ends."""
         return self._after is not None
 
     @property
     def end(self) -> QueuedFile:
-        """The last segment of the chunk, for comparing it with other files."""
+        """The last segment of the chunk, in a form that can be compared with other files."""
         return QueuedFile(self._clock, self.name)
 
     @property
@@ -355,7 +363,7 @@ class _MergedFile:
     def open_at(self) -> FilePosition:
         """Return the place at which to open the file.
 
-        A gzip'd file is read again from its start up to this place.
+        A gzip'd file is read again from its start to this place.
         """
         if self._after is None:
             self._skip, self._rows, self.skipped = self._rows, 0, 0
@@ -364,7 +372,7 @@ class _MergedFile:
         return self._after
 
     def open(self, reader: SegmentReader, scan: PacketScan) -> None:
-        """Continue with a reader that begins at that place."""
+        """Continue with a reader that begins at the place of `open_at`."""
         self._opened = _OpenReader(reader, reader.chunks(), scan)
 
     def close(self, scans: list[PacketScan]) -> None:
@@ -377,13 +385,16 @@ class _MergedFile:
             return
         opened.reader.stop()
         for item in opened.items:
-            # The counts up to this place.
+            # These are the counts up to this place.
             if isinstance(item, FileNotes):
                 self.notes.add(item)
         scans.append(opened.scan)
 
     def fill(self) -> bool:
-        """Read a chunk with segments that were not returned yet; return False at the file's end."""
+        """Read a chunk with segments that were not returned yet.
+
+        Return False at the end of the file.
+        """
         opened = self._opened
         while self._chunk is None:
             self._at, self._clock_at = self._after, self._clock
@@ -410,7 +421,7 @@ class _MergedFile:
             return None
         self._row = stop
         self._pass()
-        # A slice that is in use keeps the whole chunk in memory.
+        # While a slice is in use, the whole chunk stays in memory.
         size = len(chunk.data) if stop == len(chunk) else 0
         return _SegmentSlice(chunk, self._clocks, first, stop, size)
 
@@ -424,7 +435,7 @@ class _MergedFile:
 
 
 def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
-    """Return the segments of some files, sorted by their clocks, then by the names of the files."""
+    """Return the segments of some files, sorted by their clocks and then by file names."""
     # Segments of the same file keep their order.
     held = sorted(held, key=lambda part: part.segments.file)
     names = list(dict.fromkeys(part.segments.file for part in held))
@@ -452,7 +463,7 @@ def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
 
 
 def _joined(held: list[_SegmentSlice]) -> tuple[NumpyArray, NumpyArray]:
-    """Return the joined bytes of several slices, and the place of each payload in them."""
+    """Return the joined bytes of several slices, and the place of each payload in these bytes."""
     data, places, base = [], [], 0
     for part in held:
         bytes_of_part, at = part.payloads()

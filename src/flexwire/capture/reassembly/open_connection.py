@@ -62,7 +62,7 @@ class _DirectionState:
 
 
 class _OrderedSide(NamedTuple):
-    """An end of a connection whose bytes are in order: a `SideState`, with the end's framer."""
+    """An endpoint whose bytes are in order: a `SideState`, with the framer of the endpoint."""
 
     sequence: int
     framer: Framer
@@ -92,12 +92,12 @@ class OpenConnection:
             "response": _DirectionState(),
         }
         self._waiting = PendingRequests()
-        # until the first segments are complete
+        # None as soon as the first segments are complete.
         self._beginning: FirstSegments | None = FirstSegments()
         self._held_back = DelayedResponses()
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        """Process a segment of the connection; return the frames that are now complete."""
+        """Process a segment of the connection. Return the frames that are now complete."""
         self.last_us = segment.timestamp_us
         self._account.note_segment(segment)
         if self._beginning is None:
@@ -162,16 +162,16 @@ class OpenConnection:
 
     @property
     def reads_as_kafka(self) -> bool:
-        """True if its frames so far have shown that it is Kafka."""
+        """True if the frames so far have shown that the connection is Kafka."""
         return self._account.evidence.found is not None
 
     @property
     def seen_from_start(self) -> bool:
-        """True if its SYN was captured."""
+        """True if the SYN of the connection was captured."""
         return self._account.has_syn
 
     def hand_off(self, others: Sequence[Course]) -> Handoff | None:
-        """Return its state if it is in order without the ``others``; see `FrameAssembler`."""
+        """Return the state if it is in order without the ``others``: see `FrameAssembler`."""
         # Frames are examined until one of them shows the protocol. The held bytes of a frame are
         # copied last, because copying them with each segment would be wasted work.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
@@ -194,7 +194,7 @@ class OpenConnection:
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
     ) -> _OrderedSide | None:
-        """Return an end that is certainly in order apart from ``others``, or None."""
+        """Return the state of an end that is certainly in order apart from ``others``, or None."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands != follows:
@@ -222,7 +222,7 @@ class OpenConnection:
         return SideState(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
-        """Return by which facts a payload is known not to begin a frame."""
+        """Return which test shows that a payload does not begin a frame."""
         if direction == "request":
             return SEEKS_REQUEST
         if self._waiting.any_request:
@@ -233,7 +233,7 @@ class OpenConnection:
 
     @property
     def _may_answer_earlier(self) -> bool:
-        """True if responses to requests from before the capture are possible."""
+        """True if this may be a response to a request from before the capture."""
         answers = self._halves["response"].framer
         is_known = answers is not None and answers.ever_synchronized
         return not (is_known or self._waiting.any_request or self._is_tls)
@@ -341,7 +341,7 @@ class OpenConnection:
 
     @property
     def _request_is_cut(self) -> bool:
-        """True if request bytes wait for a gap, or if the broker has acknowledged missing bytes."""
+        """True if request bytes wait for a gap, or the broker has acknowledged missing bytes."""
         half = self._halves["request"]
         if half.stream.waits:
             return True
@@ -399,5 +399,5 @@ class OpenConnection:
             return False
         if not self._waiting.any_request and self._is_tls:
             return False
-        # At the start of a capture there may be responses to requests from before the capture.
+        # A capture may begin with responses to requests from before the capture.
         return leads_to_a_response(held.peek, held.size)

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from flexwire.errors import CaptureError
 
 
-# The ways in which a run of the kernel ends, in the order of its enum `Ending`.
+# The ways in which a run of the kernel can end, in the order of the kernel's enum `Ending`.
 SHORT, REFUSED, FULL, CROWDED = range(4)
-# How ticks are converted to microseconds, and the kinds of files, as the kernel numbers them.
+# The kernel's numbers for the conversions of ticks to microseconds, and for the kinds of files.
 _TICKS_REFUSED, _TICKS_DIVIDED, _TICKS_MULTIPLIED, _TICKS_SHIFTED = range(4)
 _PCAP, _PCAPNG = range(2)
-# With more bits, the product of the ticks and a million would not fit into a word.
+# With more bits, the product of the ticks and a million does not fit into a word.
 _MOST_SHIFTED = 40
-# Times and offsets above this are not added. The year 10000 is well below it.
+# Larger times and offsets are not added. The year 10000 is well below this limit.
 _MOST_US = 1 << 60
 
-# Packets without a segment are counted by a number for their content: a network protocol, an IP
-# protocol (from SKIPPED_PROTOCOL on), or a link type (from SKIPPED_LINK on).
+# The kernel counts packets without a segment under a number for their content: a network protocol,
+# an IP protocol (SKIPPED_PROTOCOL and above), or a link type (SKIPPED_LINK and above).
 SKIPPED_PROTOCOL = 1 << 16
 SKIPPED_LINK = SKIPPED_PROTOCOL + (1 << 8)
 SKIPPED = SKIPPED_LINK + (1 << 16)
@@ -56,17 +56,17 @@ _COLUMNS = {
     "flags": np.uint8,
     "payloads": np.int64,
     "sizes": np.int32,
-    # A packet may say that 4 GiB of it were not captured.
+    # A packet may claim that 4 GiB of it were not captured.
     "missing": np.uint32,
     "begins": np.int8,
 }
 
 
 class ScanWords(ctypes.Structure):
-    """The words of a kernel's run over packets, as in `kernels/packets.pyx`, with addresses.
+    """The words of one kernel run over packets, as in `kernels/packets.pyx`.
 
-    The run goes from ``position`` to ``end``, both counted from ``data``. For every segment the
-    kernel writes a row into each of the columns, and increases ``row``.
+    Pointers are addresses. The run goes from ``position`` to ``end``, both counted from ``data``.
+    For every segment the kernel writes a row into each of the columns, and increases ``row``.
     """
 
     _fields_ = tuple(
@@ -91,7 +91,7 @@ INTERFACE_ROW = np.dtype(
 """An interface in the kernel's form. If the times of an interface are not certain, Python objects
 read its packets."""
 
-# The words of a flow. An IPv4 flow has both addresses in the first word.
+# The words of a flow. The first word of an IPv4 flow contains both addresses.
 _FLOW = np.dtype([("addresses", np.int64, 4), ("ports", np.int64), ("code", np.int64)])
 _VERSION_BIT = 32
 
@@ -124,7 +124,7 @@ class FlowTable:
         self._keys = keys
         self._rows = np.zeros(0, _FLOW)
         self._slots: NumpyArray
-        # For each flow with a key: the key, and whether the sender is the higher end.
+        # For each flow with a key: the key, and whether the sender is the end after the "|".
         self.key: NumpyArray = np.zeros(0, np.int32)
         self.is_high: NumpyArray = np.zeros(0, np.bool_)
         self._named = 0
@@ -132,7 +132,7 @@ class FlowTable:
         self.grow()
 
     def grow(self) -> None:
-        """Make room for twice as many flows; the kernel moves its flows into new slots."""
+        """Make room for twice as many flows. The kernel moves its flows into new slots."""
         count, run = len(self._rows), self._run
         room = max(2 * count, _FIRST_FLOWS)
         self._rows = np.concatenate([self._rows, np.zeros(room - count, _FLOW)])
@@ -153,7 +153,7 @@ class FlowTable:
 
 
 def _ends(flow: np.void) -> tuple[str, str]:
-    """Return both ends of a flow as texts, the sender first."""
+    """Return both endpoints of a flow as texts, the sender first."""
     raw, ports = flow["addresses"].tobytes(), flow["ports"].tobytes()
     is_ipv4 = int(flow["ports"]) >> _VERSION_BIT == 4  # noqa: PLR2004 - IPv4
     size = _IPV4_BYTES if is_ipv4 else _IPV6_BYTES
@@ -165,15 +165,15 @@ def _ends(flow: np.void) -> tuple[str, str]:
     )
 
 
-# At most this many reasons of a file are counted separately, because a hostile file may invent
-# many.
+# At most this many reasons are counted separately for a file, because a hostile file may produce
+# many reasons.
 DIFFERENT_REASONS = 1000
 FURTHER_REASONS = "further reasons"
 
 
 @dataclass(slots=True)
 class UnusedPackets:
-    """The numbers of a file's unused packets, by reason, with the first bytes of one of each."""
+    """The numbers of a file's unused packets by reason, with first bytes of one for each."""
 
     packets: dict[str, int] = field(default_factory=dict)
     samples: dict[str, bytes] = field(default_factory=dict)
@@ -195,7 +195,7 @@ class UnusedPackets:
             self.add(reason, packets, others.samples.get(reason))
 
     def know(self, reasons: Iterable[str]) -> None:
-        """Count these reasons separately, as they were counted for earlier packets of the file."""
+        """Count these reasons separately, because earlier packets of the file have them."""
         self.packets.update(dict.fromkeys(reasons, 0))
 
     def counted(self) -> UnusedPackets:
@@ -220,7 +220,7 @@ class FileNotes:
     error: CaptureError | None = None
 
     def unused(self) -> UnusedPackets:
-        """Return both kinds of unused packets together, in the form of an analysis's notes."""
+        """Return all unused packets, in the form of an analysis's notes."""
         together = UnusedPackets()
         together.add_all(self.unreadable)
         if self.error is not None:
@@ -236,19 +236,19 @@ class FileNotes:
         self.error = self.error or later.error
 
 
-# The number of bytes that are read at a time. They are few enough to be in the processor's cache
-# when the kernel reads them, and more than `READ_AHEAD`, so that no other buffer is used.
+# The number of bytes that are read at a time. These bytes are still in the processor's cache when
+# the kernel reads them. The number exceeds `READ_AHEAD`, so that no other buffer is used.
 PIECE = 2 * READ_AHEAD
 
 
 class FileWindow:
-    """The bytes of an open file from ``offset`` on, of which ``room`` bytes are held at a time.
+    """The bytes of an open file that follow ``offset``.
 
-    The bytes are in ``buffer``, whose address is ``address``, up to ``filled``. The next block
-    begins at ``position``. Bytes from ``stop`` on are read only if they are requested. If reading
-    can fail within the file, ``piece`` (the number of bytes to read at a time) must not exceed the
-    file's own buffer. Otherwise the file would continue reading after it has returned its buffer,
-    and would lose those bytes.
+    At most ``room`` of them are held at a time. The bytes are in ``buffer``, whose address is
+    ``address``, up to ``filled``. The next block begins at ``position``. Bytes at or after ``stop``
+    are read only if they are requested. If reading can fail within the file, ``piece`` (the number
+    of bytes to read at a time) must not exceed the file's own buffer. Otherwise the file would
+    continue reading after it has returned its buffer, and would lose those bytes.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class FileWindow:
         self._file = file
         self._piece = piece
         self._most_room = room
-        # the place in the file where the buffer would begin, counted back from the buffer's end
+        # The place in the file where the buffer would begin, counted back from the buffer's end.
         self._begin = offset
         self._stop = stop
         self._error: Exception | None = None
@@ -282,7 +282,7 @@ class FileWindow:
         self.used = self.room
 
     def _empty(self) -> tuple[NumpyArray, int]:
-        # Pages that are not used take no memory.
+        # Pages of the buffer that are not used take no memory.
         buffer = allocate(2 * self.room)
         return buffer, address(buffer)
 
@@ -298,15 +298,15 @@ class FileWindow:
 
     @property
     def is_stopped(self) -> bool:
-        """True if the next block begins where the part of the file to read ends."""
+        """True if the part to read ends where the next block begins."""
         return self._stop is not None and self.offset >= self._stop
 
     def stop(self) -> None:
-        """Let the part of the file to read end where the next block begins."""
+        """End the part to read where the next block begins."""
         self._stop = self.offset
 
     def fill(self) -> bool:
-        """Read more bytes; return False if there is no room or no more bytes."""
+        """Read more bytes. Return False if there is no room or there are no more bytes."""
         end = min(self.filled + self._piece, self.room)
         if self._stop is not None:
             end = min(end, self._stop - self._begin)
@@ -322,7 +322,7 @@ class FileWindow:
         return count > 0
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes for Python objects; bytes outside the buffer come from the file."""
+        """Return the next bytes for Python objects. Bytes outside the buffer come from the file."""
         end = min(self.position + size, self.filled)
         data = self.buffer[self.position : end].tobytes()
         self.position = end
@@ -335,7 +335,10 @@ class FileWindow:
         return data
 
     def put(self, payload: bytes) -> int | None:
-        """Store a payload next to the file's bytes; return its place, or None without room."""
+        """Store a payload next to the file's bytes.
+
+        Return its place, or None if there is no room.
+        """
         if not payload:
             return 0
         at = self.used
@@ -365,13 +368,13 @@ BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
 _FIRST_INTERFACES = 16
-# In a row that Python objects read, the flow is a negative number: -1, minus twice the key, minus 1
-# for the higher end.
+# If Python objects read a row, its flow is a negative number: -1, minus twice the key, and minus 1
+# more if the sender is the end after the "|".
 _FIRST_OWN = 1
 
 
 class PacketScan:
-    """Runs of the kernel over files. Without kernels, Python objects read all packets.
+    """Run the kernel over files. Without kernels, Python objects read all packets.
 
     Several scans may share the same ``keys``.
     """
@@ -416,7 +419,7 @@ class PacketScan:
         run.capacity, run.row = capacity, 0
 
     def keys_of(self, flow: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
-        """Return the key of each row, and whether its sender is the higher end."""
+        """Return the key of each row, and whether its sender is the end after the "|"."""
         self.flows.name()
         own = flow < 0
         named = np.where(own, 0, flow)
@@ -431,7 +434,7 @@ class PacketScan:
         return [column[: self.rows] for column in self._columns]
 
     def begin_file(self) -> None:
-        """Forget the facts about the file before."""
+        """Forget the facts about the previous file."""
         run = self._words
         self._section = None
         run.interface_count = run.packets = run.last_us = 0
@@ -452,7 +455,7 @@ class PacketScan:
             self._section = section
             run.format, run.is_big_endian = _PCAPNG, section.order == ">"
         run.last_us = section.last_us
-        # At its start a section has no interfaces, and this case is recognized.
+        # A section without interfaces is recognized as a new section.
         for number in range(run.interface_count, len(section.interfaces)):
             if number == len(self._interfaces):
                 self._interfaces = np.concatenate([self._interfaces, self._interfaces])
@@ -461,7 +464,7 @@ class PacketScan:
         run.interface_count = len(section.interfaces)
 
     def run(self, window: FileWindow) -> int:
-        """Read packets from a window, and advance its position; return what comes next."""
+        """Read packets from a window, and advance its position. Return what comes next."""
         run = self._words
         if run.row == run.capacity:
             return FULL
@@ -478,7 +481,7 @@ class PacketScan:
         number, is_high = self.keys.number(segment)
         values = (
             segment.timestamp_us,
-            # Its key is stored in place of the kernel's flow.
+            # The key of the segment is stored in place of the kernel's flow.
             -_FIRST_OWN - 2 * number - is_high,
             segment.sequence,
             segment.acknowledgment,
@@ -494,7 +497,7 @@ class PacketScan:
         self._words.row = row + 1
 
     def tell_new(self, skipped: UnusedPackets) -> None:
-        """Add the new reasons for skipped packets, in their order."""
+        """Add the new reasons for skipped packets in their order."""
         if self._told == self._words.new_count:
             return
         for reason, _ in self._reasons(self._told):
@@ -502,7 +505,7 @@ class PacketScan:
         self._told = self._words.new_count
 
     def tell_all(self, skipped: UnusedPackets) -> int:
-        """Add the numbers of skipped packets of the file; return the number of all its packets."""
+        """Add the numbers of the file's skipped packets. Return the number of all its packets."""
         self.tell_new(skipped)
         for reason, count in self._reasons(0):
             skipped.add(reason, count)

@@ -1,9 +1,9 @@
 """The open connections of a capture as simple records, for a later analysis that continues.
 
-A record contains the fields of an object, with the same names and their possible types. Data from a
-file is checked twice: against the types when it is read, and for everything that the code relies on
-when objects are made from it. A record from an unknown writer therefore either raises `ValueError`
-or becomes valid connections.
+A record contains the fields of an object under the same names, and declares their possible types.
+Data from a file is checked twice: against the types when it is read, and for everything that the
+code relies on when objects are made from it. A record from an unknown writer therefore either
+raises `ValueError` or becomes valid connections.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from flexwire.wire.segment_layout import MODULUS, PREFIX_LENGTH
 if TYPE_CHECKING:
     from flexwire.capture.reassembly.framing import Framer
 
-_LIMIT: Final = 1 << 61  # the limit for values that are added up
+_LIMIT: Final = 1 << 61  # The limit for values that are added up.
 Number = Annotated[int, msgspec.Meta(ge=-_LIMIT, le=_LIMIT)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=_LIMIT)]
 Int16 = Annotated[int, msgspec.Meta(ge=INT16_MIN, le=INT16_MAX)]
@@ -109,7 +109,7 @@ class PieceRecord(SavedRecord):
 
 
 class ReachRecord(SavedRecord):
-    """The bytes of one end that were seen so far."""
+    """The bytes of one endpoint that were seen so far."""
 
     low: Number
     high: Number
@@ -154,7 +154,7 @@ class FramerRecord(SavedRecord):
 
 
 class DirectionRecord(SavedRecord):
-    """The data of one sending end: its bytes, its frames, and the counts of both."""
+    """The data of one sending endpoint: its bytes, its frames, and the counts of both."""
 
     stream: StreamRecord
     framer: FramerRecord | None
@@ -166,7 +166,7 @@ class DirectionRecord(SavedRecord):
 
 
 class EndRecord(SavedRecord):
-    """One end of a connection, which may not be known to be the client or the broker."""
+    """One endpoint of a connection. It may be unknown whether this is the client or the broker."""
 
     reach: ReachRecord
     initial: Number | None
@@ -226,7 +226,7 @@ class ConnectionRecord(SavedRecord):
 
 
 class AssemblerRecord(SavedRecord):
-    """The connections between two ends, which are ``low`` and ``high``."""
+    """The connections between the endpoints ``low`` and ``high``."""
 
     low: str
     high: str
@@ -269,7 +269,7 @@ def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - this is the condit
 
 
 def _take(kind: type[T], of: object, **given: Any) -> T:
-    """Return a record of an object: fields that are not given come from its attributes."""
+    """Return a record of an object. Fields that are not given come from the object's attributes."""
     state = _state(of)
     values = {
         name: given[name] if name in given else state.get(name, state.get(f"_{name}"))

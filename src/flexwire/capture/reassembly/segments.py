@@ -1,4 +1,4 @@
-"""Reads capture files and returns their TCP segments in columns, chunk by chunk.
+"""Read capture files, and return their TCP segments in columns, chunk by chunk.
 
 The kernel reads the packets that it is sure of. Any other block is read by the objects of
 `flexwire.capture.files`. The segments and the notes are therefore equal to those of
@@ -58,11 +58,11 @@ OF_EACH = (
     *("key", "is_high", "timestamp_us", "sequence", "acknowledgment", "flags"),
     *("payload_at", "payload_size", "missing", "begins"),
 )
-"""The columns of segments, which have one value for each segment."""
+"""The columns with one value for each segment."""
 
 
 class ChunkTotals(NamedTuple):
-    """The number of segments in a chunk, and the number of bytes of their payloads."""
+    """The number of segments in a chunk, and the number of bytes in their payloads."""
 
     rows: int
     payload_bytes: int
@@ -74,13 +74,13 @@ class ChunkTotals(NamedTuple):
 
 
 class FileOrigins(NamedTuple):
-    """The file of each row, if there are several files, as an index into ``files``."""
+    """The file of each row as an index into ``files``, if there are several files."""
 
     files: Sequence[str]
     of_row: NumpyArray
 
     def take(self, rows: NumpyArray) -> FileOrigins:
-        """Return the origins of some rows."""
+        """Return the file origins of some rows."""
         return FileOrigins(self.files, self.of_row[rows])
 
 
@@ -131,7 +131,7 @@ class SegmentColumns:
 
     @property
     def totals(self) -> ChunkTotals:
-        """The number of segments in the chunk, and the number of bytes of their payloads."""
+        """The number of segments in the chunk, and the number of bytes in their payloads."""
         return self.of_all or ChunkTotals(len(self), int(self.payload_size.sum()))
 
     @property
@@ -187,7 +187,7 @@ class FilePosition(NamedTuple):
 
 
 class SegmentReader:
-    """Returns the segments of capture files, chunk by chunk, and the notes after each file.
+    """Return the segments of capture files, chunk by chunk, and the notes after each file.
 
     ``start`` and ``stop`` are positions of another reader of the same files. Only the part between
     them is read, with new numbers for keys. Use `FileNotes.add` to add the notes of a part of a
@@ -228,23 +228,23 @@ class SegmentReader:
 
     @property
     def position(self) -> FilePosition | None:
-        """The end of the returned segments; None before the first file and within a gzip'd file."""
+        """The end of the returned segments. None before the first file or in a gzip'd file."""
         return self._position if self._reading is None else self._reading.position
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
-        """Continue reading."""
+        """Continue to read the files."""
         return self.chunks()
 
     def stop(self) -> None:
         """End the file at `position`.
 
-        After this, only the notes about the returned segments follow.
+        Only the notes about the returned segments follow.
         """
         if self._reading is not None:
             self._reading.stop()
 
     def chunks(self) -> Generator[SegmentColumns | FileNotes]:
-        """Continue reading; close the generator if not everything is read."""
+        """Continue to read the files. Close the generator if not everything is read."""
         start, stop = self._start, self._stop
         first = 0 if start is None else self._files.index(start.file) + start.is_end
         end = len(self._files) if stop is None else self._files.index(stop.file) + 1
@@ -272,7 +272,7 @@ class SegmentReader:
 
 
 class _FileReading:
-    """Reads one file, or a part of it."""
+    """Read one file or a part of it."""
 
     def __init__(
         self, scan: PacketScan, window: FileWindow, start: FilePosition, notes: FileNotes
@@ -283,9 +283,9 @@ class _FileReading:
         self._notes = notes
         self.can_be_cut = True
         self.keeps_samples = False
-        self._ordinal = start.ordinal  # the ordinal of the first packet in the chunk
+        self._ordinal = start.ordinal  # The ordinal of the first packet in the chunk.
         self._unreadable_before: list[int] = []
-        self._is_known = False  # whether the kernel has all the facts that it needs to start
+        self._is_known = False  # True if the kernel has all the facts that it needs to start.
         self._is_read = False
         # The payload of a packet that is longer than a chunk is stored here.
         self._beyond = b""
@@ -304,7 +304,7 @@ class _FileReading:
 
     @property
     def position(self) -> FilePosition | None:
-        """The place of the next block, if a reader can begin there, and otherwise None."""
+        """The place of the next block if a reader can begin there, and None otherwise."""
         if self._is_read:
             return FilePosition(self._file, is_end=True)
         if not self.can_be_cut:
@@ -323,7 +323,7 @@ class _FileReading:
 
     @property
     def _is_begun(self) -> bool:
-        """True if the head of the file was read, which a reader needs to begin within the file."""
+        """True if the file's head was read. A reader that begins within the file needs it."""
         return self._blocks.head is not None
 
     def stop(self) -> None:
@@ -333,8 +333,8 @@ class _FileReading:
     def chunks(self) -> Iterator[SegmentColumns]:
         """Continue reading, and count everything except segments in the notes."""
         window, scan, notes = self._window, self._scan, self._notes
-        # If a part ends within the head of the file, it has the whole head, and the next part
-        # begins after it.
+        # If a part ends within the head of the file, it includes the whole head, and the next part
+        # begins after the head.
         while not self._is_read and not (window.is_stopped and self._is_begun):
             status = scan.run(window) if self._is_known else REFUSED
             if status == SHORT and window.fill():
@@ -395,8 +395,8 @@ class _FileReading:
         at = self._window.put(segment.payload)
         if at is None:
             at, self._beyond = len(self._window.buffer), segment.payload
-        # This comes before the key of the current segment, because keys are numbered in the order
-        # of their appearance.
+        # This number comes before the key of the current segment, because keys are numbered in the
+        # order of their appearance.
         self._scan.flows.name()
         self._scan.put(segment, at)
 
@@ -405,7 +405,7 @@ class _FileReading:
         self._unreadable_before.append(self._scan.rows)
 
     def _chunk(self) -> Iterator[SegmentColumns]:
-        """Yield the rows as a chunk, and begin the next chunk with the remaining bytes."""
+        """Yield the rows as a chunk. Begin the next chunk with the remaining bytes."""
         scan, window = self._scan, self._window
         rows, columns, data = scan.rows, scan.columns(), window.data()
         if self._beyond:

@@ -1,6 +1,6 @@
-"""Puts the bytes of one direction of a TCP connection back into the order in which they were sent.
+"""Put the bytes of one direction of a TCP connection into the order in which they were sent.
 
-Sequence numbers say where the bytes of each segment belong. Missing bytes may still come. Later
+Sequence numbers show where the bytes of each segment belong. Missing bytes may still come. Later
 bytes therefore wait for the gap to be filled, until that becomes unlikely. The gap is then reported
 as lost, and remains lost.
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 REORDER_SEGMENTS = 64
-"""If the receiver has acknowledged the bytes of a gap, the gap is given up after this many more
+"""If the receiver has acknowledged the bytes of a gap, the gap is given up after this many further
 segments.
 
-It is not given up at once, because network cards with several queues may capture an acknowledgment
-before the acknowledged segment.
+The gap is not given up at once, because network cards with several queues may capture an
+acknowledgment before the acknowledged segment.
 """
 
 MAX_PENDING_BYTES = 4 * 1024 * 1024
@@ -37,13 +37,15 @@ MAX_PENDING_PIECES = 4096
 """If more than this many pieces wait for a gap, the gap is reported as lost."""
 
 MOST_GAPS = 4096
-"""This many lost ranges of a stream are remembered, to recognize bytes that arrive too late."""
+"""The largest number of lost ranges of a stream that are remembered, to recognize bytes that arrive
+too late.
+"""
 
 _WIDEST_WINDOW = 1 << 30
 
 
 def unwrap(sequence: int, near: int) -> int:
-    """Return the position that has a sequence number and is nearest to another position."""
+    """Return the position with this sequence number that is nearest to another position."""
     return near + (sequence - near + HALF_MODULUS) % MODULUS - HALF_MODULUS
 
 
@@ -51,9 +53,9 @@ class StreamPiece(NamedTuple):
     """Bytes of a stream or, if ``data`` is empty, ``lost`` bytes.
 
     ``position`` counts bytes like sequence numbers do, but never wraps around. ``begins_frame`` is
-    true if the capture says that a frame begins with them. Lost bytes are ``seen`` if they were in
-    a captured packet but were cut off. Otherwise no packet shows when they were sent, and
-    ``timestamp_us`` is only the time at which the gap was noticed.
+    true if the capture marks these bytes as the beginning of a frame. Lost bytes are ``seen`` if
+    they were in a captured packet but were cut off. Otherwise no packet shows when they were sent,
+    and ``timestamp_us`` is only the time at which the gap was noticed.
     """
 
     position: int
@@ -70,7 +72,7 @@ class StreamPiece(NamedTuple):
 
 
 class Stream:
-    """One direction of a connection: takes segments as captured, returns pieces in order.
+    """Put the captured segments of one direction of a connection in order, and return pieces.
 
     If bytes arrive twice, the first ones are used. `MAX_PENDING_BYTES` and `MAX_PENDING_PIECES`
     bound the memory for bytes after a gap.
@@ -83,7 +85,7 @@ class Stream:
 
     def __init__(self) -> None:
         self.started = False
-        self.anchored = False  # true if the start is known from a SYN
+        self.anchored = False  # True if the start is known from a SYN.
         self.repeated = self.late = self.early = self.early_missing = 0
         self._base = 0
         self._next = 0
@@ -92,21 +94,22 @@ class Stream:
         self._acknowledged: int | None = None
         self._fin: int | None = None
         self._segments_since_acknowledged = 0
-        self._gaps: list[tuple[int, int]] = []  # the ranges of bytes that were reported as lost
+        self._gaps: list[tuple[int, int]] = []  # The ranges of bytes that were reported as lost.
 
     def start(self, sequence: int, *, anchored: bool) -> None:
-        """Set the sequence number at which the stream begins; only the first call has an effect."""
+        """Set the sequence number at which the stream begins. Only the first call has an effect."""
         if self.started:
             return
         self.started = True
         self.anchored = anchored
         if self._acknowledged is not None:
-            # Acknowledgments came first, so positions are counted from the first acknowledgment.
+            # Acknowledgments came before data, so positions are counted from the first
+            # acknowledgment.
             sequence = self._unwrap(sequence)
         self._base = self._next = sequence
 
     def acknowledge(self, sequence: int) -> None:
-        """Record up to where the receiver has acknowledged the stream."""
+        """Record the position up to which the receiver has acknowledged the stream."""
         if not self.started and self._acknowledged is None:
             self._base = self._next = sequence
         acknowledged = self._next if self._acknowledged is None else self._acknowledged
@@ -140,11 +143,11 @@ class Stream:
         return bool(self._pending)
 
     def passed(self) -> int:
-        """Return how many bytes before the next byte were returned without any lost ones."""
+        """Return how many bytes before the next byte were returned without any lost byte."""
         return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
 
     def resume(self, sequence: int) -> None:
-        """Continue, as a new stream, from the position that `standing` of another one returned."""
+        """Continue, as a new stream, at the position that another stream's `standing` returned."""
         self.started = self.anchored = True
         self._base = self._next = sequence
 
@@ -166,7 +169,7 @@ class Stream:
         *,
         begins_frame: bool = False,
     ) -> list[StreamPiece]:
-        """Process a segment's payload; return the pieces that are now in order."""
+        """Process a segment's payload. Return the pieces that are now in order."""
         position = self._unwrap(sequence)
         if position == self._next and not self._pending and not missing:
             self._next += len(data)
@@ -181,7 +184,7 @@ class Stream:
         return pieces
 
     def age(self) -> list[StreamPiece]:
-        """Count a segment of the connection, and give up a gap that is unlikely to be filled."""
+        """Count a segment of the connection. Give up a gap that is unlikely to be filled."""
         if not self._pending or (self._acknowledged or 0) < self._pending[0].position:
             self._segments_since_acknowledged = 0
             return []
@@ -189,7 +192,10 @@ class Stream:
         return self._give_up() if self._segments_since_acknowledged > REORDER_SEGMENTS else []
 
     def finish(self, timestamp_us: int) -> list[StreamPiece]:
-        """Give up every gap, and return the remaining pieces and the bytes missing at the end."""
+        """Give up every gap.
+
+        Return the remaining pieces and the number of bytes missing at the end.
+        """
         pieces: list[StreamPiece] = []
         while self._pending:
             pieces += self._give_up()
@@ -262,7 +268,10 @@ class Stream:
             index += 1
 
     def _count_taken(self, piece: StreamPiece, start: int, taken: StreamPiece) -> int:
-        """Count the bytes of a piece whose places are already taken; return where they end."""
+        """Count the bytes of a piece whose places are already taken.
+
+        Return where these bytes end.
+        """
         count = min(piece.end, taken.end) - start
         if count > 0 and not piece.lost:
             if taken.lost:
@@ -298,7 +307,7 @@ class Stream:
 
     def _note_gap(self, gap: StreamPiece) -> None:
         if len(self._gaps) == MOST_GAPS:
-            # From now on, late bytes for the oldest gaps count as repeated.
+            # Late bytes for the oldest gaps now count as repeated.
             del self._gaps[: MOST_GAPS // 2]
         self._gaps.append((gap.position, gap.end))
 
@@ -314,7 +323,7 @@ def _part(piece: StreamPiece, start: int, stop: int) -> StreamPiece:
 
 
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
-"""What is known about an end's bytes. FRAMES means that the end's frames are known.
+"""The known facts about the bytes of one end. FRAMES means that the frames of the end are known.
 
 Otherwise it is unknown where frames begin, and payloads that begin no frame are skipped. They are
 recognized by the beginning of requests (SEEKS_REQUEST) or of responses (SEEKS_RESPONSE), or all
@@ -325,13 +334,14 @@ payloads are skipped (PASSES).
 class SideState(NamedTuple):
     """The state of one end of a connection for the fast path.
 
-    ``sequence`` is the number of the next byte. Nothing beyond it was acknowledged. ``held`` are
-    the bytes of an incomplete frame, with the frame's length, captured from ``first_us`` to
-    ``last_us``. ``next_index`` is the index of its next frame. If the ``before`` bytes before the
-    next byte come again, they count as repeated. The assembler must decide about earlier bytes.
+    ``sequence`` is the number of the next byte. Nothing beyond it was acknowledged. ``held``
+    contains the bytes of an incomplete frame and the frame's length, captured from ``first_us`` to
+    ``last_us``. ``next_index`` is the index of the end's next frame. If the ``before`` bytes before
+    the next byte come again, they count as repeated. The assembler must decide about earlier bytes.
 
-    If it is unknown where frames begin, nothing is held, and ``seeks`` says which payloads surely
-    begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only such payloads may be processed.
+    If it is unknown where frames begin, nothing is held, and ``seeks`` says which payloads
+    certainly begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only such payloads may be
+    processed.
 
     At most ``room`` bytes are processed, because later bytes might belong to an earlier connection
     on the same ports.
@@ -383,7 +393,7 @@ class HandoffResult:
 
     ``segments`` with ``captured`` bytes were processed, the last of them at ``time_us``. If
     ``is_marked``, the capture marked one of them as the beginning of a frame. For each of the last
-    frames, ``noted`` says whether it is a request, and has its correlation id.
+    frames, ``noted`` contains whether it is a request, and its correlation id.
     """
 
     segments: int

@@ -1,8 +1,8 @@
-"""Decrypts TLS connections in a capture, with secrets that a client or a broker has logged.
+"""Decrypt TLS connections in a capture, with secrets that a client or a broker has logged.
 
-Without secrets, a capture of TLS shows only who sent how many bytes, and when. If one end wrote its
-secrets to a key log, and if the capture has the connection from its handshake on, the data can be
-decrypted.
+Without secrets, a capture of TLS shows only who sent how many bytes, and when. The data of a
+connection can be decrypted if one end wrote its secrets to a key log, and if the capture contains
+the connection from the handshake.
 
 ```
 packets ─▶ connections ─▶ streams ─▶ records ─▶ opened ─▶ a plain capture

@@ -1,8 +1,8 @@
-"""Rewrites captures with TLS: decrypted connections become plain TCP, everything else is copied.
+"""Rewrite captures with TLS: decrypted connections become plain TCP, and all else is copied.
 
-A decrypted connection keeps its ends and the time of each record's last byte, but has no bytes of
-TLS. Bytes that are missing from the capture are also missing in the result, as far as records show
-how many there are.
+A decrypted connection keeps its endpoints and the time of each record's last byte, but contains no
+TLS bytes. Bytes that are missing from the capture are also missing from the result, as far as
+records show how many there are.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ _WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 
 class PacketCopier(Closeable):
-    """A pcapng file with packets of any link type, which is created with its first packet."""
+    """A pcapng file with packets of any link type.
+
+    It is created when its first packet is written.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -83,7 +86,7 @@ class PacketCopier(Closeable):
             self._write()
 
     def close(self) -> None:
-        """Write the waiting packets, and close the file."""
+        """Write the waiting packets and close the file."""
         if self._waiting:
             self._write()
         if self._file is not None:
@@ -103,7 +106,10 @@ class PacketCopier(Closeable):
 
 
 MOST_ENDS: Final = 16 * 1024
-"""At most this many endpoint pairs have open connections. One more pair ends the idlest pair."""
+"""The largest number of endpoint pairs with open connections.
+
+A further pair ends the idlest pair.
+"""
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
 OPENED: Final = "opened"
@@ -120,12 +126,12 @@ class OpenedCaptures:
 def open_captures(
     names: Iterable[str], directory: Path, keys: KeyLog, opener: Opener | None = None
 ) -> OpenedCaptures:
-    """Rewrite captures into a ``directory`` for its owner only, which must be empty or missing.
+    """Rewrite captures into a ``directory`` that only its owner can read.
 
-    Files that overlap in time are merged by their clocks, because two hosts may have captured one
-    connection. ``keys`` also gets the secrets in pcapng files. Raises `CaptureError` for a file
-    that is not a capture, for a directory that is not empty, and for a failed write. Raises
-    `TlsError` if the extra is not installed.
+    The directory must be empty or missing. Files that overlap in time are merged by their clocks,
+    because two hosts may have captured one connection. ``keys`` also gets the secrets in pcapng
+    files. Raises `CaptureError` for a file that is not a capture, for a directory that is not
+    empty, and for a failed write. Raises `TlsError` if the extra is not installed.
     """
     return _open_share(names, directory, keys, opener, WHOLE)
 
@@ -154,7 +160,7 @@ def _open_share(
 
 
 class _CaptureRewriter(ExitStack):
-    """Passes packets to their connections, and is the `PacketSink` of these connections."""
+    """Pass packets to their connections, and act as the `PacketSink` of these connections."""
 
     def __init__(self, directory: Path, keys: KeyLog, share: ConnectionShare) -> None:
         super().__init__()
@@ -202,11 +208,11 @@ class _CaptureRewriter(ExitStack):
         return (*(() if self._writer is None else self._writer.paths), *copied)
 
     def copy(self, packet: CapturedPacket) -> None:
-        """Write a packet as it was captured: see `PacketSink`."""
+        """Write a packet as it was captured, as `PacketSink` describes."""
         self._copier.copy(packet)
 
     def begin(self, client: str, server: str, timestamp_us: int) -> TappedConnection:
-        """Begin a connection that is decrypted: see `PacketSink`."""
+        """Begin a connection that is decrypted, as `PacketSink` describes."""
         if self._writer is None:
             writer = PcapngWriter(self._directory, prefix=OPENED, max_bytes=FILE_BYTES)
             self._writer = self.enter_context(writer)
@@ -227,12 +233,14 @@ def _end(name: str) -> tuple[str, int]:
 
 
 EMBEDDED: Final = "embedded"
-"""If this is given as a key log, only the secrets in pcapng files are used. These are always used.
+"""If this is given as a key log, only the secrets in pcapng files are used.
+
+These are always used.
 """
 
 
 def read_key_logs(paths: Sequence[str]) -> KeyLog:
-    """Return the secrets in key logs; raise `CaptureError` for a file that is not a key log."""
+    """Return the secrets in key logs. Raises `CaptureError` for a file that is not a key log."""
     keys = KeyLog()
     for path in paths:
         if path != EMBEDDED:
@@ -243,7 +251,7 @@ def read_key_logs(paths: Sequence[str]) -> KeyLog:
 def open_sources(
     files: Sequence[InputFile], directory: Path, keys: KeyLog, share: ConnectionShare = WHOLE
 ) -> OpenedCaptures:
-    """Rewrite captures into a ``directory``: see `flexwire.capture.tls.open_captures`.
+    """Rewrite captures into a ``directory``, as `flexwire.capture.tls.open_captures` does.
 
     Only the packets of a ``share`` are written and counted.
     """

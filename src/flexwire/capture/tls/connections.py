@@ -1,4 +1,4 @@
-"""The TLS connections between two ends: which of them can be decrypted, and their results.
+"""The TLS connections between two endpoints: which can be decrypted, and with which result.
 
 ```
 packets ─▶ held until one says what it is ─▶ not TLS, no secret: copied as they are
@@ -34,13 +34,14 @@ NOT_AT_ONCE: Final = "none of its records could be decrypted for very long"
 UNFINISHED: Final = "its last record is incomplete in the capture"
 MOST_HELD_PACKETS: Final = 4096
 MOST_HELD_BYTES: Final = 2 * 1024 * 1024
-"""At most this many bytes of a connection are held until one of its records is decrypted."""
+"""The largest number of bytes of a connection that are held until one of its records is decrypted.
+"""
 _UNDECIDED_PACKETS: Final = 64
 _LOST: Final = "lost"
 
 
 class _UncutFramer(Framer):
-    """Returns the pieces of a stream unchanged, and lost bytes as an error."""
+    """Return the pieces of a stream unchanged, and lost bytes as an error."""
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         return [
@@ -81,7 +82,10 @@ class _TlsState(Enum):
 
 
 class EndPair:
-    """Takes the packets between two ends in the order of the capture. Call `finish` at the end."""
+    """Process the packets between two endpoints in the order of the capture.
+
+    Call `finish` at the end.
+    """
 
     def __init__(self, keys: KeyLog, writer: PacketSink) -> None:
         self._keys, self._writer = keys, writer
@@ -91,11 +95,11 @@ class EndPair:
         self._state = _TlsState.UNDECIDED
         self._held: list[tuple[CapturedPacket, Segment]] = []
         self._held_bytes = 0
-        # where the stream of each end begins, if a SYN has shown this
+        # The sequence number at which each endpoint's stream begins, if a SYN has shown it.
         self._starts: dict[str, int] = {}
         self._client = self._server = self._name = ""
         self._last_us = 0
-        self._ended_us: int | None = None  # the time of the first FIN or RST
+        self._ended_us: int | None = None  # The time of the first FIN or RST.
         self._assembler = FrameAssembler()
         self._tls = TlsConnection(self._keys)
         self._plain: TappedConnection | None = None
@@ -222,7 +226,7 @@ class EndPair:
         self._state = _TlsState.OVER
 
     def _close(self, plain: TappedConnection) -> None:
-        """Write the end of the connection, by the end that closed it first, in TLS or in TCP."""
+        """Write the end of the connection, in TLS or TCP, from the side that closed it first."""
         ended = next(
             (
                 connection
@@ -259,7 +263,7 @@ class TlsCounts:
 
     Each connection is in exactly one of three groups.
 
-    ``opened`` connections were decrypted from their handshake on. ``partly`` contains the
+    ``opened`` is the number of connections that were decrypted completely. ``partly`` contains the
     connections that were decrypted up to some record, by the reason for stopping there.
     ``unopened`` counts the connections that were not decrypted and remain as captured, by the
     reason. ``lost_bytes`` is the number of data bytes of decrypted connections that are missing

@@ -1,4 +1,4 @@
-"""Decrypts a TLS connection whose secrets are known: takes both directions, and returns the data.
+"""Decrypt a TLS connection whose secrets are known: process both directions, and return the data.
 
 The handshake contains the version, the suite and the randoms. Only its two Hello messages are read.
 In TLS 1.3 the records of the handshake are skipped: the first record that can be decrypted with the
@@ -47,7 +47,7 @@ RENEGOTIATED: Final = "it was renegotiated (TLS 1.2), and its later data is not 
 
 
 class Plaintext(NamedTuple):
-    """The content of one record of an end, and the number of ``lost`` bytes before it."""
+    """The content of one record from an endpoint, and the number of ``lost`` bytes before it."""
 
     end: Direction
     data: bytes
@@ -56,7 +56,7 @@ class Plaintext(NamedTuple):
 
 
 class TlsClosure(NamedTuple):
-    """The alert with which an end stopped sending; ``is_clean`` if it was close_notify."""
+    """The alert with which an endpoint stopped sending. ``is_clean`` is true for close_notify."""
 
     end: Direction
     timestamp_us: int
@@ -64,7 +64,7 @@ class TlsClosure(NamedTuple):
 
 
 class _HandshakeMessages:
-    """Handshake messages of one direction, read from records. Only the Hellos are kept."""
+    """Handshake messages of one direction, read from records. Only the Hello messages are kept."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -89,9 +89,9 @@ class _HandshakeMessages:
 
 
 class TlsConnection:
-    """Decrypts one connection from the streams of both ends, piece by piece.
+    """Decrypt one connection from the streams of both endpoints, piece by piece.
 
-    ``reason`` says why the connection, or the rest of it, is not decrypted. From then on no more
+    ``reason`` says why the connection, or the rest of it, is not decrypted. After that, no more
     data is returned. ``has_opened`` is true if at least one record was decrypted. ``ending`` is the
     first alert that was decrypted.
     """
@@ -109,7 +109,7 @@ class TlsConnection:
         }
         self.ending: TlsClosure | None = None
         self._ended: set[Direction] = set()
-        # the ends that have changed to encryption, in TLS 1.2
+        # The endpoints that have changed to encryption, in TLS 1.2.
         self._ciphered: set[Direction] = set()
         self._client: Hello | None = None
         self._server: Hello | None = None
@@ -125,7 +125,10 @@ class TlsConnection:
         return sum(end.unread for end in self._ends.values() if end.has_opened)
 
     def feed(self, end: Direction, data: bytes, timestamp_us: int) -> list[Plaintext]:
-        """Process the next bytes of an end; return the data of either end that is now decrypted."""
+        """Process the next bytes of an endpoint.
+
+        Return the data of either endpoint that is now decrypted.
+        """
         if self.reason is not None or end in self._ended:
             return []
         plaintexts: list[Plaintext] = []
@@ -137,7 +140,7 @@ class TlsConnection:
         return plaintexts
 
     def miss(self, end: Direction, size: int) -> None:
-        """Record how many bytes of an end are missing from the capture."""
+        """Record how many bytes of an endpoint are missing from the capture."""
         if self.reason is not None or end in self._ended:
             return
         if self._hello_of(end) is None:
@@ -221,7 +224,7 @@ class TlsConnection:
             self._begin(hello)
 
     def _begin(self, server: Hello) -> None:
-        """Derive the keys of both ends."""
+        """Derive the keys of both endpoints."""
         client = self._client
         if client is None:
             raise BrokenError(NOT_WHOLE)
@@ -248,7 +251,7 @@ class TlsConnection:
         far.opener = RecordKeys13(suite, secrets[SERVER])
 
     def _take_alert(self, end: Direction, opened: OpenedRecord) -> None:
-        """Process an alert: the end closes or has failed, and sends nothing more."""
+        """Process an alert. The endpoint closes or has failed, and sends nothing more."""
         self._ended.add(end)
         ending = TlsClosure(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
         if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:

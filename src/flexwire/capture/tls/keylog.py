@@ -1,4 +1,4 @@
-"""Key logs: secrets of TLS connections, in the NSS format that clients and brokers write.
+"""Key logs: the secrets of TLS connections, in the NSS format that clients and brokers write.
 
 Secrets are found by the random in a connection's ClientHello, and are never shown.
 """
@@ -21,8 +21,8 @@ SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
 # The possible sizes of the secret of each label: that of TLS 1.2's master secret, or that of a
 # hash.
 _SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
-# Other labels in logs, which are not needed: the records themselves show which key is the right
-# one.
+# Other labels that occur in logs. They are not needed, because the records themselves show which
+# key is the right one.
 _OTHERS: Final = frozenset(
     {
         "CLIENT_EARLY_TRAFFIC_SECRET",
@@ -34,7 +34,7 @@ _OTHERS: Final = frozenset(
         "SERVER_HANDSHAKE_TRAFFIC_SECRET",
     }
 )
-# The format of Java's agent for TLS 1.2: a master secret with the id of its session.
+# The format that a Java agent writes for TLS 1.2: a master secret with the id of its session.
 _BY_SESSION: Final = "RSA"
 _SESSION, _KEY = "Session-ID:", "Master-Key:"
 # The start of a decryption secrets block in pcapng: the type "TLS key log", and the size of the
@@ -46,7 +46,7 @@ _PARTS: Final = 3
 
 @dataclass(slots=True)
 class KeyLog:
-    """The secrets of connections, found by the random of the ClientHello, or by the session id.
+    """The secrets of connections, found by the random of the ClientHello or by the session id.
 
     ``connections`` is the number of connections with secrets. ``strange_lines`` is the number of
     lines that do not belong in a key log.
@@ -71,11 +71,14 @@ class KeyLog:
         return self._masters.get(session) if own is None else own
 
     def secrets_of(self, random: bytes) -> dict[str, bytes]:
-        """Return the secrets of a connection by their labels; empty if the logs have none."""
+        """Return the secrets of a connection by their labels.
+
+        The result is empty if there are none.
+        """
         return self._secrets.get(random, {})
 
     def add_file(self, path: Path) -> None:
-        """Add a key log; raise `CaptureError` if it cannot be read or has no secrets."""
+        """Add a key log. Raises `CaptureError` if it cannot be read or contains no secrets."""
         before, added = self.strange_lines, 0
         try:
             with path.open("rb") as file:
@@ -96,7 +99,10 @@ class KeyLog:
             self._add_line(line)
 
     def add_block(self, body: bytes, order: str) -> None:
-        """Add the secrets in the body of a decryption secrets block; other kinds are ignored."""
+        """Add the secrets in the body of a decryption secrets block.
+
+        Ignore other kinds of secrets.
+        """
         if len(body) < _SECRETS_BLOCK_HEAD:
             return
         kind, size = struct.unpack_from(f"{order}II", body)
@@ -104,7 +110,7 @@ class KeyLog:
             self.add(body[_SECRETS_BLOCK_HEAD : _SECRETS_BLOCK_HEAD + size])
 
     def _add_line(self, line: bytes) -> bool:
-        """Add a line; return whether it is a line of a key log and not a comment."""
+        """Add a line. Return whether it is a line of a key log and not a comment."""
         words = line.split()
         if not words or words[0].startswith(b"#"):
             return False
@@ -112,7 +118,7 @@ class KeyLog:
         if label in _OTHERS:
             return True
         if label == _BY_SESSION:
-            # The lines in NSS's format that are found by an encrypted secret are not used.
+            # NSS also has lines that are found by an encrypted secret. They are not used.
             is_ours = words[1:] and words[1].startswith(_SESSION.encode())
             return self._add_session(words) if is_ours else True
         try:

@@ -1,7 +1,7 @@
 """Computes the keys of records from a handshake and its secrets.
 
-RFC 5246 (6.3, 6.2.3.3), RFC 7905, RFC 8446 (5.2, 5.3, 7.1 to 7.3). The package cryptography
-provides the ciphers.
+The rules are in RFC 5246 (6.3, 6.2.3.3), RFC 7905, and RFC 8446 (5.2, 5.3, 7.1 to 7.3). The package
+cryptography provides the ciphers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _RANDOM_AT: Final = _KIND_AT + MESSAGE_HEAD + 2
 
 
 class Hello(NamedTuple):
-    """The random of a Hello; for a ServerHello, also its version, cipher suite and session."""
+    """The random of a Hello message.
+
+    A ServerHello also has its version, cipher suite and session.
+    """
 
     random: bytes
     version: int
@@ -36,7 +39,7 @@ class Hello(NamedTuple):
 
 
 def begins_client_hello(data: bytes) -> bool:
-    """Return whether a stream begins with a ClientHello record, as far as its bytes show this."""
+    """Return whether a stream seems to begin with a ClientHello record."""
     kind = data[_KIND_AT : _KIND_AT + 1]
     return data[:2] == b"\x16\x03"[: len(data)] and kind in {b"", bytes([CLIENT_HELLO])}
 
@@ -144,7 +147,7 @@ class _Primitives(NamedTuple):
 
 
 def load_primitives() -> _Primitives:
-    """Return the functions that decrypt records; raises `TlsError` if the package is missing."""
+    """Return the functions that decrypt records. Raises `TlsError` if the package is missing."""
     with needed_by("a key log", "tls"):
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - optional
         from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - optional
@@ -205,7 +208,7 @@ class RecordKeys13:
         self._cipher = _Cipher(suite, key, iv)
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """Decrypt a record: see `RecordKeys`."""
+        """Decrypt a record, as `RecordKeys` describes."""
         if header[0] != APPLICATION or len(fragment) <= TAG_BYTES:
             return None
         inner = self._cipher.open(self._cipher.nonce(sequence), fragment, header)
@@ -216,7 +219,7 @@ class RecordKeys13:
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 
     def next(self) -> RecordKeys13:
-        """Return the keys after a KeyUpdate: see `RecordKeys`."""
+        """Return the keys after a KeyUpdate, as `RecordKeys` describes."""
         name, size = self._suite.hash_name, len(self._secret)
         return RecordKeys13(self._suite, expand_label(name, self._secret, b"traffic upd", size))
 
@@ -234,7 +237,7 @@ class RecordKeys12:
         self._cipher = _Cipher(suite, key, iv)
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """Decrypt a record: see `RecordKeys`."""
+        """Decrypt a record, as `RecordKeys` describes."""
         size = len(fragment) - self._explicit - TAG_BYTES
         if size < 0:
             return None
@@ -246,7 +249,7 @@ class RecordKeys12:
         return None if content is None else (header[0], content)
 
     def next(self) -> None:
-        """Return None, because keys change only with a new handshake: see `RecordKeys`."""
+        """Return None, because in TLS 1.2 keys change only with a new handshake."""
 
 
 def derive_keys_12(
@@ -273,7 +276,7 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
 
 
 def _prf(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
-    """Compute P_hash of TLS 1.2 (RFC 5246, 5); ``seed`` begins with the label."""
+    """Compute P_hash of TLS 1.2 (RFC 5246, 5). ``seed`` begins with the label."""
     output, last = b"", seed
     while len(output) < size:
         last = hmac.digest(secret, last, hash_name)

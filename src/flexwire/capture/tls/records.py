@@ -1,8 +1,8 @@
-"""One direction of a TLS connection: takes bytes and returns records, even after lost bytes.
+"""One direction of a TLS connection: convert bytes to records, even after lost bytes.
 
 Records are numbered, but the numbers are not sent. After a gap, the next record is found by trying
-possible places and possible numbers. A record is authenticated, so a record that can be decrypted
-is correct. Its number shows how many records were lost, and thereby how much content was lost.
+possible places and numbers. A record is authenticated, so a record that can be decrypted is
+correct. Its number shows how many records were lost, and thus how much content was lost.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 CHANGE_CIPHER: Final = 20
 ALERT: Final = 21
 _TYPES: Final = (CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION)
-MOST_FRAGMENT: Final = 16384 + 2048  # the limit of TLS 1.2, which is the larger one
+MOST_FRAGMENT: Final = 16384 + 2048  # The limit of TLS 1.2, which is the larger one.
 MOST_HELD: Final = 4 * 1024 * 1024
-"""At most this many bytes wait until the other direction shows which keys to use."""
+"""The largest number of bytes that wait until the other direction shows which keys to use."""
 MOST_TRIES: Final = 20_000
-"""At most this many combinations are tried to find a record after a gap."""
-_MOST_NUMBERS: Final = 1024  # for each place at which a record may begin
+"""The largest number of combinations that are tried to find a record after a gap."""
+_MOST_NUMBERS: Final = 1024  # For each place at which a record may begin.
 _MOST_OTHERS: Final = 64
-"""At most this many handshake records are skipped before the first record that can be decrypted."""
+"""The largest number of handshake records that are skipped before the first record that can be
+decrypted.
+"""
 
 DOES_NOT_FIT: Final = "the secret in the key logs decrypts none of its records"
 
@@ -57,16 +59,20 @@ class OpenedRecord(NamedTuple):
 
 
 class RecordStream:
-    """The records of one end: `feed` and `miss` add bytes, `plain` and `open` return records."""
+    """The records of one endpoint.
+
+    `feed` and `miss` add bytes, and `plain` and `open` return records.
+    """
 
     def __init__(self) -> None:
         self.opener: RecordKeys | None = None
-        self.is_seeking = False  # true after a gap
+        self.is_seeking = False  # True after a gap.
         self.has_opened = False
-        self.unread = 0  # the number of bytes after the last decrypted record
+        self.unread = 0  # The number of bytes after the last decrypted record.
         self._held = bytearray()
-        self._times: deque[tuple[int, int]] = deque()  # up to which byte, and at what time
-        self._position = 0  # the position of the first held byte
+        # The last byte that was processed, and its time.
+        self._times: deque[tuple[int, int]] = deque()
+        self._position = 0  # The position of the first held byte.
         self._sequence = 0
         self._tries = self._others = 0
 
@@ -101,7 +107,7 @@ class RecordStream:
     def open(self, *, skips: bool) -> OpenedRecord | None:
         """Return the next record, decrypted, or None if it is incomplete.
 
-        With ``skips``, records for other keys may come before the first one.
+        If ``skips`` is true, records for other keys may come before the first record that opens.
         """
         while True:
             opened = self._seek() if self.is_seeking else self._open_next(skips=skips)

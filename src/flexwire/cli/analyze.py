@@ -1,4 +1,4 @@
-"""`flexwire analyze`: converts captures and logs to tables and a report, on Spark."""
+"""`flexwire analyze`: convert captures and logs to tables and a report, on Spark."""
 
 from __future__ import annotations
 
@@ -250,8 +250,8 @@ def analyze(
     input. They are on this machine or in an object store (s3://bucket/captures/ or
     'gs://bucket/*.pcapng'). docs/request-logs.md lists what request logs lack.
 
-    OUT has tables/, facts.json and report.html. tables/ has every connection, frame, message,
-    record, and batch of a log, as Parquet. report.html needs no network. The report, audit.csv and
+    OUT has tables/, facts.json and report.html. tables/ contains every connection, frame, message,
+    record, and log batch, as Parquet. report.html needs no network. The report, audit.csv and
     audit.json list which client breaks on which release. Answers are in the report, in
     tables/answers/ and, as CSV, in answers/.
 
@@ -282,7 +282,7 @@ def analyze(
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
-            # `run` has parameters with these names. None means that the option was not given.
+            # These are the names of parameters of `run`. None means that the option was not given.
             **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
@@ -290,16 +290,18 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # Default answers are only a part of the report, but the user requested these.
+        # The answers of the default are only a part of the report, but the user asked for these
+        # answers.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the answers asked for failed")
 
 
 def _formats(
     tables: str, output: Format | str, releases: tuple[str, ...], *, append: bool
 ) -> tuple[str, Format]:
-    """Return the format of tables and of the text. In the past --format chose the tables' format.
+    """Return the format of tables and the format of the text.
 
-    Prints the full names of releases that were given in short form.
+    In earlier releases, --format chose the format of tables. Prints the full names of releases that
+    were given in short form.
     """
     from flexwire.schema.catalog import catalog
 
@@ -318,7 +320,7 @@ def _formats(
 
 
 def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
-    """Return the catalog for Iceberg tables; refuse its options for other formats."""
+    """Return the catalog for Iceberg tables. Refuse its options for other formats."""
     name, properties = others["iceberg_catalog"], others.pop("iceberg_properties")
     if tables != ICEBERG and (name or properties):
         option = "--iceberg-catalog" if name else "--iceberg-property"
@@ -452,8 +454,8 @@ def _print_places(analysis: Analysis, out: str) -> None:
     print_line(f"Tables: {analysis.output.where('tables')}")
     print_line(f"Report: {analysis.output.where('report.html')}")
     if not (analysis.facts.answers or analysis.facts.unanswered):
-        # This is not the directory of this run, which a store later removes and which has no Delta
-        # tables.
+        # This path is not the directory of this run. A store later removes that directory, and it
+        # contains no Delta tables.
         print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
@@ -467,7 +469,7 @@ def _left_out(facts: Facts) -> str:
 
 
 def analysis_form(analysis: Analysis) -> dict[str, Any]:
-    """Return the JSON object; ``isNew`` is false if the tables already had the whole input.
+    """Return the JSON object. ``isNew`` is false if the tables already had the whole input.
 
     Without traffic, for example for logs alone, the fields about traffic are null. ``bytes`` is
     null if the input includes request logs, which do not have sizes. The file ``facts`` contains
@@ -552,7 +554,7 @@ def audit_form(facts: Facts) -> list[dict[str, Any]]:
 
 
 def print_audit(facts: Facts) -> None:
-    """Print the audit's sentences about each release, with the most serious one first."""
+    """Print the audit's sentences about each release, with the most serious sentence first."""
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 

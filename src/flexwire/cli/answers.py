@@ -1,4 +1,4 @@
-"""`flexwire answers`: prints answers to operators' questions, from tables of an analysis."""
+"""`flexwire answers`: print answers to operators' questions, from tables of an analysis."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ def answers(
 
 
 def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> None:
-    # If all answers were requested, most of them may be empty. An answer that was requested by name
-    # says itself that it is empty.
+    # If all answers were requested, most of them may be empty. A single answer that was requested
+    # by name prints a note when it is empty.
     empty = [] if are_named else [result.answer.name for result in results if not result.count]
     for result in results:
         if result.answer.name not in empty:
@@ -148,7 +148,7 @@ def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> No
 
 
 def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the only answer from which a plan can be made; refuse all others."""
+    """Return the only answer from which a plan can be made. Refuse all other answers."""
     from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:
@@ -159,7 +159,7 @@ def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
-    """Write a plan, and print what it contains and what it leaves out."""
+    """Write a plan. Print the numbers of rows in the plan and of rows that it leaves out."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural

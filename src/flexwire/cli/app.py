@@ -139,7 +139,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def epilog(name: str) -> str | None:
-    """Return the examples for a command in click's form; ``name`` excludes ``flexwire``."""
+    """Return the examples for a command in click's form. ``name`` excludes ``flexwire``."""
     if name not in EXAMPLES:
         return None
     return "\n".join(["\b", "Examples:", *(f"  {example}" for example in EXAMPLES[name])])
@@ -201,7 +201,7 @@ def _first(command: click.Command) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help text. Those that click does not wrap keep their lines."""
+    """Yield the paragraphs of a help text. Paragraphs that click does not wrap keep their lines."""
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         if paragraph.lstrip().startswith(_SHOWN_AS_IS):
             lines = paragraph.lstrip().removeprefix(_SHOWN_AS_IS).strip("\n").splitlines()
@@ -339,7 +339,7 @@ def run() -> None:
             raise
         fail(tell(missing))
     except BrokenPipeError:
-        # The reader has read enough: if `head` closes the pipe, this is not a failure.
+        # The reader has read enough. If `head` closes the pipe, this is not a failure.
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
@@ -363,6 +363,6 @@ def _on_one_line(error: click.ClickException) -> click.ClickException:
 
 
 def fail(text: str) -> NoReturn:
-    """Print an error, and exit with code 1."""
+    """Print an error and exit with code 1."""
     print(text, file=sys.stderr)
     sys.exit(1)

@@ -1,4 +1,4 @@
-"""`flexwire call`: sends any request as JSON, and prints the response as JSON."""
+"""`flexwire call`: send any request as JSON, and print the response as JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
-    """Limit the CPU time of a block to ``seconds``, and then raise `CallError` about ``subject``.
+    """Limit the CPU time of a block to ``seconds``. Beyond it, raise `CallError` about ``subject``.
 
     Waiting does not count, because each wait has its own limit. The limit works only in the
     main thread, and only on systems with such timers (POSIX). On other systems there is no limit.
@@ -81,18 +81,22 @@ def _is_main() -> bool:
 _LATEST = "latest"
 _MIB = 1024 * 1024
 ANSWER_BYTES = 8 * _MIB
-"""The default limit for the size of a response, because one byte may become 100 bytes of objects.
+"""The default limit for the size of a response. The limit is low because one byte may become 100
+bytes of objects.
 """
 _TO_SHOW = "to decode and print the answer"
 _INSIST = "use --any-version to send it anyway"
-# This is more digits than an int16 has.
+# An int16 has fewer digits.
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
 
 
 @dataclass(frozen=True, slots=True)
 class _CallOptions:
-    """The options for requests and for the output. A line may have another version or route."""
+    """The options for requests and for the output.
+
+    A single line may choose another version or route.
+    """
 
     version: str
     any_version: bool
@@ -254,7 +258,7 @@ def call(
 def _call_once(
     cluster: Cluster, request: dict[str, Any] | None, options: _CallOptions, seconds: float
 ) -> None:
-    """Send one request, or ask for the APIs. Decoding the response has a limit of CPU time."""
+    """Send one request, or ask for the APIs. The time to decode the response is limited."""
     with limit_cpu_time(seconds, _TO_SHOW):
         if request is None:
             _print_apis(cluster.broker(options.to), options.output)
@@ -263,7 +267,7 @@ def _call_once(
 
 
 def _to_request(message: str, body: str | None) -> dict[str, Any]:
-    """Return the request in the form of a line of --requests; refuse unknown names of APIs."""
+    """Return the request in the form of a line of --requests. Refuse unknown names of APIs."""
     from flexwire.protocol.apis import api_key_of
 
     api_key_of(message)
@@ -321,7 +325,7 @@ def _call_each_line(cluster: Cluster, source: str, options: _CallOptions, second
 def _call_line(
     cluster: Cluster, line: bytes, options: _CallOptions, line_form: dict[str, Any]
 ) -> bool:
-    """Send the request in a line and print the response; return whether it failed."""
+    """Send the request in a line and print the response. Return whether the request failed."""
     request = _parse_line(line)
     line_form["message"] = request["message"]
     answer = _ask(cluster, request, options)
@@ -410,7 +414,7 @@ _HINTS = {
 
 
 def _print_errors(answer: BrokerAnswer) -> bool:
-    """Print the error codes in a response; return whether there are any."""
+    """Print the error codes in a response. Return whether there are any."""
     codes = answer.error_codes
     for code in codes:
         print(f"error: {code}", file=sys.stderr)

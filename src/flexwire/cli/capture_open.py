@@ -1,4 +1,4 @@
-"""`flexwire capture open`: decrypts captures of TLS with key logs, and writes them again."""
+"""`flexwire capture open`: decrypt TLS captures with key logs, and write them again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def capture_open(
     data as if the client had not used TLS, with the same addresses and times. All other packets are
     written unchanged.
 
-    The capture must have each connection from its handshake on. flexwire opens TLS 1.2 and 1.3 with
+    The capture must include the handshake of each connection. flexwire opens TLS 1.2 and 1.3 with
     AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt, and
     prints the reasons.
 

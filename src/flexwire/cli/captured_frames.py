@@ -1,4 +1,4 @@
-"""The frames of a capture one by one, as `view` and the tool ``frames`` list them."""
+"""The frames of a capture one by one, as the command `view` and the tool ``frames`` list them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FrameRow:
 
     @property
     def form(self) -> dict[str, Any]:
-        """The row as JSON, except for its number."""
+        """The row as JSON, without its number."""
         return {
             "time": time_text(self.timestamp_us, "%Y-%m-%dT%H:%M:%S.%fZ"),
             "connection": self.connection,
@@ -64,14 +64,14 @@ class FrameRow:
 
 @dataclass(slots=True)
 class LeftOut:
-    """The number of frames that do not match, as `FrameFilter` counts them."""
+    """The numbers of frames that do not match, as `FrameFilter` counts them."""
 
     filtered_frames: int = 0
     filtered_bytes: int = 0
 
 
 class FittingFrames:
-    """The frames of a capture that match a filter; ``unused`` counts all other bytes by kind."""
+    """The frames of a capture that match a filter. ``unused`` counts all other bytes by kind."""
 
     def __init__(self, path: Path, only: CaptureFilter) -> None:
         self.unused: Counter[str] = Counter()
@@ -141,7 +141,7 @@ def frame_row(number: int, item: PacketFrame) -> FrameRow:
 
 
 def time_text(timestamp_us: int, form: str) -> str:
-    """Return a time in the format ``form`` and in UTC, or as a number after the year 9999.
+    """Return a UTC time in the format ``form``, or a number for times after the year 9999.
 
     >>> time_text(1_700_000_000_123_456, "%H:%M:%S.%f"), time_text(2**62, "%H")
     ('22:13:20.123456', '4611686018427387904')

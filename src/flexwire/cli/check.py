@@ -1,4 +1,4 @@
-"""Code that `flexwire schema lint` and `breaking` share: choosing rules, printing findings."""
+"""Code that `flexwire schema lint` and `breaking` share: choose rules and print findings."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _OPTIONS = (
 
 
 def check_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for choosing rules and for printing findings to a command."""
+    """Add the options that choose rules and control the output of findings to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -86,7 +86,7 @@ def load_config(
     use: tuple[str, ...],
     leave_out: tuple[str, ...],
 ) -> Config:
-    """Return the configuration, with the overrides of the command line; raises `ConfigError`."""
+    """Return the configuration with the overrides of the command line. Raises `ConfigError`."""
     from dataclasses import replace
 
     from flexwire.specs.lint.config import Config, choose, find_config, read_config
@@ -119,7 +119,7 @@ def rule_page(of: Ruleset, name: str) -> str:
 
 
 def print_findings(report: Report, output: str) -> NoReturn:
-    """Print the findings, and exit with code 100 if there are any."""
+    """Print the findings. Exit with code 100 if there are any."""
     text = _report_text(report, output)
     if output == "text":
         styled(sys.stdout).write(text)

@@ -1,4 +1,4 @@
-"""`flexwire completion`: prints scripts with which shells complete commands, messages and so on."""
+"""`flexwire completion`: print shell scripts that complete commands, messages and more."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def completion(*, shell: str) -> None:
     shell_class = get_completion_class(shell)
     if shell_class is None:
         raise click.UsageError(f"{shell} is not known")
-    # Click's own command would start bash to ask for its version. This command starts no process.
+    # Click's own command starts bash to ask for its version. This command starts no process.
     source = shell_class(click.get_current_context().find_root().command, {}, "flexwire", _VARIABLE)
     print(source.source_template % source.source_vars())
 
@@ -37,7 +37,7 @@ def completion(*, shell: str) -> None:
 def message_names(
     _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """Return the bundled messages whose names begin with the text, in any case."""
+    """Return the bundled messages whose names begin with the text, in upper or lower case."""
     from flexwire.schema.catalog import catalog
 
     return _completions(catalog().names(), prefix)
@@ -46,7 +46,7 @@ def message_names(
 def request_names(
     _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """Return the APIs whose names begin with the text, in any case."""
+    """Return the APIs whose names begin with the text, in upper or lower case."""
     from flexwire.protocol import api_name
     from flexwire.schema.catalog import catalog
 

@@ -1,4 +1,4 @@
-"""`flexwire conform`: tests whether a broker responds as Apache Kafka does."""
+"""`flexwire conform`: test whether a broker responds as Apache Kafka does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 _KILLED = 128
-"""If a signal ends a process, a shell's exit code for it is this plus the number of the signal."""
+"""If a signal ends a process, a shell's exit code for the process is this number plus the signal's
+number.
+"""
 
 
 class ConformanceFormat(StrEnum):
@@ -167,10 +169,11 @@ def conform(
     sends the versions just below and just above the offered ones. Without --write, it sends only
     requests that change nothing, about names that do not exist. --dry-run lists these requests.
 
-    It checks the bytes of each response: the correlation id, the header version, the fields, the
-    end, and the names that the request asked about. An error code is not a deviation. If the
-    response says that a permission is missing or a feature is off, it is not checked further. Exits
-    with 100 if the broker breaks a rule. The broker of --against does not change the exit code.
+    The command checks the bytes of each response: the correlation id, the header version, the
+    fields, the end, and the names that the request asked about. An error code is not a deviation.
+    If the response says that a permission is missing or a feature is off, it is not checked
+    further. Exits with 100 if the broker breaks a rule. The broker of --against does not change the
+    exit code.
     """
     if against_config is not None and against is None:
         raise click.UsageError("--against-config needs --against")
@@ -247,7 +250,7 @@ def _ask(
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let SIGTERM end a block like Ctrl-C, so that the block removes what it has created."""
+    """Let SIGTERM end a block like Ctrl-C, so that the block removes what it created."""
 
     def end(number: int, _: FrameType | None) -> None:
         sys.exit(_KILLED + number)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
 
-# The mechanisms in `flexwire.client.security`, repeated so that --help need not import that module.
+# The mechanisms in `flexwire.client.security`. They are repeated so that --help does not import
+# that module.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _PLAIN_WARNING = (
     "warning: PLAIN without TLS sends the password unencrypted, so anybody on the network path "
@@ -99,7 +100,10 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reach(options: ConnectionOptions) -> ClientConfig:
-    """Return the settings of a connection; usage error for options that exclude each other."""
+    """Return the settings of a connection.
+
+    Raises a usage error for options that exclude each other.
+    """
     from flexwire.client.config import ClientConfig
 
     if options.command_config is None:
@@ -116,7 +120,7 @@ def reach(options: ConnectionOptions) -> ClientConfig:
 
 
 def told_config(path: Path) -> ClientConfig:
-    """Read the properties file of a client, and print the settings that are not used."""
+    """Read the properties file of a client. Print the settings that are not used."""
     from flexwire.client.config import read_client_config
 
     config = read_client_config(path)

@@ -1,4 +1,4 @@
-"""`flexwire decode`: converts bytes to JSON."""
+"""`flexwire decode`: convert bytes to JSON."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def decode(
 
 
 def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
-    """Decode a message; if this fails, add a hint about what else the bytes may be."""
+    """Decode a message. If this fails, add a hint about what else the bytes may be."""
     try:
         return decode_bytes(raw)
     except DecodeError:
@@ -153,7 +153,7 @@ def named_form(value: Message, version: int) -> dict[str, Any]:
 
 
 def frame_form(shown: ShownFrame) -> dict[str, Any]:
-    """Return the JSON form of a frame, or of the part of it that could be read."""
+    """Return the JSON form of a frame, or of the part of the frame that could be read."""
     from flexwire.codec import message
     from flexwire.protocol import withhold
     from flexwire.protocol.readable_json import to_readable_json as as_json
@@ -184,7 +184,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
 
     part = shown.part
     if part is None:
-        raise AssertionError  # a frame that is not complete has a part
+        raise AssertionError  # An incomplete frame always has a part.
     here = len(part.payload)
     form: dict[str, Any] = {
         "frame": part.kind,
@@ -199,7 +199,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
         form["headerVersion"] = part.header_version
     is_hidden = shown.withheld and part.may_hold_credentials
     if part.header is not None and part.header.form:
-        # A wrong length may have put a credential into the texts of the header.
+        # A wrong length may have moved a credential into the texts of the header.
         form["header"] = {
             name: value
             for name, value in part.header.form.items()
@@ -215,7 +215,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
 
 
 def _line(frames: list[ShownFrame]) -> dict[str, Any]:
-    """Return the output for one line, which has all its frames."""
+    """Return the output for one line of input, with all frames in the line."""
     forms = [frame_form(frame) for frame in frames]
     if len(forms) == 1:
         return forms[0]
@@ -255,7 +255,7 @@ def _print(form: Any, *, compact: bool) -> None:
 
 
 def _is_part(form: dict[str, Any]) -> bool:
-    """Return whether the frames of a line are incomplete."""
+    """Return whether the frames in a line are incomplete."""
     return "error" in form
 
 
@@ -265,7 +265,7 @@ def _print_lines(
     decode_line: Callable[[bytes], Any],
     is_part: Callable[[Any], bool] = lambda _: False,
 ) -> None:
-    """Decode each line. If one fails, its output is the error, and the command fails."""
+    """Decode each line. If a line fails, its output is the error, and the command fails."""
     failed = 0
     for _, line in read_lines(data):
         try:
@@ -306,7 +306,7 @@ def outline(form: Mapping[str, Any]) -> Iterator[str]:
 
 
 def print_outline(title: str, form: Mapping[str, Any]) -> None:
-    """Print a title, and below it the lines of a form."""
+    """Print a title, and the lines of a form below it."""
     print(title)
     for line in outline(form):
         print(f"{_WITHIN}{line}")
@@ -332,5 +332,5 @@ def _element(element: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    # The text may have control characters from the network.
+    # The text may contain control characters from the network.
     return printable(json.dumps(value, ensure_ascii=False))

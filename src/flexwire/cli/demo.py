@@ -1,4 +1,4 @@
-"""`flexwire demo`: runs an analysis on an embedded cluster."""
+"""`flexwire demo`: run an analysis on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     else:
         print_summary(Console(file=styled(sys.stdout)), outcome)
         print_audit(outcome.analysis.facts)
-        # If a path is wrapped, it cannot be copied. Readers look for it at the end.
+        # A path that is wrapped cannot be copied. Readers look for the path at the end of the
+        # output.
         print_line(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)

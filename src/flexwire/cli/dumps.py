@@ -1,9 +1,9 @@
-"""Reads bytes in the forms that people copy: hex with any spacing, hex dumps, and source code.
+"""Read bytes in the forms that people copy: hex with any spacing, hex dumps, and source code.
 
 The forms are those that Wireshark copies (a hex dump, a hex stream, an escaped string, a C array),
-the output of ``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X``, and bytes
-literals of Python. If a form numbers its bytes, the numbers must be right. A dump with a missing
-line, or two dumps joined together, are refused and not read as something shorter.
+the output of ``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X``, and Python
+bytes literals. If a form numbers its bytes, the numbers must be right. A dump with a missing line
+is refused, and so are two dumps joined together. Neither is read as something shorter.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ _LITERAL: Final = re.compile(
     rf"\s*+b(?:'(?:[^'\\\r\n]|{_IN_LITERAL})*+'|\"(?:[^\"\\\r\n]|{_IN_LITERAL})*+\")\s*+"
 )
 _BLOCK_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-# A line: its offset, its bytes in groups of two or four digits, and perhaps their text.
+# A line: its offset, its bytes in groups of two or four digits, and perhaps the bytes as text.
 _LINE: Final = re.compile(r"(?:0x)?([0-9a-f]{3,16})(:?)(?:\s++(.++))?", re.IGNORECASE | re.DOTALL)
 # A group of bytes, and the spaces before it. Dumps have two spaces in the middle of a line, and
 # before the text.
 _GROUP: Final = re.compile(r"( *)((?:[0-9a-f]{2}){1,4})(?![^ ])", re.IGNORECASE)
-# A text counts as hex with typing errors if its first characters have enough digits for each error.
+# A text counts as hex with a typing error if its first characters contain enough digits for each
+# error.
 _NOT_HEX: Final = re.compile(r"[^0-9a-f\s:,;]", re.IGNORECASE)
 _LEAST_DIGITS, _DIGITS_FOR_A_SLIP = 8, 8
 MOST_LOOKED_AT: Final = 65_536
@@ -44,11 +45,13 @@ _GAP: Final = 2
 _USUAL: Final = 16
 _REPEATED: Final = "*"
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""The largest size of a dump, because a short line may represent any number of repeated lines."""
+"""The largest size of a dump in bytes. A limit is needed because a short line may represent any
+number of repeated lines.
+"""
 
 
 class DumpError(FlexwireError):
-    """A text that looks like a dump of bytes but is not valid."""
+    """A text that looks like a hex dump but is not valid."""
 
 
 class _DumpLine(NamedTuple):
@@ -70,7 +73,7 @@ def read_dump(text: str) -> bytes | None:
     """
     for read in (_plain, _escaped, _array, _literal, _lines):
         data = read(text)
-        # An offset alone is not an empty dump, but hex with a digit missing.
+        # A line with only an offset is not an empty dump, but hex with a missing digit.
         if data or (data is not None and not text.strip()):
             return data
     return None
@@ -126,8 +129,8 @@ def _escaped(text: str) -> bytes | None:
 
 
 def _array(text: str) -> bytes | None:
-    # After the last "*/", no comment can end. Each start of a comment after it would be searched to
-    # the end of the text.
+    # No comment can end after the last "*/". For each start of a comment after it, the rest of the
+    # text would be searched.
     last = text.rfind("*/") + len("*/") if "*/" in text else 0
     match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text[:last]) + text[last:])
     if match is None or "0x" not in match[1].lower():
@@ -175,7 +178,7 @@ def _lines(text: str) -> bytes | None:
 
 
 def _ways(first: _DumpLine) -> list[tuple[int, bool]]:
-    """Return the possible readings of a layout: the base of offsets, and if words are swapped.
+    """Return the possible readings of a layout: the base of offsets, and whether words are swapped.
 
     ``hexdump`` and ``od`` print offsets of seven digits. Those of od are octal. Words of two bytes
     without a colon come from hexdump, and have the order of a little-endian machine.
@@ -217,7 +220,7 @@ def _offset(line: _DumpLine, base: int) -> int:
 
 
 def _content(line: _DumpLine, most: int) -> bytes:
-    """Return the bytes of a line: at most ``most``, or the usual number if ``most`` is 0."""
+    """Return the bytes in a line: at most ``most``, or the usual number if ``most`` is 0."""
     data, at = b"", 0
     while match := _GROUP.match(line.content, at):
         if at and (len(match[1]) > _GAP or (len(data) >= (most or _USUAL) and len(match[1]) > 1)):

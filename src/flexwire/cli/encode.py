@@ -1,4 +1,4 @@
-"""`flexwire encode`: converts JSON to bytes."""
+"""`flexwire encode`: convert JSON to bytes."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ def encode(
     """Encode a MESSAGE from its JSON form and print the bytes.
 
     JSON is the JSON text, the path of a file, or - for standard input, which is the default. JSON
-    must have every field that is not tagged, as Kafka's own tools require. With --defaults, missing
-    fields get their defaults, and '{}' encodes a message in which every field has its default.
+    must contain every field that is not tagged, as Kafka's own tools require. With --defaults,
+    missing fields get their defaults, and '{}' encodes a message in which every field has its
+    default.
     """
     message_class = find_message(message, release, specs, specs_mode)
     number = version_of(message_class, version)
@@ -105,7 +106,7 @@ def encode(
 
 
 def _left_out(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
-    """Yield the fields with values that the version does not have and that may be left out."""
+    """Yield fields that the version lacks and whose values may be left out."""
     from flexwire.codec.mappings import to_plain
     from flexwire.wire.schema import Presence, struct_of
 

@@ -1,4 +1,4 @@
-"""`flexwire explain`: prints an annotated hex dump."""
+"""`flexwire explain`: print an annotated hex dump."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def explain_message(
     lenient: bool,
     encoding: Encoding,
 ) -> Explanation:
-    """Explain a message in a given version, or in the version that the two bytes before it give."""
+    """Explain a message in a given version, or in that of the two bytes before it."""
     from flexwire.codec import explain as explain_bytes
     from flexwire.protocol.nested_messages import explain_versioned, with_nested
 

@@ -1,4 +1,4 @@
-"""Whole frames for `decode` and `explain`: the options that describe them, and their reader."""
+"""Options that describe whole frames, and their reader, for `decode` and `explain`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FramingOptions:
-    """The options for the kind of a frame and its place."""
+    """The options that give the kind of a frame and its place."""
 
     frame: bool
     api: str | None
@@ -39,7 +39,7 @@ class FramingOptions:
 
     @property
     def is_asked(self) -> bool:
-        """True if the input is frames and not the bytes of a message."""
+        """True if the input consists of frames and not of the bytes of a message."""
         options = (self.frame, self.api, self.request, self.no_length)
         return any(options) or self.frame_number is not None
 
@@ -51,7 +51,7 @@ class FramingOptions:
 
 @dataclass(frozen=True, slots=True)
 class ShownFrame:
-    """A frame to show: a complete frame, or the ``part`` of it that could be read.
+    """A frame to show: a complete frame, or the readable ``part`` of an incomplete one.
 
     If it comes from a capture, ``withheld`` is set, and it is shown without credentials.
     """
@@ -63,7 +63,7 @@ class ShownFrame:
 
     @property
     def error(self) -> FlexwireError | None:
-        """The error of an incomplete frame. It names the frame if there are several frames."""
+        """The error of an incomplete frame. If there are several frames, it names the frame."""
         error = None if self.part is None else self.part.error
         return error if error is None or not self.where else FrameError(f"{self.where}: {error}")
 
@@ -87,7 +87,7 @@ class ShownFrame:
 
     @property
     def is_surely_a_request(self) -> bool:
-        """True if its first bytes cannot be the start of a response.
+        """True if the first bytes cannot be the start of a response.
 
         Read as an api key, a correlation id rarely means an API other than 0, because ids are
         rarely so large.
@@ -169,7 +169,7 @@ words_argument = click.argument(
 
 
 def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | None, str]:
-    """Return the message and the data that the words of a command line mean."""
+    """Return the message and the data that are meant by the words of a command line."""
     if framing.is_asked:
         if len(words) != 1:
             raise click.UsageError(
@@ -190,7 +190,7 @@ def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | 
 def read_frames(
     data: str, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """Return the frames in DATA, or in a packet. Raises `FlexwireError`s."""
+    """Return the frames in DATA or in a packet. Raises `FlexwireError` if this fails."""
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError(
@@ -207,7 +207,7 @@ def read_frames(
 def frames_of(
     raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """Return the frames in bytes; the options determine their kind."""
+    """Return the frames in some bytes. The options determine their kind."""
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number reads a capture, so leave out --lines")
     if not raw:
@@ -227,9 +227,10 @@ def read_frame_bytes(
     has_length: bool = True,
     withheld: bool = False,
 ) -> list[ShownFrame]:
-    """Return the frames in bytes: requests, or responses to ``request`` or for an ``api``.
+    """Return the frames in some bytes: requests, or responses to ``request`` or for an ``api``.
 
-    Raises `click.UsageError` if a response for an API has no version, or if anything else has one.
+    Raises `click.UsageError` if a response for an API has no version, or if any other frame has
+    one.
     """
     input_frames = _read_input_frames(raw, version, api, request, has_length=has_length)
     return [
@@ -275,7 +276,7 @@ def _read_input_frames(
 
 
 def _api(api: str, version: int | str | None) -> tuple[int, int]:
-    """Return the api key and version that ``--api`` and ``--version`` name."""
+    """Return the api key and version from ``--api`` and ``--version``."""
     from flexwire.protocol.apis import find_api
 
     entry = find_api(api)
@@ -287,14 +288,20 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 
 
 def frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
-    """Return the frames of a packet, without credentials; raise `FlexwireError` if it has none."""
+    """Return the frames of a packet without credentials.
+
+    Raises `FlexwireError` if there are none.
+    """
     from flexwire.capture.messages import find_packet_frames
 
     return [shown_frame(*found) for found in find_packet_frames(path, number)]
 
 
 def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
-    """Return a captured frame, without credentials; raise `InputError` if it is incomplete."""
+    """Return a captured frame without credentials.
+
+    Raises `InputError` if the frame is incomplete.
+    """
     from flexwire.protocol import parse_response
     from flexwire.protocol.frame_explanation import WholeFrame
 
@@ -315,7 +322,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
 
 
 def needed_version(message_class: type[Message], version: int | str | None) -> int:
-    """Return the version for a message without a header, which the user must give."""
+    """Return the version for a message without a header. The user must have given it."""
     if version is None:
         raise click.UsageError(
             "--version is missing: give the version of the message, --version 12 or latest"
@@ -326,9 +333,9 @@ def needed_version(message_class: type[Message], version: int | str | None) -> i
 def body_and_version(
     message_class: type[Message], raw: bytes, version: int | str | None
 ) -> tuple[bytes, int]:
-    """Return the bytes of a message, and its version, which may be in the two bytes before it.
+    """Return the bytes of a message, and its version, which the two bytes before it may contain.
 
-    If all bytes are a message of the requested version, no version comes before them.
+    If all bytes are a message of the requested version, there is no version before them.
     """
     from flexwire.protocol.nested_messages import SELF_VERSIONED, VERSION_BYTES, explain_versioned
 
@@ -354,7 +361,7 @@ def _is_message(message_class: type[Message], raw: bytes, version: int) -> bool:
 def refuse_for_frames(
     release: str | None, specs: tuple[str, ...], encoding: Encoding, *, lenient: bool
 ) -> None:
-    """Refuse options for reading a single message if frames are read."""
+    """Refuse options that read a single message if the input consists of frames."""
     if release is not None or specs or lenient or encoding.value != "kafka":
         raise click.UsageError(
             "frames are read with Kafka's own specs; leave out --release, --specs, --encoding "
@@ -363,7 +370,7 @@ def refuse_for_frames(
 
 
 def hint(raw: bytes) -> str | None:
-    """Return a hint if bytes that are not a message may be a frame, or the start of one."""
+    """Return a hint if bytes that are not a message may be a frame or the start of a frame."""
     from flexwire.protocol.frame_input import read_input_requests
     from flexwire.protocol.frames import begins_with_length
 

@@ -1,4 +1,4 @@
-"""`flexwire generate`: makes messages from specs, for tests and fuzzers."""
+"""`flexwire generate`: make messages from specs, for tests and fuzzers."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ def generate(
 ) -> None:
     """Generate random messages of one version, valid or nearly valid.
 
-    A valid message has random values in every field, and unknown tagged fields. A line of JSON has
-    the message, the version, the bytes as hex, and the JSON form as body. With --frame, it also has
-    the header. With --hostile, the line contains a description of the damage instead of body and
-    header, and the error of flexwire's strict decoder. The error is null if the decoder accepts the
-    bytes.
+    A valid message has random values in every field, and unknown tagged fields. A line of JSON
+    contains the message, the version, the bytes as hex, and the JSON form as body. With --frame, it
+    also contains the header. With --hostile, the line contains a description of the damage instead
+    of body and header, and the error of flexwire's strict decoder. The error is null if the decoder
+    accepts the bytes.
     """
     from flexwire.atomic_files import write_together
     from flexwire.facts.units import plural
@@ -120,7 +120,7 @@ def generate(
         return
     written = 0
     for data, _ in samples:
-        # Fuzzers use such names, and recognize the files that they already have by them.
+        # Fuzzers use such file names, and recognize by them the files that they already have.
         name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
         if not (corpus / name).exists():
             write_together(corpus, {name: data})

@@ -27,7 +27,10 @@ METRICS_OPTIONS: Final = (
 
 
 def metrics_port(address: str | None, *, beyond_loopback: bool) -> MetricsPort | None:
-    """Return the port that the options describe, before it is opened; None without options."""
+    """Return the port that the options describe, or None without options.
+
+    The port is opened later.
+    """
     from flexwire.tap import MetricsPort, parse_host_port
 
     if address is not None:

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 
 MOST_INPUT_BYTES: Final = 512 * 1024 * 1024
-"""The largest size of a file, of standard input, or of a line, for 100 MiB of data that hexdump has
-printed."""
+"""The largest size of a file, of standard input, or of a line. It fits 100 MiB of data as hexdump
+prints them.
+"""
 
 
 class InputError(FlexwireError):
-    """An argument or a file is not what the user said it is."""
+    """An argument or a file that is not what the user claims."""
 
 
 class Notation(StrEnum):
@@ -146,7 +147,8 @@ _specs_mode_option = click.option(
     "releases (legacy), those of KIP-482 (kip), or those of its first draft (draft).",
 )
 
-# This is for commands that write the specs that they read, because a first draft cannot be written.
+# Commands that write the specs that they read have this option, because a first draft cannot be
+# written.
 read_mode_option = click.option(
     "--specs-mode",
     type=click.Choice(["strict", "legacy", "kip"]),
@@ -163,8 +165,8 @@ def _to_encoding(_context: click.Context, _option: click.Parameter, value: str) 
     return Encoding(value)
 
 
-# The values of `flexwire.wire.encoding.Encoding`, repeated so that --help need not import that
-# module.
+# The values of `flexwire.wire.encoding.Encoding`. They are repeated so that --help does not import
+# that module.
 ENCODINGS = ["kafka", "interleaved", "optional-buffers", "fixed", "flexible"]
 encoding_option = click.option(
     "--encoding",
@@ -201,7 +203,7 @@ format_option = click.option(
 
 
 class _MemorySize(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """A size of memory in Java's form, at least as much as Spark or a worker needs to start."""
+    """A size of memory in Java's notation, large enough for Spark or a worker to start."""
 
     name = "size"
 
@@ -297,7 +299,7 @@ def find_message(
 
 
 def version_of(message_class: type[Message], version: int | str) -> int:
-    """Return the number of a version, which may be given as the latest."""
+    """Return the number of a version. The user may have given the word for the latest version."""
     return message_class.entry.versions.highest if version == LATEST else int(version)
 
 
@@ -401,7 +403,7 @@ def standard_input() -> IO[bytes]:
 
 
 def read_standard_input() -> bytes:
-    """Return all bytes of standard input. Raises `InputError` if it is closed, or does not end."""
+    """Return all bytes of standard input. Raises `InputError` if it is closed or does not end."""
     return _bounded(standard_input(), "standard input")
 
 
@@ -452,7 +454,7 @@ def _from_hex(text: str) -> bytes | None:
 
 
 def read_content(content: bytes, notation: Notation, source: str) -> bytes:
-    """Return the bytes that the text in a file describes; raise `InputError` if there are none.
+    """Return the bytes that the text in a file describes. Raises `InputError` if there are none.
 
     ``source`` is the name of the file for errors.
     """
@@ -472,7 +474,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
                 raise InputError(
                     f"{source} is a capture: give the number of a packet in it, --frame-number N"
                 )
-            # A character has at most four bytes, and a raw file may be large.
+            # A character takes at most four bytes, but a raw file may be large.
             begin = content[: 4 * (MOST_LOOKED_AT + 1)]
             _note_slip(begin.decode("utf-8", "replace"), source, "raw bytes")
         return content if data is None else data
@@ -489,7 +491,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
 
 
 def _slip(text: str) -> str:
-    """Return an addition to an error about a text that is almost hex."""
+    """Return an addition to the error about a text that is almost hex."""
     from flexwire.cli.dumps import slip_in_hex
 
     slip = slip_in_hex(text)
@@ -506,7 +508,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        # The text is too long for a path, or has a character that paths cannot have.
+        # The text is too long for a path, or contains a character that paths cannot contain.
         return False
 
 
@@ -519,7 +521,7 @@ def _content(path: Path) -> bytes:
 
 
 def parse_percentage(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    """Return a percentage as a fraction; this is a callback for click."""
+    """Return a percentage as a fraction. This is a callback for click."""
     if text is None:
         return None
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
@@ -532,7 +534,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def parse_time(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    """Return the seconds in a time such as 90s, 10m or 2h; this is a callback for click."""
+    """Return the seconds in a time such as 90s, 10m or 2h. This is a callback for click."""
     if text is None:
         return None
     number = re.fullmatch(r"([0-9]{1,6})([smh])", text)

@@ -1,4 +1,4 @@
-"""`flexwire records dump`: prints log segments and related files as text or JSON lines."""
+"""`flexwire records dump`: print log segments and related files as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def _without(parts: tuple[str, ...], row: Row) -> Row | None:
 
 
 def _write(rows: Iterator[Row], output: Format, out: TextIO) -> int:
-    """Write the rows; return the number of findings."""
+    """Write the rows and return the number of findings."""
     import msgspec
 
     from flexwire.cli.records_dump_text import DumpText
@@ -284,7 +284,7 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
     try:
         return encode(row).decode()
     except UnicodeEncodeError:
-        # The name of a file may have bytes that are not text, which Python replaces by lone
+        # The name of a file may contain bytes that are not text. Python replaces these by lone
         # surrogates.
         return json.dumps(row)
 

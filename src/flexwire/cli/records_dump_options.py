@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.records.conventions import Convention
 
-# The names for options, repeated so that --help need not import their modules.
+# The names for options. They are repeated so that --help does not import their modules.
 DECODER_NAMES = ("consumer-offsets", "transactions", "metadata", "remote-log", "share-state")
 DIALECT_NAMES = ("kip-82", "kip-82-earlier")
 NUMBERS = {
@@ -31,11 +31,11 @@ NUMBERS = {
     "float64": ">d",
 }
 NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
-"""The notations for bytes of keys and values. With auto, they are text if they are UTF-8."""
+"""The notations for bytes of keys and values. With auto, bytes that are UTF-8 are shown as text."""
 
 
 class ConventionName(click.Choice[str]):
-    """The name of a convention for record headers. The modules are imported at the first use."""
+    """The name of a convention for record headers. Its module is imported at the first use."""
 
     case_sensitive = True
 
@@ -94,7 +94,7 @@ class DumpOptions:
         return any(part is not None for part in (self.offsets, self.times, self.max_bytes))
 
     def has_offsets(self, first: int, last: int) -> bool:
-        """Return whether any offset from ``first`` to ``last`` is wanted."""
+        """Return whether an offset from ``first`` to ``last`` is wanted."""
         return self.offsets is None or (first <= self.offsets[1] and last >= self.offsets[0])
 
     def has_record(self, offset: int, timestamp: int) -> bool:
@@ -105,7 +105,7 @@ class DumpOptions:
 
 
 class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """An inclusive range of offsets in one of the forms A-B, A-, -B or A."""
+    """An inclusive range of offsets, written A-B, A-, -B or A."""
 
     name = "A-B"
 
@@ -126,7 +126,10 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic only fo
 
 
 class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """An inclusive range of times: FROM/TO, each in ISO 8601 or milliseconds, or missing."""
+    """An inclusive range of times, written FROM/TO.
+
+    Each is in ISO 8601 or milliseconds, or missing.
+    """
 
     name = "FROM/TO"
 
@@ -148,7 +151,7 @@ class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for 
 
 
 def _milliseconds(text: str, default: int) -> int:
-    """Read a time, which is in UTC if it has no zone. Raises `ValueError`."""
+    """Return a time in milliseconds. A time without a zone is in UTC. Raises `ValueError`."""
     if not text:
         return default
     if re.fullmatch(r"[0-9]{9,19}", text):

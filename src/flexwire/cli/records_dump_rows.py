@@ -3,8 +3,8 @@
 There is a row for each batch, record and entry, and for each finding at the place of the finding.
 
 For logs in the format of KIP-82's document, ``--dialect`` gives the dialect, because the bytes do
-not show which of the two it is. Such logs may also have messages of magic 0 and 1. Their rows are
-like those of records, but with typed headers.
+not show which of the two dialects was used. Such logs may also contain messages of magic 0 and 1.
+Their rows are like those of records, but with typed headers.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ def finding_row(damage: Damage) -> Row:
 
 
 def sequence_of(batch: RecordBatch, offset: int) -> int:
-    """Return the sequence of the record at an offset. After the highest int32 it continues at 0."""
+    """Return the sequence of the record at an offset. After the highest int32 it restarts at 0."""
     if batch.base_sequence < 0:
         return -1
     return (batch.base_sequence + offset - batch.base_offset) % _INT32_MODULUS
 
 
 class RecordRows:
-    """Makes the rows for the records of one log, batch by batch."""
+    """Make the rows for the records of one log, batch by batch."""
 
     def __init__(self, path: Path, options: DumpOptions) -> None:
         self._options = options
         self._topic = options.decode or _topic_of(path)
-        # This is used even if another decoder was requested.
+        # This decoder is used even if another decoder was requested.
         self._is_metadata = InternalTopic.METADATA in {self._topic, _topic_of(path)}
         # The number of withheld credentials in the current record.
         self._withheld = 0
@@ -165,7 +165,7 @@ class RecordRows:
             return content, None if isinstance(error, UnknownMessageError) else reason
 
     def _undecoded(self, record: Record, reason: str) -> Any:
-        """Return the bytes of a value that does not decode, but withhold those of metadata.
+        """Return the bytes of a value that does not decode, but withhold the bytes of metadata.
 
         Any of these bytes may be part of a credential.
         """
@@ -198,7 +198,7 @@ class RecordRows:
 
 
 def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[Row]:
-    """Return the headers of one record, read by a convention."""
+    """Return the headers of one record, as a convention reads them."""
     try:
         convention = convention.for_record(headers)
     except RecordHeaderError as error:
@@ -207,7 +207,7 @@ def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[R
 
 
 def _typed_header(convention: Convention, header: RecordHeader) -> Row:
-    """Return one record header or, if it is invalid, its bytes and the reason."""
+    """Return one record header. If it is invalid, return its bytes and the reason."""
     data = header[1]
     try:
         key = convention.key_text(header[0])
@@ -243,7 +243,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | int | None):
         return value
     text = value.isoformat() if isinstance(value, date | time) else str(value)
-    # A char may be half of a surrogate pair, which JSON text cannot contain.
+    # A char may be half of a surrogate pair. JSON text cannot contain such a half.
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -258,11 +258,11 @@ def _topic_of(path: Path) -> InternalTopic | None:
     return next((topic for topic in InternalTopic if topic.topic == name), None)
 
 
-# Bytes in JSON, without any loss.
+# The notation for bytes in JSON that loses nothing.
 
 
 def show_bytes(data: bytes | None, notation: str) -> Any:
-    """Return bytes in a notation; None becomes null.
+    """Return bytes in a notation. None becomes null.
 
     Bytes that are not UTF-8, or that do not have the size of the number, become ``{"base64": …}``.
     Different bytes are therefore never shown in the same way.
@@ -290,7 +290,10 @@ def _undecoded(data: bytes | None, reason: str) -> Any:
 
 
 def _number(number: float) -> float | str:
-    """Return a number. NaN, Infinity and -Infinity become text, because JSON does not have them."""
+    """Return a number.
+
+    NaN, Infinity and -Infinity become text, because JSON cannot represent them.
+    """
     return number if math.isfinite(number) else json.dumps(number)
 
 
@@ -344,7 +347,7 @@ _SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
-    """Yield the rows for a file of any kind, with its findings, in the order of the file.
+    """Yield the rows for a file of any kind and its findings, in the order of the file.
 
     Raises `InputError` for a file of an unknown kind, and `CaptureError` for a file that cannot be
     read.
@@ -377,11 +380,11 @@ def _named_for(path: Path) -> Row:
     offset = base_offset_of(path)
     if offset is None:
         return {}
-    # A snapshot of producers has their state up to its offset.
+    # A snapshot of producers contains their state up to its offset.
     return {"endOffset" if _kind(path) == "snapshot" else "baseOffset": offset}
 
 
-# Logs and snapshots.
+# The code below is for logs and snapshots.
 
 
 def _log_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
@@ -394,7 +397,7 @@ def _log_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
         if isinstance(batch, Damage):
             yield finding_row(batch)
             continue
-        # A wrapper message does not have its first offset.
+        # A wrapper message does not contain its first offset.
         first_offset = batch.base_offset if batch.magic == RECORD_BATCH else next_offset
         if options.offsets is not None and first_offset > options.offsets[1]:
             break
@@ -436,7 +439,7 @@ def _batch_rows(
 
 
 def _begins_in_time(batch: RecordBatch, options: DumpOptions) -> bool:
-    """Return whether a batch may have a record before the wanted times end, by its header."""
+    """Return whether a batch, by its header, may contain a record before the wanted times end."""
     if options.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
         return True
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -469,11 +472,11 @@ def _batch_row(batch: RecordBatch) -> Row:
     }
 
 
-# Indexes and other files next to a log.
+# The code below is for indexes and other files next to a log.
 
 
 def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
-    """Yield the entries of any file that is not a log, and the findings in it."""
+    """Yield the entries of a file that is not a log, and the findings in the file."""
     kind, read_entries = _BESIDE[_kind(file.path)]
     with ExitStack() as stack:
         log_path = _beside(file.path, "log")

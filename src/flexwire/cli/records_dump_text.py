@@ -1,7 +1,7 @@
 """The rows of `flexwire records dump` as lines for people.
 
-The fields of batches are in columns. Rare fields come after them, in a second line on a narrow
-terminal.
+The fields of batches are in columns. Rare fields come after them, on a narrow terminal in a second
+line.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _COUNTED = {"file": "file", "batch": "batch", "record": "record", "finding": "fi
 
 
 class DumpText:
-    """Writes rows as lines. Keeps the state that the form of the next row depends on, and counts.
+    """Write rows as lines, and count them by kind.
 
-    ``width`` is the width of the terminal. Without a terminal it is None, and no line is wrapped or
-    cut.
+    The object keeps the state on which the form of the next row depends. ``width`` is the width of
+    the terminal. Without a terminal it is None, and no line is wrapped or cut.
     """
 
     def __init__(self, *, width: int | None, colour: bool) -> None:
@@ -77,7 +77,7 @@ class DumpText:
         color = "red" if self._counts["finding"] else "green"
         return "\n" + self._style(", ".join(counts), fg=color)
 
-    # Writing the lines for each kind of row.
+    # The methods below write the lines for each kind of row.
 
     def _file_lines(self, row: Row) -> Iterator[str]:
         if self._file:
@@ -132,7 +132,7 @@ class DumpText:
                 yield line.rstrip()
             is_message = isinstance(row[name], dict) and "message" in row[name]
             line = self._detail(name, text, None if is_message else row.get(f"{name}Size"))
-            # The text after this also begins a line.
+            # The text after this point also begins a line.
             length = self._width
         self._withheld += row.get("withheldCredentials", 0)
         yield line.rstrip()
@@ -143,7 +143,7 @@ class DumpText:
             yield self._detail(f"header {_content(header['key'])}{kind}", value, None)
 
     def _detail(self, name: str, text: str, size: int | None) -> str:
-        """Return a line. On a terminal it is cut if ``size`` gives the full size."""
+        """Return a line. On a terminal, the line is cut if ``size`` gives the full size."""
         if self._width is not None and size is not None:
             room = self._width - len(_DETAIL_INDENT) - len(name) - 1
             tail = f"… {size} bytes"
@@ -224,7 +224,7 @@ def _plural(name: str, count: int) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """Return a timestamp in ISO 8601 and UTC; "-" if missing, a number if it is no valid date.
+    """Return a timestamp in ISO 8601 and UTC, "-" if it is missing, or a number if it is no date.
 
     >>> time_text(1700000000000), time_text(-1), time_text(2**62)
     ('2023-11-14T22:13:20.000Z', '-', '4611686018427387904')

@@ -1,4 +1,4 @@
-"""`flexwire schema bench`: shows a change of message specs, with everything a reviewer needs."""
+"""`flexwire schema bench`: show a change of message specs, with everything a reviewer needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flexwire schema cost`: prints the bytes that a change of specs, or an encoding, would save."""
+"""`flexwire schema cost`: print the bytes that a change of specs, or an encoding, would save."""
 
 from __future__ import annotations
 

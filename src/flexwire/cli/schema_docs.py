@@ -1,4 +1,4 @@
-"""`flexwire schema docs`: writes a guide to message specs as a web site, or as Markdown."""
+"""`flexwire schema docs`: write a guide to message specs as a web site or as Markdown."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
-# The beginning of a file, in which our mark would be.
+# The number of bytes at the beginning of a file in which our mark would be.
 _BEGINNING = 200
-# Findings that lint does not call errors, although their messages have no layout or no page of
-# their own.
+# Findings that prevent a guide although lint does not call them errors: their messages have no
+# layout or no page.
 _WITHOUT_LAYOUT = frozenset(
     {"ELEMENTS_WITHOUT_BYTES", "MESSAGE_REPEATED", "STRUCTS_TOO_DEEP", "STRUCT_WITHOUT_FIELDS"}
 )
@@ -150,7 +150,7 @@ def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
 
 
 def _write(out: Path, files: dict[str, str], suffix: str) -> None:
-    """Write files and remove those of earlier runs; raise `InputError` for a foreign file."""
+    """Write files and remove those of earlier runs. Raises `InputError` for a foreign file."""
     for name in files:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; give another directory"
@@ -164,7 +164,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    # A pipe would never end, and a link might lead to another place.
+    # Reading a pipe would never end, and a link might lead to another place.
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -172,7 +172,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def pages(bundled: Catalog) -> dict[str, str]:
-    """Return every page by its path, with the index first."""
+    """Return every page by its path, starting with the index."""
     entries = [bundled.entry(name) for name in bundled.names()]
     grouped: dict[str, list[CatalogEntry]] = {}
     for entry in sorted(entries, key=_title):
@@ -279,8 +279,8 @@ def _header_versions(entry: CatalogEntry) -> Iterator[tuple[str, str]]:
 
 
 def _releases(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
-    # Releases that removed the message are listed with "none". Releases without the module are not
-    # listed.
+    # Releases that removed the message are listed with "none". Releases without the module are left
+    # out.
     since = bundled.releases[bundled.releases.index(next(iter(entry.releases))) :]
     releases = [
         release

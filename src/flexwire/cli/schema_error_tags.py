@@ -1,4 +1,4 @@
-"""`flexwire schema error-tags`: applies KIP-636 to a set of message specs."""
+"""`flexwire schema error-tags`: apply KIP-636 to a set of message specs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     if path.exists() and path.resolve() in {out.resolve(), out.resolve() / path.name}:
         raise InputError(f"{out} contains the input; give another directory")
     tagged = tag_errors(read_texts(source), mode=specs_mode)
-    # Files are written as bytes, so that the ends of lines do not change.
+    # Files are written as bytes, so that line endings do not change.
     from flexwire.atomic_files import write_together
 
     write_together(out, {Path(spec.source).name: spec.text.encode() for spec in tagged})

@@ -1,4 +1,4 @@
-"""`flexwire schema errors`: prints Kafka's error codes by name."""
+"""`flexwire schema errors`: print Kafka's error codes by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _NegativeNumberCommand(click.Command):
     """A command that reads "-1" as an error code and not as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, with negative numbers moved after all options."""
+        """Parse the arguments, after moving negative numbers behind all options."""
         numbers = [argument for argument in args if _NEGATIVE.fullmatch(argument)]
         other_arguments = [argument for argument in args if argument not in numbers]
         return super().parse_args(

@@ -1,4 +1,4 @@
-"""`flexwire schema import`: imports Kafka's releases into a catalog."""
+"""`flexwire schema import`: import Kafka's releases into a catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flexwire schema lint`: reports all errors in message specs."""
+"""`flexwire schema lint`: report all errors in message specs."""
 
 from __future__ import annotations
 

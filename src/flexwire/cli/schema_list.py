@@ -1,4 +1,4 @@
-"""`flexwire schema list`: lists the bundled messages."""
+"""`flexwire schema list`: list the bundled messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
 
 
 def _refuse(name: str, module: str | None) -> NoReturn:
-    """Raise an error that nothing can be listed, with the most similar module or message."""
+    """Raise an error that nothing can be listed, and name the most similar module or message."""
     from flexwire.schema.catalog import catalog
     from flexwire.schema.coercion import nearest
 
@@ -59,13 +59,13 @@ def _refuse(name: str, module: str | None) -> NoReturn:
         raise InputError(f"no module {short(module)}; {nearest(module, modules)}")
     if any(name.lower() in message.lower() for message in catalog().names()):
         raise InputError(f"{short(name)}: that module and release have no message of this name")
-    # The error of this call has the most similar message.
+    # The error of this call names the most similar message.
     catalog().entry(name)
     raise AssertionError(name)
 
 
 def listed_form(entry: CatalogEntry, release: str | None) -> dict[str, Any]:
-    """Return the JSON form of a message: its versions, and the releases with it."""
+    """Return the JSON form of a message: its versions, and the releases that contain it."""
     releases = entry.releases
     versions = entry.versions if release is None else releases[release]
     return {

@@ -1,4 +1,4 @@
-"""`flexwire schema resolve`: prints the layout of a message at one version."""
+"""`flexwire schema resolve`: print the layout of a message at one version."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def schema_resolve(
 def resolved_form(
     message_class: type[Message], version: int, encoding: Encoding, *, whole: bool = False
 ) -> dict[str, Any]:
-    """Return the JSON form of a message at one version; see docs/json.md.
+    """Return the JSON form of a message at one version, as docs/json.md describes.
 
-    With ``whole``, the fields that this version does not have are included.
+    If ``whole`` is true, the fields that this version lacks are included.
     """
     from flexwire.wire.schema import Presence
 
@@ -113,7 +113,7 @@ def _header_version(message_class: type[Message], version: int, schema: Schema) 
 
 
 def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
-    """Yield the fields of a structure in order, each before the fields inside it."""
+    """Yield the fields of a structure in order. Each field comes before the fields inside it."""
     from flexwire.wire.schema import struct_of
     from flexwire.wire.types import ArrayType
 

@@ -1,7 +1,8 @@
-"""``-`` as a file: standard input, which is kept in a private file while a command reads it.
+"""Accept ``-`` as a file: keep standard input in a private file while a command reads it.
 
-A reader of a file may use the name of the file, read it twice, or let other processes read it.
-Standard input is therefore copied to a file with a suitable name, which is removed at the end.
+A reader of a file may use the name of the file, read the file twice, or let other processes read
+it. Standard input is therefore copied to a file with a suitable name. The file is removed at the
+end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from flexwire.cli.terminal import show_path_as
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    # Is called with the first bytes, and returns the name for a file that begins with them.
+    # A function that is called with the first bytes, and returns the name for a file that begins
+    # with them.
     Name = Callable[[bytes], str]
 
 NAME: Final = "standard-input"
@@ -32,7 +34,7 @@ _OFFSET = 8
 
 
 def spec_name(head: bytes) -> str:
-    """Return the name for a message spec (the name of its message), or for a jar of specs.
+    """Return the name for a message spec (from the name of its message) or for a jar of specs.
 
     >>> spec_name(b'{"type": "data", "name": "A"}'), spec_name(b"PK")
     ('A.json', 'standard-input.jar')
@@ -76,9 +78,10 @@ def plain_name(_: bytes) -> str:
 def takes_standard_input(
     *also: str, **names: Name
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command accept ``-`` as a file; each parameter has a function that names the input.
+    """Let a command accept ``-`` as a file. Each parameter has a function that names the input.
 
-    ``also`` contains parameters that read standard input themselves, which is possible only once.
+    ``also`` contains parameters that read standard input themselves. Standard input can be read
+    only once.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -115,7 +118,7 @@ def _with_path(value: Any, path: Path) -> Any:
 
 @contextmanager
 def save_input(name: Name = plain_name) -> Iterator[Path]:
-    """Yield a private file with all of standard input, limited only by the free space on disk."""
+    """Yield a private file with all of standard input. Only the free disk space limits its size."""
     import shutil
     import tempfile
 

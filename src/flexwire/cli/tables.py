@@ -1,4 +1,4 @@
-"""`flexwire tables`: maintains tables that grow: joins files, removes old days and leftovers."""
+"""`flexwire tables`: maintain tables that grow: join files, remove old days and leftovers."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
 
     OUT is an output of analyze --tables delta or iceberg. Tables without days (packets, audit and
     the tables of logs) do not change. If a connection had traffic in the kept days, its row in
-    connections stays too. Captures that were added earlier still count as known, so no later
-    analysis adds them again. Reports stay.
+    connections is kept too. Captures that were added earlier still count as known, so no later
+    analysis adds them again. Reports are kept.
 
     The command first prints everything that it removes. Days later, 'flexwire tables vacuum'
     deletes the files.
@@ -162,7 +162,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
 
 
 def _room(place: OutputDirectory, name: str) -> ModuleType:
-    """Return a module of the package for the format of the tables in ``place``."""
+    """Return the module of the package for the format of the tables in ``place``."""
     from flexwire.arguments import DELTA, ICEBERG
     from flexwire.extras import needed_by
     from flexwire.tables.output import is_iceberg

@@ -1,4 +1,4 @@
-"""`flexwire tap`: runs a proxy that captures the traffic through it."""
+"""`flexwire tap`: run a proxy that captures the traffic through it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def _parsed_tags(
 
 
 def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
-    """Return the options of a filter for frames; ``verb`` is for their help. See `to_filter`."""
+    """Add the options of a frame filter to a command.
+
+    ``verb`` is for their help: see `to_filter`.
+    """
     return (
         click.option(
             "--only-api",
@@ -84,7 +87,7 @@ def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
     )
 
 
-# The options for those fields of `TapConfig` that depend on several options, or must be parsed.
+# The options for fields of `TapConfig` that depend on several options or must be parsed.
 _FIELD_OPTIONS = {
     "keep": (
         click.option(
@@ -296,7 +299,7 @@ def _click_option(field: dataclasses.Field[Any], option: Option) -> Callable[...
 
 
 def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
-    """Return the security of the options, and the throwaway authority if it was requested."""
+    """Return the security from the options, and the throwaway authority if it was requested."""
     from flexwire.tap import TapSecurity
 
     own, throwaway = _listening(listen, parameters)
@@ -363,7 +366,7 @@ def _connecting(parameters: dict[str, Any]) -> UpstreamTls | None:
         parameters["upstream_name"],
         check_names=not parameters["any_upstream_name"],
     )
-    # Without these options, only ssl:// decides whether TLS is used.
+    # Without these options, only an ssl:// address turns TLS on.
     return None if upstream == UpstreamTls(password=upstream.password) else upstream
 
 
@@ -424,7 +427,7 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_filter(parameters: dict[str, Any]) -> CaptureFilter:
-    """Return the filter from the options; raise `InputError` for an unknown API."""
+    """Return the filter from the options. Raises `InputError` for an unknown API."""
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
     from flexwire.tap.frame_filter import parse_api

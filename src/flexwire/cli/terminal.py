@@ -1,9 +1,9 @@
 """Standard output and standard error. All commands print through these functions.
 
-Names may contain control characters. The streams escape these, so that commands need not.
-flexwire's own colors and its progress bar are written through `styled`, and callers make foreign
-text in them `printable` first. Formats without JSON's escapes, such as CSV, are written with
-`write_data`. A file or a pipe gets them unchanged.
+Names may contain control characters. The streams escape these, so that commands do not have to.
+flexwire's own colors and its progress bar are written through `styled`, and callers escape foreign
+text in them with `printable` first. Formats without JSON's escapes, such as CSV, are written with
+`write_data`. A file or a pipe gets such formats unchanged.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from flexwire.spark.progress import Progress as Listener
 
 
-# Line breaks are written by flexwire. A command must itself escape line breaks in foreign text that
-# it prints.
+# flexwire writes line breaks itself. A command must escape line breaks in the foreign text that it
+# prints.
 _KEPT = "\n"
 
 
 # The text that replaces each private file name, because such a name means nothing to a reader.
 _SHOWN_AS: dict[str, str] = {}
 
-# On that system a pipe or a file has the code page of a language, unless this variable names
-# another one.
+# On Windows, a pipe or a file has the code page of a language, unless this variable names another
+# encoding.
 _HAS_CODE_PAGES = os.name == "nt"
 _ENCODING = "PYTHONIOENCODING"
 
@@ -57,7 +57,7 @@ codecs.register_error(_ESCAPES, _escapes)
 
 
 def show_path_as(text: str, name: str) -> None:
-    """From now on, replace ``text`` with ``name`` in all output."""
+    """Replace ``text`` with ``name`` in all later output."""
     _SHOWN_AS[text] = name
 
 
@@ -71,17 +71,17 @@ class EscapedStream(io.TextIOWrapper):
     """A text stream that escapes control characters."""
 
     def write(self, text: str, /) -> int:
-        """Write the text with escapes; return its length, as other streams do."""
+        """Write the text with escapes, and return its length, as other streams do."""
         super().write(printable(_replace_private_names(text), _KEPT))
         return len(text)
 
     def close(self) -> None:
-        """Only flush. The stream that this one replaces has the same buffer, and closes it."""
+        """Only flush. The stream that this stream replaces has the same buffer, and closes it."""
         if not self.buffer.closed:
             self.flush()
 
     def write_data(self, text: str) -> None:
-        """Write data for another program: unchanged and in UTF-8, unless this is a terminal."""
+        """Write data for another program, in UTF-8. It is unchanged unless this is a terminal."""
         if self.isatty():
             # For a terminal, the carriage return at the end of a line is a control character too.
             self.write(text.replace("\r\n", "\n"))
@@ -96,7 +96,7 @@ class EscapedStream(io.TextIOWrapper):
 
 
 class _StyledStream:
-    """A stream for colors and bars, whose text is not escaped again."""
+    """A stream for colors and progress bars. It does not escape their text again."""
 
     def __init__(self, stream: EscapedStream) -> None:
         self._stream = stream
@@ -107,7 +107,7 @@ class _StyledStream:
 
 
 def guard_streams() -> None:
-    """Replace standard output and standard error with streams that escape."""
+    """Replace standard output and standard error with streams that escape control characters."""
     sys.stdout, sys.stderr = _guard(sys.stdout), _guard(sys.stderr)
 
 
@@ -122,7 +122,8 @@ def _guard(stream: TextIO) -> TextIO:
         "write_through": stream.write_through,
     }
     stream.flush()
-    # If a terminal cannot show a character, it gets an escape, which has the same meaning in JSON.
+    # A terminal that cannot show a character gets an escape. JSON gives the escape the same
+    # meaning.
     return EscapedStream(stream.buffer, errors=_ESCAPES, **settings)
 
 
@@ -141,7 +142,7 @@ def write_data(text: str) -> None:
 
 
 def styled(stream: TextIO) -> TextIO:
-    """Return the stream for writing colors and bars."""
+    """Return the stream to which colors and progress bars are written."""
     return cast("TextIO", _StyledStream(stream)) if isinstance(stream, EscapedStream) else stream
 
 
@@ -178,7 +179,7 @@ def system_error_text(error: OSError) -> str:
 
 
 class LogFormatter(logging.Formatter):
-    """Formats each log message as one line, whatever addresses it contains."""
+    """Format each log message as one line, whatever addresses it contains."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is that of logging
         """Return the line for one message, with escapes."""
@@ -219,7 +220,7 @@ def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) 
     root = logging.getLogger()
     root.addHandler(handler)
     context.find_root().call_on_close(partial(root.removeHandler, handler))
-    # This is the line that is needed first in a bug report.
+    # A bug report needs this line first.
     from flexwire import __version__, kernel_status
 
     program = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"
@@ -263,7 +264,7 @@ def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def progress_bar() -> Iterator[Listener]:
-    """Yield a callable for a stage, the finished part, and the total (0 if it is unknown).
+    """Yield a callable for a stage's name, the finished part, and the total (0 if unknown).
 
     The bar goes to standard error, so that standard output can be piped. Without the package rich,
     which the extra columnar installs, there is no bar.

@@ -1,4 +1,4 @@
-"""`flexwire vectors check`: tests a codec in any language with vectors from Apache Kafka."""
+"""`flexwire vectors check`: test a codec in any language with vectors from Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flexwire warmup`: stores Spark's loaded classes, so that Spark starts in half the time."""
+"""`flexwire warmup`: store Spark's loaded classes, so that Spark starts in half the time."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def _as_json(kernels: KernelStatus, classes: float | None) -> dict[str, Any]:
         "isCompiled": kernels.is_compiled,
         "reason": kernels.reason,
     }
-    # This command no longer compiles kernels, but keeps the key for one release.
+    # This command no longer compiles kernels. The key is kept for one release.
     return {"kernels": kernel_form, "kernelSeconds": None, "sparkClassesSeconds": classes}

@@ -1,4 +1,4 @@
-"""`flexwire who`: lists the activity of a cluster's connections while captures or logs grow."""
+"""`flexwire who`: list the activity of a cluster's connections while captures or logs grow."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def who(
 
 
 def _read_once(source: ActivitySource, interval: float) -> None:
-    """Read everything that exists. Taps are read for ``interval`` seconds."""
+    """Read everything that exists. The sockets of taps are read for ``interval`` seconds."""
     from flexwire.activity.sources import LiveActivity
 
     until = time.monotonic() + (interval if isinstance(source, LiveActivity) else 0)
@@ -206,7 +206,7 @@ def _print_table(rows: list[ConnectionActivity], now_us: int) -> None:
         print(line.rstrip())
 
 
-# The columns that are left out on terminals narrower than these widths.
+# On terminals that are narrower than these widths, these columns are left out.
 _LEAST_WIDTHS: Final = {
     "instance-id": 170,
     "principal": 110,
@@ -286,7 +286,7 @@ async def _watch(
 
 
 class _Drawing:
-    """Draws the table on the terminal."""
+    """Draw the table on the terminal."""
 
     def __init__(self, view: _View, live: Live) -> None:
         self._view = view
@@ -316,7 +316,7 @@ async def _follow(
     is_first = True
     while not stop.is_set():
         for count in source.read():
-            # Reading a capture may take minutes; the table is shown during that time.
+            # Reading a capture may take minutes, and the table is shown during that time.
             if drawing is not None:
                 # Data that existed at the start may be several years old.
                 drawing.draw(source, has_grown=bool(count) and not is_first)

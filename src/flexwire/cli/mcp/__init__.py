@@ -1,4 +1,4 @@
-"""`flexwire mcp`: makes the reading commands available as tools of the Model Context Protocol.
+"""`flexwire mcp`: offer the commands that only read as tools of the Model Context Protocol.
 
 A program such as an assistant sends the requests, and hostile input may mislead this program. The
 server therefore only reads files below one directory, and opens no connections. The tools call the

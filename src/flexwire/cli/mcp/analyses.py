@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from flexwire.tables.output import Output
 
 MOST_FACTS_BYTES: Final = 64 << 20
-"""The largest size of an analysis' facts that a tool reads."""
+"""The largest size of an analysis's facts, in bytes, that a tool reads."""
 _FACTS: Final = "facts.json"
 _TABLES: Final = "tables"
 
 
 def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
-    """Return the audit of an analysis; a row is a finding, the most serious first."""
+    """Return the audit of an analysis. A row is a finding, and the most serious comes first."""
     from flexwire.cli.analyze import audit_form
     from flexwire.facts.audit import findings
     from flexwire.report.audit_files import audit_row
@@ -61,7 +61,7 @@ def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
 
 
 def answers(root: ServedRoot, asked: AnswersArguments) -> dict[str, Any]:
-    """List the stored answers of an analysis, or return rows of one, most important first."""
+    """List the stored answers of an analysis, or return one answer's most important rows."""
     from flexwire.schema.coercion import nearest
     from flexwire.survey.surveyed_files import analysis_notes
 
@@ -125,7 +125,7 @@ class _OpenAnalysis(NamedTuple):
 def _stored_rows(
     root: ServedRoot, opened: _OpenAnalysis, name: str, asked: AnswersArguments
 ) -> list[dict[str, Any]]:
-    """Return rows from the table of an answer, which is read up to the last of them."""
+    """Return rows from the table of an answer. The table is read only up to the last of them."""
     from pyarrow.parquet import ParquetFile
 
     from flexwire.cli.answers import rows_form
@@ -151,7 +151,7 @@ def _stored_rows(
 
 @contextmanager
 def _analysis(root: ServedRoot, name: str) -> Iterator[_OpenAnalysis]:
-    """Yield the output of an analysis, whose facts are a file below the root."""
+    """Yield the output of an analysis whose facts are a file below the root."""
     from flexwire.tables.output import output
 
     with root.directory(name) as directory:
@@ -159,7 +159,7 @@ def _analysis(root: ServedRoot, name: str) -> Iterator[_OpenAnalysis]:
         found = output(directory)
         place = found.root.path
         if place is None:
-            raise AssertionError  # a directory on this machine has a path
+            raise AssertionError  # A directory on this machine has a path.
         inner = str(Path(name, place.relative_to(directory)))
         yield _OpenAnalysis(found, _facts(root, str(Path(inner, _FACTS))), inner)
 

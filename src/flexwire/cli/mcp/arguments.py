@@ -9,7 +9,9 @@ from msgspec import Meta, Struct
 from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec reads it at run time
 
 MOST_BYTES: Final = 4 << 20
-"""The largest size of a message or a frame that a tool reads, and of its text in characters."""
+"""The largest size of a message or frame that a tool reads, and the largest number of characters in
+its text.
+"""
 MOST_ROWS: Final = 1_000
 """The largest number of rows in one result."""
 
@@ -23,7 +25,7 @@ _Version = Annotated[
 
 
 class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The wanted rows of a result."""
+    """The arguments that choose the rows of a result."""
 
     skip: Annotated[int, Meta(ge=0, description="How many rows to leave out at the start.")] = 0
     rows: Annotated[int, Meta(ge=1, le=MOST_ROWS, description="The most rows to return.")] = 100
@@ -84,7 +86,7 @@ class AnalysisArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknow
 
 
 class AuditArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with an analysis, and a choice of findings from its audit."""
+    """Arguments with an analysis, and a selection of findings from its audit."""
 
     release: Annotated[_Name | None, Meta(description="Only findings for this release.")] = None
     verdict: Annotated[
@@ -104,7 +106,7 @@ class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unkn
 
 
 class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with a capture, and a choice of its frames: those that match every given list."""
+    """Arguments with a capture and a selection of its frames: those that match all given lists."""
 
     file: Annotated[_Name, Meta(description="A capture below the root.")]
     connection: Annotated[

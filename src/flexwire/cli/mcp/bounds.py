@@ -19,17 +19,17 @@ MOST_CHARACTERS: Final = 50_000
 LONGEST_TEXT: Final = 2_000
 """The largest number of characters in a value. Longer values are truncated."""
 MOST_PLACES: Final = 20
-"""A result lists at most this many places with omissions."""
+"""The largest number of places with omissions that a result lists."""
 _SHORTEST_TEXT: Final = 20
-# A field takes its name and a few characters around it.
+# A field takes its name and a few further characters.
 _AROUND: Final = 4
-# Additional characters for plain values, because the error in a result is such a value.
+# Additional characters for plain values. The error in a result is such a value.
 _RESERVE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of a result; ``more`` is the number of rows after them."""
+    """Rows of a result. ``more`` is the number of rows after them."""
 
     rows: list[Any]
     more: int = 0
@@ -49,7 +49,7 @@ def to_text(form: dict[str, Any]) -> str:
 
     The elements of a dict, a list and a `Page` are kept until the number of characters is reached.
     ``leftOut`` lists each place with the number of elements that are missing there. It is empty if
-    nothing is missing. A text that was cut says itself how much of it is missing.
+    nothing is missing. A text that was cut ends with the number of its missing characters.
 
     >>> print(to_text({"rows": Page(["a\x1b[2J"], more=7)}))
     {"result": {"rows": ["a\u001b[2J"]}, "leftOut": [{"place": "rows", "count": 7}]}
@@ -66,7 +66,10 @@ def _text_of(value: Any) -> str:
 
 
 class _Cutter:
-    """Cuts a form; ``left_out`` contains the number of missing elements for each place."""
+    """Cut a form to a length.
+
+    ``left_out`` contains the number of missing elements for each place.
+    """
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS
@@ -86,7 +89,7 @@ class _Cutter:
         return value
 
     def _cut_fields(self, fields: dict[str, Any], place: str) -> dict[str, Any]:
-        """Cut fields, keeping all plain values first: an error must not be lost behind a list."""
+        """Cut fields, and keep all plain values first. An error must not be lost behind a list."""
         kept: dict[str, Any] = {}
         for is_inner in (False, True):
             for name, value in fields.items():
@@ -111,7 +114,7 @@ class _Cutter:
     def _cut_text(self, text: str) -> str:
         most = max(min(LONGEST_TEXT, self._room), _SHORTEST_TEXT)
         kept = most
-        # When it is escaped, a character may become twelve characters.
+        # A character that is escaped may become twelve characters.
         while (size := len(_text_of(text[:kept]))) > most + _AROUND:
             kept = kept * most // size
         return shorten(text, kept)

@@ -1,4 +1,4 @@
-"""The directory that a server serves. It finds files below this directory, and refuses others."""
+"""The directory that a server serves: find files below it, and refuse all others."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_SEEN: Final = 100_000
-"""At most this many files and directories are examined for one listing."""
+"""The largest number of files and directories that are examined for one listing."""
 MARKERS: Final = ("facts.json", "tables/_flexwire.json")
 """The files by which the output of an analysis is recognized."""
 ANALYSIS: Final = "an analysis"
-"""The name for the kind of a directory that has the output of an analysis."""
+"""The kind of a directory that contains the output of an analysis."""
 _WRITTEN: Final = ("tables", "answers", "sums")
-"""The directories that an analysis writes, which hold no inputs.
+"""The directories that an analysis writes. They contain no inputs.
 
 The demo puts its capture in the same parent directory.
 """
 
 
 class OutsideRootError(FlexwireError):
-    """A path that is not below the root of a server, or that is not a file that may be read."""
+    """A path that is not below the root of a server, or is not a file that may be read."""
 
 
 # On Linux, each open descriptor has a path. Opening this path opens the file of the descriptor,
 # even if the file's name now means another file.
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 _DESCRIPTOR: Final = re.compile(rf"{_DESCRIPTORS}/\d+")
-# The file is opened only for checking it, and not for reading. A pipe without a writer would wait.
+# The file is opened only to check it, not to read it. Opening a pipe without a writer would block.
 _LOOK: Final = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0)
 _HAS_DESCRIPTORS: Final = hasattr(os, "O_PATH") and _DESCRIPTORS.is_dir()
 
@@ -53,12 +53,12 @@ class ServedRoot:
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve(strict=True)
-        # The name of each descriptor that is or was open, for the texts of errors.
+        # The name of each descriptor that is or was open, for error messages.
         self._names: dict[str, str] = {}
 
     @contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """Yield a path for reading a regular file; raise `OutsideRootError` for anything else.
+        """Yield a path to read a regular file. Raises `OutsideRootError` for anything else.
 
         The path is valid until the end of the block.
         """
@@ -72,7 +72,7 @@ class ServedRoot:
             yield path
 
     def check_directory(self, name: str) -> None:
-        """Raise `OutsideRootError` if the name is not that of a directory."""
+        """Raise `OutsideRootError` if the name does not belong to a directory."""
         with self.directory(name):
             return
 
@@ -115,7 +115,7 @@ class ServedRoot:
             place.close()
 
     def search(self, name: str) -> FoundFiles:
-        """Return the inputs and analyses in a directory; raise `OutsideRootError` without it."""
+        """Return the inputs and analyses in a directory. Raises `OutsideRootError` without it."""
         found, waiting = FoundFiles(), [name]
         self.check_directory(name)
         while waiting and not found.is_cut:
@@ -123,7 +123,7 @@ class ServedRoot:
             try:
                 with self.directory(place) as path, os.scandir(path) as listed:
                     entries = sorted(islice(listed, MOST_SEEN + 1), key=lambda entry: entry.name)
-                    # This comes before the directory is closed, because entries are examined in it.
+                    # This happens before the directory is closed, because its entries are examined.
                     inner = [
                         below for entry in entries if (below := self._sort_in(place, entry, found))
                     ]
@@ -134,7 +134,10 @@ class ServedRoot:
         return found
 
     def _sort_in(self, place: str, entry: os.DirEntry[str], found: FoundFiles) -> str | None:
-        """Add an entry of a directory to the result; return the name of a directory to search."""
+        """Add an entry of a directory to the result.
+
+        Return its name if it is a directory to search.
+        """
         from flexwire.inputs import kind_by_name
 
         if found.seen == MOST_SEEN:
@@ -159,7 +162,7 @@ class ServedRoot:
 
 
 class _Place(NamedTuple):
-    """A file or directory: the path for opening it, its mode, and its descriptor, if any."""
+    """A file or directory: the path that opens it, its mode, and its descriptor if there is one."""
 
     path: Path
     mode: int
@@ -171,7 +174,7 @@ class _Place(NamedTuple):
 
 
 def _look(parent: _Place | None, name: str) -> _Place:
-    """Return a part of a path in its parent, without following links; raise `OSError`."""
+    """Return a part of a path in its parent, without following links. Raises `OSError`."""
     if not _HAS_DESCRIPTORS:
         path = Path(name) if parent is None else parent.path / name
         return _Place(path, path.lstat().st_mode)
@@ -185,8 +188,8 @@ class FoundFiles:
     """The inputs and analyses in a directory, sorted by name.
 
     ``links`` is the number of symbolic links, which are not followed, and ``unreadable`` is the
-    number of directories that cannot be read. The search ends when ``seen`` reaches `MOST_SEEN`,
-    and the result then ``is_cut``. ``analyses`` are the names of the directories that hold an
+    number of directories that cannot be read. The search ends when ``seen`` reaches `MOST_SEEN`. In
+    this case ``is_cut`` is true. ``analyses`` are the names of the directories that hold an
     analysis.
     """
 

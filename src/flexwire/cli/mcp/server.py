@@ -108,7 +108,7 @@ def call_tool_now(root: ServedRoot, tool: Tool, given: dict[str, Any]) -> tuple[
     except FlexwireError as error:
         told = tell(error)
     except click.ClickException as error:
-        # An option of the command is called an argument here.
+        # The command's options are called arguments in a tool.
         told = printable(error.format_message().replace("--", ""))
     except OSError as error:
         told = f"OSError: {printable(system_error_text(error))}"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
 
 MOST_COUNTED: Final = 100_000
-"""At most this many frames after the last one in a result are counted."""
+"""The largest number of frames after the last one in a result that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
 
 def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
-    """Return the requested bytes from a text (never the name of a file) or from a file."""
+    """Return the requested bytes from a text or a file. The text is never the name of a file."""
     from flexwire.cli.options import Notation, read_content
 
     if (asked.data is None) == (asked.file is None):
@@ -193,7 +193,7 @@ def _of_text(text: str) -> bytes:
 def _without_credentials(
     kind: type[Message], raw: bytes, version: int | str | None
 ) -> tuple[bytes, int]:
-    """Return a message without its credentials, and the number of these.
+    """Return a message without its credentials, and the number of credentials.
 
     Raises `CodecError` if the message may contain credentials but does not decode.
     """
@@ -204,7 +204,7 @@ def _without_credentials(
     try:
         shown, count = withheld_bytes(kind, body, number)
     except (CodecError, UnknownMessageError):
-        # The place of the credential is unknown, so no part of the message may be shown.
+        # It is unknown where the credential is, so no part of the message may be shown.
         if holds_credentials(kind.__name__, raw):
             raise
         shown, count = body, 0

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from flexwire.cli.frames import ShownFrame
 
 MOST_FRAMES: Final = 20_000
-"""Rows are kept for at most this many frames."""
+"""The largest number of frames for which rows are kept."""
 HELD_BYTES: Final = 32 << 20
-"""The largest number of bytes of payloads that are kept."""
+"""The largest number of payload bytes that are kept."""
 MOST_LINES: Final = 5_000
 """The largest number of lines for the fields of one frame."""
 
 
 class ViewedCapture:
-    """A capture file that is read once; ``rows`` are the first frames after ``skip`` frames."""
+    """A capture file that is read once. ``rows`` are the first frames after ``skip`` frames."""
 
     def __init__(self, path: Path, only: CaptureFilter, skip: int = 0) -> None:
         self.path = path
@@ -93,7 +93,7 @@ class ViewedCapture:
 
     @property
     def summary(self) -> str:
-        """The number of frames that were read, and the numbers of those that are not shown."""
+        """A text with the number of frames that were read, and of those that are not shown."""
         parts = [
             f"{plural(len(self.rows), 'frame')} on {plural(len(self.connections), 'connection')}"
         ]

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE: Final = 500
 PAGE_ROWS: Final = 2_000
-"""At most this many frames are listed at once, because drawing a table of all frames would take
-seconds."""
+"""The largest number of frames that are listed at once. Drawing a table of all frames would take
+seconds.
+"""
 _ALL: Final = "all connections"
 _COLUMNS: Final = ("time", "message", "v", "id", "bytes", "client id")
 
@@ -101,17 +102,17 @@ class CaptureScreen(App[None]):
 
     @property
     def typing(self) -> Input:
-        """The line for typing a filter, which is shown only while a filter is typed."""
+        """The input line for a filter. It is shown only while a filter is typed."""
         return self.query_one("#filter", Input)
 
     def on_mount(self) -> None:
-        """Start reading the capture."""
+        """Start to read the capture."""
         self._count_column, _ = self.connections.add_columns("frames", "connection")
         self.frames.add_columns(*_COLUMNS)
         self._begin()
 
     def _begin(self) -> None:
-        """Start reading the capture, with all panes empty."""
+        """Start to read the capture, with all panes empty."""
         self._rows, self._counts = {}, Counter()
         self.connections.clear()
         self.connections.add_row(_cell("0"), _cell(_ALL), key="")
@@ -143,7 +144,7 @@ class CaptureScreen(App[None]):
     def _finish(self) -> None:
         """List all frames by time.
 
-        Until now they were listed when their connections became known.
+        Before this call, they were listed when their connections became known.
         """
         by_time = sorted(self._rows.items(), key=lambda item: item[1].timestamp_us)
         if by_time != [*self._rows.items()]:
@@ -187,7 +188,7 @@ class CaptureScreen(App[None]):
             self.connections.update_cell(key, self._count_column, shown, update_width=True)
 
     def _list(self, rows: Iterable[FrameRow]) -> None:
-        """Add frames of the connection that is shown to the table, until the page is full."""
+        """Add frames of the connection that is shown to the table until the page is full."""
         for row in rows:
             if self.frames.row_count == PAGE_ROWS:
                 return
@@ -263,7 +264,7 @@ class CaptureScreen(App[None]):
             self._show(self._connection, page=page)
 
     def _show(self, connection: str, chosen: FrameRow | None = None, page: int = 0) -> None:
-        """Show the frames of a connection, with the cursor on the first one or on a given one."""
+        """Show the frames of a connection, with the cursor on the first or on a given frame."""
         self._connection = connection
         self._chosen = chosen
         fitting = self._fitting()

@@ -1,4 +1,4 @@
-"""A filter of the tap as one line of text, which a user types while a capture is shown."""
+"""Parse a filter of the tap from one line of text, which a user types while viewing a capture."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from flexwire.capture.files.comments import CaptureFilter
 from flexwire.errors import ArgumentError, short
 from flexwire.tap.frame_filter import parse_api
 
-# The list in `CaptureFilter` for each word that a user may type. The words are the same as in the
-# options --only-….
+# The list in `CaptureFilter` for each word that a user may type. The words are those of the options
+# --only-….
 _LISTS: Final = {"api": "apis", "client-id": "client_ids", "topic": "topics"}
 EXAMPLE: Final = "api=Fetch api=Produce client-id=billing-* topic=orders"
 """A filter with every possible word."""
@@ -39,7 +39,7 @@ def parse_filter(text: str) -> CaptureFilter:
 
 
 def typed(only: CaptureFilter) -> str:
-    """Return the text for a filter, which `parse_filter` can read.
+    """Return the text for a filter, in a form that `parse_filter` can read.
 
     >>> typed(CaptureFilter(("Fetch",), topics=("a b", "c")))
     "api=Fetch 'topic=a b' topic=c"

@@ -3,8 +3,8 @@
 import sys
 
 if not __package__:
-    # If this file is run by its path, Python would search flexwire's own directory first for all
-    # modules.
+    # When this file is run by its path, Python searches flexwire's own directory first for every
+    # module.
     del sys.path[0]
 
 from flexwire.cli import main

@@ -1,4 +1,4 @@
-"""The only place that checks arguments: types at public functions, and the texts of errors.
+"""The checks of arguments: their types at public functions, and the texts of errors.
 
 Values inside a message or a record are checked where they are encoded, because that code knows
 their path.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _INT64_BITS = 64
-# The command line and Python share this code for an analysis; neither imports the other.
+# The command line and Python both use this code for an analysis, and neither imports the other.
 DEFAULT_MEMORY: Final = "2g"
 DEFAULT_ZONE: Final = "UTC"
 PARQUET: Final = "parquet"
@@ -37,7 +37,7 @@ def refuse(name: str, expected: str, got: object) -> ArgumentError:
 
 
 def to_int(value: object, name: str, *, least: int | None = None, bits: int = _INT64_BITS) -> int:
-    """Return an int from an int or a value with ``__index__`` (as in NumPy), but not a boolean.
+    """Return an int from an int or an object with ``__index__``, but not from a boolean.
 
     >>> to_int(7, "version")
     7
@@ -47,7 +47,7 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
     if isinstance(value, int) and not isinstance(value, bool):
         number = int(value)
     elif not isinstance(value, bool) and hasattr(value, "__index__"):
-        # An array of NumPy has this method too, but is not a number.
+        # A NumPy array has this method too, but is not a number.
         with suppress(TypeError):
             number = operator.index(value)
     if number is None:
@@ -59,12 +59,12 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
 
 
 def to_version(value: object) -> int:
-    """Return the argument as a version. The catalog decides whether a message has it."""
+    """Return the argument as a version. The catalog decides whether a message has this version."""
     return to_int(value, "version", bits=32)
 
 
 def to_bytes(value: object, name: str = "data") -> bytes:
-    """Return the bytes of a bytes-like object, in the order in which they are in memory."""
+    """Return the bytes of a bytes-like object in memory order."""
     return value if type(value) is bytes else to_buffer(value, name).tobytes()
 
 
@@ -84,7 +84,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
 
 
 def to_list(value: object, name: str, what: str) -> list[Any]:
-    """Return the items of an iterable as a list; texts, bytes and mappings are refused.
+    """Return the items of an iterable as a list. Texts, bytes and mappings are refused.
 
     ``what`` is the name of the elements in the error text.
     """
@@ -96,21 +96,21 @@ def to_list(value: object, name: str, what: str) -> list[Any]:
 
 
 def to_text(value: object, name: str) -> str:
-    """Return the argument if it is a text."""
+    """Return the argument if it is a string."""
     if not isinstance(value, str):
         raise refuse(name, "a str", value)
     return value
 
 
 def to_flag(value: object, name: str) -> bool:
-    """Return the argument if it is a boolean; other truthy or falsy values are refused."""
+    """Return the argument if it is a boolean. Other truthy or falsy values are refused."""
     if not isinstance(value, bool):
         raise refuse(name, "True or False", value)
     return value
 
 
 def to_kind(value: object, name: str, kind: type[T]) -> T:
-    """Return the argument if it belongs to a class, such as an enum."""
+    """Return the argument if it is an instance of a class, such as an enum."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         raise refuse(name, f"{article} {kind.__name__}", value)
@@ -118,7 +118,7 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
 
 
 def iso_time(text: str) -> datetime | None:
-    """Return an ISO 8601 time, in UTC if it has no zone, or None for other text.
+    """Return the time in an ISO 8601 text, in UTC if it has no zone. Other text returns None.
 
     >>> iso_time("2026-11-22T10:00")
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)

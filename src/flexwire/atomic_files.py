@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# If a process is killed here, it leaves files whose names begin with a dot, so that no server shows
-# them.
+# If a process is killed here, it leaves files whose names begin with a dot. Web servers do not show
+# such files.
 _DRAFT: Final = ".flexwire-"
 _LONGEST_NAME: Final = 255
 
@@ -25,9 +25,9 @@ _LONGEST_NAME: Final = 255
 def write_together(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files by their paths below a directory, which is created if it is missing.
 
-    Each file is first written next to its final path, and all are renamed after the last one is
-    complete. No file is therefore changed if the disk is full or a directory is not writable.
-    Raises `OSError`, which contains the name of the file or directory that cannot be written.
+    Each file is first written next to its final path. All files are renamed after the last one is
+    complete. A full disk or a directory that is not writable therefore changes no file. Raises
+    `OSError`, which contains the name of the file or directory that cannot be written.
     """
     created: list[Path] = []
     drafts: list[tuple[Path, Path]] = []
@@ -48,7 +48,7 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         for directory in reversed(created):
-            with suppress(OSError):  # another process has put a file into it
+            with suppress(OSError):  # Another process has written a file into this directory.
                 directory.rmdir()
         raise
 

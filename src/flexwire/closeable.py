@@ -14,7 +14,7 @@ class Closeable(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close the object; a second call has no effect."""
+        """Close the object. Calling this again has no effect."""
 
     def __enter__(self) -> Self:
         return self

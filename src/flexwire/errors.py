@@ -80,18 +80,19 @@ def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> Flexwir
 
 
 class ArgumentError(FlexwireError, TypeError, ValueError):
-    """An argument that is not valid for its parameter; also a TypeError and a ValueError.
+    """An argument that is not valid for its parameter. It is also a TypeError and a ValueError.
 
-    If a caller passes a wrong message or record, `EncodeError` is raised instead, which has a path.
+    For a wrong message or record, `EncodeError` is raised instead, because it has a path.
     """
 
     condition = ARGUMENT_INVALID
 
 
 class MissingExtraError(FlexwireError, ModuleNotFoundError):
-    """A missing package that an extra of flexwire installs; also a ModuleNotFoundError.
+    """A missing package that an extra of flexwire installs. It is also a ModuleNotFoundError.
 
-    ``subject`` is the function or command that needs the package; ``name`` is the missing module.
+    ``subject`` is the function or command that needs the package, and ``name`` is the missing
+    module.
 
     >>> print(MissingExtraError("flexwire.columnar", "numpy", "columnar"))
     flexwire.columnar needs numpy, which is not installed: pip install 'flexwire[columnar]'
@@ -169,7 +170,7 @@ class CodecError(FlexwireError):
         super().__init__(reason)
 
     def within(self, message: str, version: int) -> CodecError:
-        """Add the message and version to the error, in the code that knows them."""
+        """Add the message and version to the error. Called by code that knows them."""
         self.message = message
         self.version = version
         return self
@@ -186,7 +187,7 @@ class CodecError(FlexwireError):
 class DecodeError(CodecError):
     """Bytes that are not the expected message.
 
-    ``offset`` is counted from the start of the given data; ``path`` uses the names of the JSON
+    ``offset`` is counted from the start of the given data. ``path`` uses the names of the JSON
     form.
 
     >>> error = DecodeError("5 bytes declared but 2 remain", path="topics[0].name", offset=9)
@@ -196,7 +197,7 @@ class DecodeError(CodecError):
 
 
 class EncodeError(CodecError):
-    """A value that is not possible in the message at its version, or in the batch at its magic."""
+    """A value that is impossible in the message at its version, or in the batch at its magic."""
 
 
 class JsonFormError(CodecError):
@@ -204,7 +205,7 @@ class JsonFormError(CodecError):
 
 
 class MissingFieldsError(JsonFormError):
-    """A JSON form without some fields of the version; ``path`` is the first missing field.
+    """A JSON form without some fields of the version. ``path`` is the first missing field.
 
     >>> error = MissingFieldsError("missing, and mandatory in this version", path="clientId")
     >>> print(error.within("RequestHeader", 2))
@@ -213,7 +214,7 @@ class MissingFieldsError(JsonFormError):
 
 
 class RecordError(FlexwireError):
-    """Bytes that are not a record batch or message set; ``offset`` is counted from their start."""
+    """Bytes that are not a record batch or message set. ``offset`` is counted from their start."""
 
     condition = RECORDS_DAMAGED
 
@@ -226,7 +227,7 @@ class RecordError(FlexwireError):
 
 
 class RecordHeaderError(FlexwireError):
-    """A record header that does not follow its convention, as bytes or as a value to write.
+    """A record header that violates its convention, as bytes or as a value to write.
 
     >>> print(RecordHeaderError("an int has 4 bytes, got 3", key="retries", convention="kip-1308"))
     record header 'retries' does not fit kip-1308: an int has 4 bytes, got 3
@@ -265,7 +266,7 @@ class CaptureError(FlexwireError):
 class StorageError(FlexwireError):
     """A file or directory, local or in an object store, that cannot be listed, read or written.
 
-    ``url`` contains no passwords; ``tried`` is a verb for the failed action.
+    ``url`` contains no passwords. ``tried`` is a verb for the failed action.
 
     >>> print(StorageError("no answer after 120 s", url="s3://bucket/day.pcap", tried="read"))
     s3://bucket/day.pcap: cannot read: no answer after 120 s
@@ -283,7 +284,7 @@ class StorageError(FlexwireError):
 
 
 class JavaError(FlexwireError):
-    """An error because no Java was found that Spark can use, or only one that is too old."""
+    """No Java was found that Spark can use, or only a Java that is too old."""
 
 
 class AnalysisError(FlexwireError):
@@ -325,11 +326,14 @@ class UnreadableFrameError(CallError):
 
 
 class VersionNotOfferedError(CallError):
-    """A request version that the broker does not offer; the error lists the offered versions."""
+    """A request version that the broker does not offer. The error lists the offered versions."""
 
 
 class NoRouteError(CallError):
-    """A broker that does not know the responsible broker; ``code`` is its error code."""
+    """A broker that does not know the responsible broker.
+
+    ``code`` is the error code in its answer.
+    """
 
     _keywords = ("code",)
 
@@ -340,7 +344,7 @@ class NoRouteError(CallError):
 
 
 class LoginError(CallError):
-    """A broker that refuses our login, or cannot prove that it knows the secret."""
+    """A broker that refuses the login, or cannot prove that it knows the secret."""
 
 
 class WriteRefusedError(FlexwireError):

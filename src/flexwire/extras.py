@@ -1,9 +1,9 @@
 """Optional packages: the extra that installs each, and one error for all missing packages.
 
-An optional package is imported inside `needed_by`. If every module of a package of flexwire needs
-an optional package, it first calls `require`. If only a part of a module needs an optional package,
-the module imports it by `import_optional`. In all other cases, `missing_extra` creates the error of
-the command line from the name of the module.
+An optional package is imported inside `needed_by`. If every module of a flexwire package needs an
+optional package, the flexwire package first calls `require`. If only a part of a module needs an
+optional package, the module uses `import_optional`. In all other cases, `missing_extra` creates the
+error of the command line from the name of the module.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ EXTRAS: Final = {
     "aiokafka": "demo",
     "kafka": "demo",
 }
-"""By module, the smallest extra that installs it."""
+"""The smallest extra that installs each module."""
 
 
 def require(subject: str, extra: str, *modules: str) -> None:
-    """Raise `MissingExtraError` unless all these modules are installed, without importing them.
+    """Raise `MissingExtraError` unless all these modules are installed. They are not imported.
 
     >>> require("an example", "columnar", "numpy", "pyarrow")
     """
@@ -102,7 +102,7 @@ class MissingModule:
 
 @contextmanager
 def needed_by(subject: str, extra: str) -> Iterator[None]:
-    """Report packages that are missing inside the block as required by ``subject``, in an extra.
+    """Report packages that are missing inside the block as needed by ``subject``, in an extra.
 
     If two such blocks are nested, the outer one creates the error, because the requested function
     needs its complete extra. A missing module of flexwire itself has nothing to do with extras, so
@@ -118,7 +118,7 @@ def needed_by(subject: str, extra: str) -> Iterator[None]:
 
 
 def missing_extra(subject: str, error: ModuleNotFoundError) -> MissingExtraError | None:
-    """Return the same error from the name of the module, or None if no extra installs it.
+    """Return the `MissingExtraError` for a missing module, or None if no extra installs the module.
 
     >>> print(missing_extra("it", ModuleNotFoundError(name="pyspark.sql")))
     it needs pyspark.sql, which is not installed: pip install 'flexwire[spark]'

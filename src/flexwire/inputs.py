@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 LOOKED_AT: Final = 1 << 12
-"""The number of first bytes that are enough to recognize the kind of an input."""
+"""The number of bytes at the start of an input that are enough to recognize its kind."""
 INPUTS: Final = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
-"""A description of the names of inputs, for errors."""
+"""A description of the names of inputs, for error messages."""
 # A batch or a message set has its magic number, at most 2, at this position.
 _MAGIC, _NEWEST_MAGIC = 16, 2
 
@@ -98,10 +98,9 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
 
     If log segments are given, the files next to them are read too.
 
-    The kind of a file follows from its name. If the name does not show the kind, the content
-    decides. Any file may be given. Of the files in a directory, those with other names are left
-    out. Raises `CaptureError` for captures together with request logs, because a request in both
-    would be counted twice.
+    The name of a file shows its kind. If it does not, the content decides. Any file may be given.
+    In a directory, files with other names are left out. Raises `CaptureError` for captures together
+    with request logs, because a request in both would be counted twice.
     """
     inputs = Inputs([], [], [])
     for file in _of_one_name(list_files(paths, has_input_name, INPUTS)):

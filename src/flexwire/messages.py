@@ -1,8 +1,8 @@
 """Every bundled message by its name, as in ``from flexwire.messages import MetadataResponse``.
 
-A class is created when its name is first used, so that it costs no time to import this module.
-``from flexwire.messages import *`` creates all classes, which takes a second. `messages.pyi`
-declares the classes for editors and type checkers.
+A class is created when its name is first used, so that importing this module takes no time. ``from
+flexwire.messages import *`` creates all classes, which takes a second. `messages.pyi` declares the
+classes for editors and type checkers.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 An old path returns the same module object as its new path. An old name returns the same object as
 the new name. The tables contain only paths and names that were in the project's documentation or in
-the `__all__` of a package. Any other path in a package that was moved is refused with an error,
-which contains the new name of the package.
+the `__all__` of a package. Any other path in a package that was moved raises an error with the new
+name of the package.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ _ROOMS: Final = (
 
 
 class _Finder:
-    """Finds modules by their old paths."""
+    """Find modules by their old paths."""
 
     def find_spec(
         self,
@@ -269,7 +269,7 @@ class _Finder:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,  # noqa: ARG002 - the protocol of finders requires this argument
     ) -> ModuleSpec | None:
-        """Return the spec of an old path or of a module with old names; None for other modules."""
+        """Return the spec of an old path or of a module with old names. None for other modules."""
         if fullname in RENAMED:
             return _with_old_names(fullname, path)
         if fullname in MOVED:
@@ -277,15 +277,15 @@ class _Finder:
         room = next((name for name in _ROOMS if fullname.startswith(f"{name}.")), None)
         if room is None:
             return None
-        # Otherwise it would be found in the new package, and loaded a second time with another
-        # name.
+        # Otherwise the module would be found in the new package, and loaded a second time under
+        # another name.
         raise ModuleNotFoundError(
             f"{fullname} has moved: the room {room} is {MOVED[room]} now", name=fullname
         )
 
 
 class _Loader:
-    """Returns the module at the new path.
+    """Return the module at the new path.
 
     It has no base class from `importlib.abc`, because that would make each start 5 ms longer.
     """
@@ -295,7 +295,7 @@ class _Loader:
         self._spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module, which is loaded by its new path."""
+        """Return the module, loaded by its new path."""
         warnings.warn(
             f"{spec.name} has moved to {self._path}; the old path will be removed "
             "in the next release",
@@ -329,7 +329,7 @@ def _with_old_names(fullname: str, path: Sequence[str] | None) -> ModuleSpec | N
 
 
 def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Callable[[str], object]:
-    """Return a `__getattr__` for a module, which knows the old names in addition to its own."""
+    """Return a `__getattr__` for a module that finds old names in addition to its own names."""
     renamed = RENAMED[module.__name__]
 
     def find(name: str) -> object:

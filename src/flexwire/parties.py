@@ -1,8 +1,7 @@
 """The parties of captured traffic, and the terms in which an audit judges them.
 
 `flexwire.protocol.audit` uses these classes for its verdicts, and the facts of a report contain
-them. Neither of these packages depends on the other, so their shared definitions are in this
-module.
+them. Neither package depends on the other, so this module contains their shared definitions.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ AuditVerdict = Literal[
 ]
 """The effects of a release on a party, the most serious first.
 
-"will do nothing" is for a setting that the release accepts without effect. "not judged" is for a
-broker or a controller.
+The verdict "will do nothing" means a setting that the release accepts without effect. "not judged"
+means a broker or a controller.
 """
 
 VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
@@ -35,7 +34,7 @@ VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Client:
-    """The sender of requests, as described in its requests; None means unknown.
+    """The sender of requests, as described in its requests. None means unknown.
 
     The software is known only after an ApiVersions request of version 3 or newer (KIP-511).
 
@@ -55,7 +54,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Party:
-    """The sender of requests and its address, as far as the traffic shows them; otherwise None.
+    """The sender of requests and its address. Facts that the traffic does not show are None.
 
     ``address`` is the host without the port, because a client changes its port with each
     connection. The principal is in request logs, but not in captures.
@@ -74,5 +73,5 @@ class Party:
 
     @property
     def software(self) -> str | None:
-        """Name and version of its software in one string, or None if neither is known."""
+        """Name and version of the sender's software in one string, or None if neither is known."""
         return self.client.software

@@ -38,7 +38,7 @@ _MOST_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class TappedFrame:
-    """A request or response that passed through the tap; ``body`` is its message in ``version``.
+    """A request or response that passed through the tap. ``body`` is its message in ``version``.
 
     ``name`` is "ProduceRequest" or "ProduceResponse". A response has the version of its request, or
     0 if a broker answers ApiVersions in version 0 (KIP-511). ``client_id`` is None for a response,
@@ -94,14 +94,17 @@ class RunningTap:
 
     @property
     def refused(self) -> dict[str | None, str]:
-        """The first request that a rehearsal refused, by client id; empty without a rehearsal."""
+        """The first request that a rehearsal refused, by client id.
+
+        It is empty without a rehearsal.
+        """
         rehearsal = self._tap.rehearsal
         if rehearsal is None:
             return {}
         return {client_id: request for (_, client_id), request in [*rehearsal.failed.items()]}
 
     def pretend(self, release: str) -> None:
-        """Imitate this release, such as "4.4", on all connections from now on (docs/rehearse.md).
+        """Imitate this release, such as "4.4", for all later requests (see docs/rehearse.md).
 
         Raises `UnknownMessageError` for a release that is not in the catalog, and the errors of
         `flexwire.tap.Tap.rehearse`.
@@ -111,11 +114,11 @@ class RunningTap:
         self._do(self._tap.rehearse(RehearsalPlan(release)))
 
     def end_rehearsal(self) -> None:
-        """Let all requests pass from now on, as after an upgrade was undone."""
+        """Let all later requests pass, as after an upgrade was undone."""
         self._do(self._changed(self._tap.end_rehearsal))
 
     def fault(self, text: str) -> None:
-        """Apply a fault from now on, such as "Produce error=NOT_LEADER_OR_FOLLOWER once".
+        """Apply a fault to later requests, such as "Produce error=NOT_LEADER_OR_FOLLOWER once".
 
         The grammar is in docs/faults.md. Raises `ArgumentError` for a text that is not a fault, and
         the errors of `flexwire.tap.Tap.add_fault`.
@@ -123,7 +126,7 @@ class RunningTap:
         self._do(self._changed(lambda: self._tap.add_fault(text)))
 
     def end_faults(self) -> None:
-        """Let all requests pass from now on."""
+        """Let all later requests pass."""
         self._do(self._changed(self._tap.end_faults))
 
     @property
@@ -207,7 +210,7 @@ def _tapped(frame: CapturedMessage) -> TappedFrame:
 def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
     """Start taps: ``kafka_tap("localhost:9092")`` returns a `RunningTap` in front of that cluster.
 
-    The first argument is an address of the cluster, which begins with ``ssl://`` for TLS.
+    The first argument is an address of the cluster. For TLS it begins with ``ssl://``.
     ``pretend="4.4"`` rehearses that release (docs/rehearse.md). To make requests fail, use
     `RunningTap.fault`. Other options are those of `flexwire.tap.config.TapConfig`. Captures are
     below ``tmp_path``, and all taps stop at the end of the test.

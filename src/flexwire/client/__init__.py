@@ -1,12 +1,12 @@
-"""Call brokers: send any request as JSON to the right broker, and return its response.
+"""Call brokers: send any request as JSON to the right broker, and return the broker's response.
 
 A person who calls a broker needs the complete protocol: every API, every version, every field, and
 the error codes with their names. Only the code that finds a broker (`cluster`), chooses versions
 (`broker`) or logs in (`security`) knows the meaning of requests. The codec encodes the messages of
 the catalog. `connection` sends and receives one frame, with a limit for the time and for the size.
-Bytes from a broker are not trusted: they decode, or an error of flexwire is raised. `writing` lists
-the requests that may change something. `config` reads Java's properties files. Sockets block, and
-each call is one request.
+Bytes from a broker are not trusted. If they do not decode, an error of flexwire is raised.
+`write_requests` lists the requests that may change something. `config` reads Java's properties
+files. Sockets block, and each call is one request.
 
 The laws of this package (tests below `tests/`):
 

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 
 MOVED_CODES: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
-"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three codes about
-coordinators, and NOT_CONTROLLER. They mean that another broker can answer, or the same broker a
-little later."""
+"""The codes LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, NOT_CONTROLLER,
+and three codes about coordinators. They mean that another broker can answer, or that the same
+broker can answer a little later.
+"""
 
 
 class ErrorField(NamedTuple):
@@ -53,10 +54,10 @@ class FramePayload(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BrokerAnswer:
-    """A request that was sent, and its response; None if no response is expected (acks 0).
+    """A request that was sent, and its response, or None if no response is expected (acks 0).
 
-    ``response_version`` is 0 if a broker that lacks the version of an ApiVersions request answers
-    in version 0 (KIP-511), otherwise that of the request.
+    ``response_version`` is the version of the request, with one exception. It is 0 if a broker
+    lacks the version of an ApiVersions request and answers in version 0 (KIP-511).
 
     ``deviation`` describes the difference between an answer and Kafka's format, if the caller
     accepts such answers. The ``response`` is then the message that Kafka's Java code would read, if
@@ -81,18 +82,18 @@ class BrokerAnswer:
         return f"<Answer to {self.api_name} v{self.version} from {self.broker}>"
 
     def exact(self) -> Self:
-        """Return the answer; raise `DecodeError` if the answer is not in Kafka's format."""
+        """Return the answer. Raises `DecodeError` if it is not in Kafka's format."""
         if self.deviation is not None:
             raise self.deviation
         return self
 
     def readable(self) -> Message | None:
-        """Return the response; raise `DecodeError` if Kafka's Java cannot read it either."""
+        """Return the response. Raises `DecodeError` if Kafka's Java code cannot read it either."""
         return self.exact().response if self.response is None else self.response
 
     @property
     def api_name(self) -> str:
-        """The request's name without the suffix."""
+        """The name of the request without its suffix."""
         return self.request_header.api_name
 
     @property
@@ -102,12 +103,12 @@ class BrokerAnswer:
 
     @property
     def is_moved(self) -> bool:
-        """True if an error code means that another broker, or this one later, can answer."""
+        """True if an error code means that another broker, or this broker later, can answer."""
         return any(field.code in MOVED_CODES for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:
-        """True if every part of the request failed, so that a retry repeats nothing."""
+        """True if every part of the request failed, so that a retry repeats no effect."""
         fields = list(self._codes())
         # The error code of a structure does not describe the structures inside it.
         inmost = [
@@ -169,10 +170,10 @@ def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
 
 
 def explain_response(answer: BrokerAnswer) -> Iterator[FrameSection]:
-    """Yield the header and the body of the response, whether it decodes or not.
+    """Yield the header and the body of the response, even if it does not decode.
 
-    The result is empty if no response came. Credentials of the request are not shown, and neither
-    are texts that may quote them.
+    The result is empty if no response came. Credentials of the request are not shown. Texts that
+    may quote credentials are not shown either.
     """
     header, came = answer.response_header, answer.response_frame
     if header is None or came is None:

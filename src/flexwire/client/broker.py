@@ -1,4 +1,4 @@
-"""One broker: send requests by name and as JSON, and return the answers."""
+"""Connect to one broker: send requests by name and as JSON, and return the answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
-    """Return the versions that flexwire can write and that a broker with these ranges reads.
+    """Return the versions that flexwire can write and a broker with these ranges can read.
 
     If the ranges are those of a release, the result excludes versions that the release advertises
     but does not read: 4.x advertises Produce from 0 and reads Produce from 3.
@@ -74,7 +74,7 @@ def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
 
 
 def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -> int:
-    """Return the newest of `usable_versions`; raises `CallError` if there is none."""
+    """Return the newest of `usable_versions`. Raises `CallError` if there is none."""
     usable = usable_versions(api_key, offered)
     if usable:
         return usable.highest
@@ -86,8 +86,9 @@ def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -
     )
 
 
-# These fields have no default in the spec, and zero or "" is never a useful value: brokers refuse
-# it, do not wait as requested, or assume that the caller is broker 0. In ACL filters, 1 means any.
+# These fields have no default in the spec, and zero or "" is never a useful value. Brokers refuse
+# such a value, do not wait as requested, or assume that the caller is broker 0. In ACL filters, 1
+# means any.
 OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "AddRaftVoterRequest": {"timeoutMs": 60_000},
     "ApiVersionsRequest": {
@@ -177,11 +178,11 @@ _TAGGED_HEADER: Final = 2
 
 
 class Broker(Closeable):
-    """A connection to a broker: ``with Broker.connect("localhost:9092") as broker: …``.
+    """A connection to a broker, opened by ``with Broker.connect("localhost:9092") as broker: …``.
 
     `call` sends a request and waits for its answer. Raises `CallError`, `LoginError` if SASL fails,
-    or the codec's own error for bytes or a body that do not fit. Some errors end the connection;
-    `is_open` is then false.
+    or the codec's own error for an invalid body or invalid bytes. Some errors end the connection,
+    and `is_open` is then false.
     """
 
     def __init__(self, connection: Connection, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
@@ -237,13 +238,16 @@ class Broker(Closeable):
 
     @property
     def offered(self) -> dict[int, Versions]:
-        """The versions that the broker advertises, by API key; they are requested only once."""
+        """The versions that the broker advertises, by API key. They are requested only once."""
         if self._offered is None:
             self._offered = self._ask_versions()
         return self._offered
 
     def newest(self, name: str) -> int:
-        """Return the newest version of an API that both sides share; raise `CallError` if none."""
+        """Return the newest version of an API that both sides know.
+
+        Raises `CallError` without one.
+        """
         return latest_version(api_key_of(name), self.offered, str(self.address))
 
     def check_version(self, name: str, version: int) -> None:
@@ -331,11 +335,11 @@ class Broker(Closeable):
         return self._exchange(asked, release, watch or _nobody)
 
     def exchange_token(self, token: bytes) -> bytes:
-        """Send a bare SASL token, as SaslHandshake v0 requires, and return the broker's."""
+        """Send a bare SASL token, as SaslHandshake v0 requires, and return the broker's token."""
         return self._connection.exchange(token)
 
     def exchange_bytes(self, data: bytes) -> bytes:
-        """Send bytes unchanged, whether a frame or not, and return the payload of the next frame.
+        """Send bytes unchanged, even if they are no frame, and return the next frame's payload.
 
         Raises `ConnectionEndedError`, `NoAnswerError` or `UnreadableFrameError`.
         """
@@ -347,7 +351,7 @@ class Broker(Closeable):
         return self._connection.unread_length
 
     def close(self) -> None:
-        """End the connection; a second call has no effect."""
+        """End the connection. Calling this again has no effect."""
         self._connection.close()
 
     def _header(self, api_key: int, version: int, tags: Mapping[int, bytes]) -> bytes:
@@ -431,7 +435,7 @@ def _nobody(_: BrokerAnswer) -> None:
 
 
 def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
-    """Return an address from ``host:port`` or a pair; raises `CallError` for other text."""
+    """Return an address from ``host:port`` or a pair. Raises `CallError` for other text."""
     if isinstance(address, str):
         return parse_address(address)
     match address:
@@ -442,7 +446,7 @@ def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
 
 
 def parse_address(text: str) -> HostPort:
-    """Read ``host:port``; raises `CallError` for other text."""
+    """Return the address in ``host:port``. Raises `CallError` for other text."""
     try:
         return parse_host_port(text)
     except TapError as error:

@@ -1,4 +1,4 @@
-"""A cluster: each request is sent to the broker of its route, with one connection per broker."""
+"""Connect to a cluster: send each request to its route's broker, with one connection per broker."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The broker to call: any, a node, a partition's leader, a coordinator, or the controller.
+    """The broker to call: any, a node, a partition's leader, a coordinator or the controller.
 
     ``name`` is the topic or the coordinator's key. ``number`` is the node, the partition or the key
     type.
@@ -72,7 +72,7 @@ ANY: Final = Route("any")
 
 
 def parse_route(text: str) -> Route:
-    """Read a route in its text form; raise `ArgumentError` for other texts.
+    """Return the route in a text. Raises `ArgumentError` for other texts.
 
     >>> parse_route("leader:orders-eu-3")
     Route(kind='leader', name='orders-eu', number=3)
@@ -97,7 +97,7 @@ def _is_number(text: str) -> bool:
 
 
 def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
-    """Return the address of a route's broker, as a broker of its cluster reports it.
+    """Return the address of a route's broker, as reported by a broker of the cluster.
 
     ``among_controllers`` means that the broker to ask is a controller on the controllers' own
     listener. Raises `CallError` if the broker reports no address.
@@ -143,7 +143,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
     what = f"the coordinator of {kind} {route.name}"
     body = {"key": route.name, "keyType": route.number, "coordinatorKeys": [route.name]}
     response = _ask(broker, "FindCoordinator", body)
-    # From version 4 on, a request can contain several keys.
+    # Since version 4, a request can contain several keys.
     answer = response.coordinators[0] if response.coordinators else response
     _check(answer.error_code, what, broker)
     return _address(answer.host, answer.port, what, broker)
@@ -151,7 +151,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
 
 def _controller(broker: Broker) -> HostPort:
     if not broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE):
-        # With ZooKeeper one of the brokers is the controller, and Metadata names it.
+        # With ZooKeeper, one of the brokers is the controller, and Metadata names this broker.
         metadata = _metadata(broker)
         return _node(_brokers(metadata), metadata.controller_id, _ACTIVE, broker)
     partitions = [{"partitionIndex": 0}]
@@ -164,7 +164,7 @@ def _controller(broker: Broker) -> HostPort:
     _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
     # A node that is also a broker is reached at its client listener. The other nodes have a
-    # listener of their own, which the answer contains from version 2 on.
+    # separate listener. The answer contains it since version 2.
     nodes = _brokers(_metadata(broker))
     if leader not in nodes:
         nodes |= {
@@ -176,7 +176,7 @@ def _controller(broker: Broker) -> HostPort:
 
 
 def _among_controllers(route: Route, broker: Broker) -> HostPort:
-    """Return the address that a controller reports; all controllers know the active one."""
+    """Return the address that a controller reports. All controllers know the active controller."""
     nodes, active = _controllers(broker)
     if route.kind == "controller":
         return _node(nodes, active, _ACTIVE, broker)
@@ -220,7 +220,7 @@ def _check(code: int, what: str, broker: Broker) -> None:
 
 
 def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
-    """Send a request in the newest version, with the fields of the body that this version has."""
+    """Send a request in the newest version, with the fields that exist in this version."""
     version = broker.newest(name)
     fields = message(f"{name}Request").definition.schema(version).fields
     names = {field.json_name for field in fields if field.presence is not Presence.ABSENT}
@@ -235,7 +235,7 @@ _FIRST_PAUSE: Final = 0.2
 
 
 class Cluster(Closeable):
-    """A cluster, given by the address of one or several of its brokers: "one:9092,two:9092".
+    """A cluster, given by the addresses of one or more of its brokers: "one:9092,two:9092".
 
     Connections are opened when they are needed, and then remain open, one for each broker.
     ``controllers`` means that the addresses are those of the controllers' own listener.
@@ -262,7 +262,7 @@ class Cluster(Closeable):
         self._brokers: dict[HostPort, Broker] = {}
 
     def broker(self, route: Route | str = ANY) -> Broker:
-        """Find the broker of a route by a new request to the cluster, and connect to the broker."""
+        """Ask the cluster for the broker of a route, and connect to this broker."""
         route = parse_route(route) if isinstance(route, str) else route
         first = self._first()
         return self._connected(find_broker(route, first, among_controllers=self._controllers))
@@ -277,7 +277,7 @@ class Cluster(Closeable):
         retries: int = 0,
         **options: Any,
     ) -> BrokerAnswer:
-        """Send a request to a route's broker and return the answer; see `Broker.call`.
+        """Send a request to a route's broker and return the answer, as `Broker.call` does.
 
         If an answer says that another broker can answer (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
         NOT_CONTROLLER), or the same broker a little later, the answer is returned unchanged. With
@@ -323,10 +323,10 @@ class Cluster(Closeable):
                 asked.append(broker.address)
             time.sleep(pause)
             pause *= 2
-        raise AssertionError  # the last attempt returns or raises
+        raise AssertionError  # The last attempt returns or raises.
 
     def _checked(self, broker: Broker, message_name: str, version: int) -> Broker:
-        """Return the broker, if it offers a version or does not report its versions."""
+        """Return the broker if it offers a version, or if it does not report its versions."""
         try:
             broker.check_version(message_name, version)
         except VersionNotOfferedError:
@@ -345,7 +345,7 @@ class Cluster(Closeable):
         self._brokers.clear()
 
     def _other(self, asked: list[HostPort]) -> Broker:
-        """Return a connection to a broker that was not asked yet, or not for the longest time."""
+        """Return a connection to a broker that was asked never, or the longest time ago."""
         first = self._first()
         every = node_addresses(first, among_controllers=self._controllers) or [first.address]
         fresh = [address for address in every if address not in asked]

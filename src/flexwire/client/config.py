@@ -28,7 +28,7 @@ _ESCAPED_CHARACTER: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    r"""Return the properties of a file; if a name occurs several times, the last value counts.
+    r"""Return the properties in a file. If a name occurs several times, the last value counts.
 
     Raises `ClientConfigError` for an invalid ``\u`` escape, which Java refuses too, or half a
     surrogate pair.
@@ -50,7 +50,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line that is no comment, joined with its continuations, with its line number."""
+    """Yield each line that is no comment, joined with its continuations, and its line number."""
     held, first = "", 0
     natural_lines = _LINE_END.split(text)
     if natural_lines[-1] == "":
@@ -59,7 +59,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, natural in enumerate(natural_lines, 1):
         line = natural.lstrip(_WHITE)
         if not held:
-            # A line with only a backslash is continued, and counts as missing.
+            # A line that contains only a backslash continues on the next line, and counts as
+            # missing.
             if not line or line[0] in "#!":
                 is_continued = False
                 continue
@@ -91,8 +92,8 @@ def _plain(text: str) -> str:
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-# By the last part of a login module's class name: true if the module is for PLAIN. The package of
-# these classes was renamed once.
+# True for the module for PLAIN, false for others, by the last part of a login module's class name.
+# Kafka renamed the package of these classes once.
 _MODULES: Final = {"PlainLoginModule": True, "ScramLoginModule": False}
 _FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
 _TOKEN: Final = re.compile(
@@ -108,8 +109,8 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 def parse_jaas(text: str, mechanism: str) -> Login:
     r"""Return the login in the value of ``sasl.jaas.config``.
 
-    Raises `ClientConfigError`, whose text contains no part of the value, because the value contains
-    a password.
+    Raises `ClientConfigError`. Its text contains no part of the value, because the value contains a
+    password.
 
     >>> parse_jaas('org.apache.kafka.common.security.plain.PlainLoginModule required '
     ...            'username="alice" password="a\\"b";', "PLAIN").password
@@ -175,7 +176,7 @@ def _refuse(why: str) -> ClientConfigError:
     return ClientConfigError(f"sasl.jaas.config: {why}")
 
 
-# By the name of a protocol: whether it uses TLS, and whether it uses SASL.
+# For each name of a protocol: whether it uses TLS, and whether it uses SASL.
 _PROTOCOLS: Final = {
     "PLAINTEXT": (False, False),
     "SSL": (True, False),
@@ -210,7 +211,7 @@ _USED: Final = frozenset(_DEFAULTS) | {
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """The connection settings in a properties file; ``ignored`` are the keys that were not used."""
+    """The connection settings in a properties file. ``ignored`` are the keys that were not used."""
 
     security: Security
     client_id: str = DEFAULT_CLIENT_ID
@@ -236,7 +237,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
 
 
 def client_config(properties: dict[str, str]) -> ClientConfig:
-    """Return the connection settings in properties; raise the errors of `read_client_config`."""
+    """Return the connection settings in properties. Raises the errors of `read_client_config`."""
     if _PROVIDERS in properties:
         raise ClientConfigError(f"{_PROVIDERS}: values that are stored elsewhere are not supported")
     settings = _DEFAULTS | properties
@@ -270,7 +271,7 @@ def _login(settings: dict[str, str]) -> Login:
 
 
 def _trust(settings: dict[str, str]) -> Store | None:
-    """Return the trust store, or None if there is none and the system's authorities apply."""
+    """Return the trust store, or None if there is none and the system's authorities are used."""
     prefix = "ssl.truststore"
     inline = settings.get(f"{prefix}.certificates", "")
     return _store(settings, prefix, inline)

@@ -59,7 +59,7 @@ class Connection:
         return self.exchange_bytes(to_frame(payload), is_answered=is_answered)
 
     def exchange_bytes(self, data: bytes, *, is_answered: bool = True) -> bytes:
-        """Send bytes unchanged, whether a frame or not, and return the payload of the next frame.
+        """Send bytes unchanged, even if they are no frame, and return the next frame's payload.
 
         Raises `NoAnswerError`, `UnreadableFrameError` or `ConnectionEndedError`.
         """
@@ -74,7 +74,7 @@ class Connection:
             hint = self._hint()
             self.close()
             raise UnreadableFrameError(f"{self.address}: {error}{hint}") from None
-        except OSError as error:  # includes ssl.SSLError
+        except OSError as error:  # This includes ssl.SSLError.
             self.close()
             reason = f"{self.address}: the connection ended: {error}"
             held = self._splitter.pending_length
@@ -85,7 +85,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection can be used; it cannot be used after an exchange has failed."""
+        """True if the connection can be used. After a failed exchange it cannot be used."""
         return self._socket is not None
 
     @property
@@ -94,7 +94,7 @@ class Connection:
         return sum(map(len, self._frames)) + self._splitter.pending_length
 
     def close(self) -> None:
-        """End the connection; a second call has no effect."""
+        """End the connection. Calling this again has no effect."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -102,7 +102,7 @@ class Connection:
     def _connected(self, security: Security) -> socket.socket:
         try:
             plain = socket.create_connection(self.address, self._remaining())
-        # the last two occur for impossible hosts
+        # The last two errors occur for impossible hosts.
         except (OSError, UnicodeError, OverflowError) as error:
             reason = str(error) or type(error).__name__
             raise CallError(f"{self.address} cannot be reached: {reason}") from None
@@ -112,7 +112,7 @@ class Connection:
             plain.settimeout(self._remaining())
             name = security.server_name or self.address.host
             return security.context.wrap_socket(plain, server_hostname=name)
-        # a ValueError occurs if a name is missing for a certificate
+        # A ValueError occurs if a certificate must be checked and there is no name.
         except (OSError, ValueError) as error:
             plain.close()
             reason = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)

@@ -1,4 +1,4 @@
-"""Addresses and header tags in their text forms."""
+"""Parse addresses and header tags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import TapError
 
 HIGHEST_PORT: Final = 65535
-# Kafka's security protocols; the value is true for protocols that use TLS. A proxy forwards SASL in
+# Kafka's security protocols. The value is true for protocols that use TLS. A proxy forwards SASL in
 # both cases.
 _PROTOCOLS: Final = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 
@@ -26,7 +26,9 @@ class HostPort(NamedTuple):
 
 
 def parse_host_port(text: str) -> HostPort:
-    """Read ``host:port``; an IPv6 address is in brackets. Raises `TapError` for other text.
+    """Return the host and port in ``host:port``. Raises `TapError` for other text.
+
+    An IPv6 address is in brackets.
 
     >>> parse_host_port("127.0.0.1:9092"), str(parse_host_port("[::1]:9092"))
     (HostPort(host='127.0.0.1', port=9092), '[::1]:9092')
@@ -49,7 +51,7 @@ class ListenerAddress(NamedTuple):
 
 
 def parse_listener(text: str) -> ListenerAddress:
-    """Read ``ssl://host:port``; without a protocol the address is plaintext.
+    """Return the address in ``ssl://host:port``. Without a protocol, the address is plaintext.
 
     Raises `TapError` for other text.
 
@@ -66,7 +68,7 @@ def parse_listener(text: str) -> ListenerAddress:
 
 
 def is_address(host: str) -> bool:
-    """Return whether a host is an IP address, not a name."""
+    """Return whether a host is an IP address and not a name."""
     try:
         ip_address(host)
     except ValueError:
@@ -75,7 +77,7 @@ def is_address(host: str) -> bool:
 
 
 def is_unspecified(host: str) -> bool:
-    """Return whether a host means all addresses of a machine, such as 0.0.0.0."""
+    """Return whether a host stands for all addresses of a machine, such as 0.0.0.0."""
     return is_address(host) and ip_address(host).is_unspecified
 
 
@@ -85,7 +87,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 
 
 def split_header_tag(text: str) -> tuple[int, str | bytes]:
-    r"""Return the tag and its value, as bytes if in hexadecimal; raise `ArgumentError`.
+    r"""Return the tag and its value. A hexadecimal value becomes bytes. Raises `ArgumentError`.
 
     >>> split_header_tag("10042=from here"), split_header_tag("10043=hex:00 ff")
     ((10042, 'from here'), (10043, b'\x00\xff'))

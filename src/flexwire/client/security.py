@@ -1,4 +1,4 @@
-"""The settings for our connections to a broker: plain or TLS, and the login.
+"""The settings for connections to a broker: plain or TLS, and the login.
 
 Channel binding is not supported, as in Kafka. A password is used as its UTF-8 bytes, as in Kafka.
 """
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS: Final = 4096
-"""With fewer iterations the password would be easy to guess. Kafka's own clients refuse them too.
+"""The smallest number of iterations that is accepted. With fewer, the password would be easy to
+guess. Kafka's own clients refuse them too.
 """
 MOST_ITERATIONS: Final = 1_000_000
-"""Kafka's tools set at most 16,384; a million takes about a second."""
+"""The largest number of iterations that is accepted. Kafka's tools set at most 16,384. A million
+takes about a second.
+"""
 
-# The client requests no channel binding, and no other identity.
+# The GS2 header: the client requests no channel binding and no other identity.
 _GS2_HEADER: Final = "n,,"
 
 
 class ScramClient:
-    """One SCRAM exchange: `first` is sent, then `final` and `verify` receive the broker's answers.
+    """One SCRAM exchange: send `first`, then pass the broker's answers to `final` and `verify`.
 
     Each of them raises `LoginError` for an answer that violates the RFC.
 
@@ -54,7 +57,7 @@ class ScramClient:
         is_token: bool = False,
         nonce: str | None = None,
     ) -> None:
-        """Initialize; ``is_token`` means the id and HMAC of a delegation token (KIP-48)."""
+        """Initialize. ``is_token`` means the id and HMAC of a delegation token (KIP-48)."""
         self._hash = HASHES[mechanism]
         self._password = password.encode()
         self._nonce = secrets.token_urlsafe(24) if nonce is None else nonce
@@ -90,7 +93,7 @@ class ScramClient:
         """Check the proof that the broker knows the password too."""
         server_text = _text(server_final)
         if server_text.startswith("e="):
-            # The answer of the mechanism may quote the token.
+            # The answer from this mechanism may quote the token.
             raise LoginError("SCRAM: the broker refuses the proof")
         signature = _base64(_attributes(server_text, "v")["v"], "signature")
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
@@ -108,7 +111,7 @@ def _text(message: bytes) -> str:
 
 
 def _attributes(message: str, *names: str) -> dict[str, str]:
-    """Return the attributes at the start of a message, in this order; extensions may follow."""
+    """Return the attributes at the start of a message, in this order. Extensions may follow."""
     attributes: dict[str, str] = {}
     parts = message.split(",")
     for name, part in zip(names, parts, strict=False):
@@ -145,7 +148,7 @@ MECHANISMS: Final = (PLAIN, *HASHES)
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The user name and password for SASL; the password is never shown.
+    """The user name and password for SASL. The password is never shown.
 
     ``is_token`` means that the id and the HMAC of a delegation token are used as name and password.
 
@@ -201,7 +204,7 @@ _FRAMED: Final = 1
 
 
 class Caller(Protocol):
-    """The part of a broker that a login needs: send a request, and return the answer."""
+    """The part of a broker that a login needs: send a request and return the answer."""
 
     def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
         """Send a request and return the answer."""
@@ -214,7 +217,7 @@ class Caller(Protocol):
 
 
 def log_in(broker: Caller, login: Login) -> None:
-    """Authenticate a connection; raise `LoginError` if the broker refuses the login."""
+    """Authenticate a connection. Raises `LoginError` if the broker refuses the login."""
     version = broker.newest(HANDSHAKE)
     answer: Any = broker.call(HANDSHAKE, {"mechanism": login.mechanism}, version).response
     if answer.error_code != NO_ERROR:
@@ -252,8 +255,7 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         body = message(f"{AUTHENTICATE}Request")(auth_bytes=token)
         answer: Any = broker.call(AUTHENTICATE, body, version).response
         if answer.error_code != NO_ERROR:
-            # The answer of the mechanism may quote the token, so the text of the answer is not
-            # shown.
+            # The answer from this mechanism may quote the token, so its text is not shown.
             name = describe_error_code(answer.error_code)
             raise LoginError(
                 f"{name}: the broker does not accept {login.mechanism} of {login.username!r}"

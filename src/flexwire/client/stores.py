@@ -44,7 +44,7 @@ class Store:
 
 
 def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -> ssl.SSLContext:
-    """Return the TLS context; raise `ClientConfigError`, or `TlsError` for an invalid store."""
+    """Return the TLS context. Raises `ClientConfigError`, or `TlsError` for an invalid store."""
     # OpenSSL reads keys only from files. These files are removed immediately, with their directory.
     with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
         ca = certificate = password = None
@@ -134,7 +134,7 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
-    """Return the key and all certificates; the certificate of the key is the first."""
+    """Return the key and all certificates. The certificate of the key comes first."""
     load = _pkcs12_loader(store)
     password = None if store.password is None else store.password.encode()
     try:

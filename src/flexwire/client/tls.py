@@ -1,4 +1,4 @@
-"""TLS on our end of a connection, and the reasons why it could not be started."""
+"""TLS on flexwire's end of a connection, and the reasons why it could not be started."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Python's mode for each value of Kafka's ``ssl.client.auth``, which says whether clients must have
-a certificate."""
+"""Python's mode for each value of Kafka's ``ssl.client.auth``. The mode says whether clients must
+send a certificate.
+"""
 
 
 def client_context(
@@ -84,14 +85,14 @@ def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
     """Trust the authorities in a PEM file."""
     try:
         context.load_verify_locations(cafile=ca)
-    except OSError as error:  # includes ssl.SSLError
+    except OSError as error:  # This includes ssl.SSLError.
         raise TlsError(f"{ca}: expected authorities in PEM: {error}") from error
 
 
 def present_certificate(
     context: ssl.SSLContext, certificate: Path, key: Path | None, password: str | None
 ) -> None:
-    """Present the chain in a PEM file with its key to the other end."""
+    """Present the chain in a PEM file, with its key, to the other end."""
     # Without a password, OpenSSL would ask for one on the terminal.
     secret = "" if password is None else password
     try:
@@ -103,10 +104,10 @@ def present_certificate(
 
 HANDSHAKE_SECONDS: Final = 10.0
 Outcome = Literal["not_tls", "handshakes_left", "handshakes_failed"]
-"""The ways in which a client's handshake fails, as `TapStatistics` counts them."""
+"""The ways in which a client's handshake can fail, as `TapStatistics` counts them."""
 
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
-# By OpenSSL's name of the reason: a description, in which "the other side" is a client or a broker.
+# A description for OpenSSL's name of each reason. "The other side" in it is a client or a broker.
 _WORDS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side came without a certificate",
     "UNSUPPORTED_PROTOCOL": "the other side speaks nothing newer than TLS 1.1",

@@ -1,6 +1,6 @@
 """The requests that may change something on a broker: all except those listed as read-only.
 
-A new API of the catalog therefore counts as writing until it has been checked.
+A new API of the catalog counts as writing until it has been checked.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ DANGERS: Final = {
 
 
 def why_it_writes(api_name: str, body: Any) -> str | None:
-    """Return why a request may change something on the broker, or None if the request only reads.
+    """Return why a request may change something on the broker, or None if it only reads.
 
     >>> from flexwire.codec import message
     >>> why_it_writes("ListGroups", message("ListGroupsRequest")()) is None
@@ -162,7 +162,7 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
 
 
 def remark_on(api_name: str, body: Any) -> str | None:
-    """Return the trace that a read-only request leaves on the broker; None for most requests.
+    """Return the trace that a read-only request leaves on the broker, or None if it leaves none.
 
     >>> from flexwire.codec import message
     >>> remark_on("Fetch", message("FetchRequest")(session_epoch=-1)) is None

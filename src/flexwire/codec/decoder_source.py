@@ -1,4 +1,4 @@
-"""Writes the decoder of one message version as Python source.
+"""Write the decoder of one message version as Python source.
 
 Adjacent fields of fixed width are read by one `struct` call, together with the length after them.
 An array of structures with only such fields is also read by one call. A slice is not checked if the
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     _Sized = String | Bytes | ArrayType
     _Value = tuple[Type, str]
-    # The code, the local, and the type if the code does not say everything.
+    # The `struct` code, the local, and the type if the code does not determine it.
     _Fixed = tuple[str, str, Type | None]
 
 
@@ -65,7 +65,7 @@ class _DecoderEmitter(Emitter):
     verb = "decode"
 
     def takes_many(self, element: Schema) -> bool:
-        # Structures that are read as rows also have a function, for structures with tagged fields.
+        # If structures are read as rows, a second function reads structures with tagged fields.
         return element.flexible or not is_row(element)
 
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -82,7 +82,7 @@ class _DecoderEmitter(Emitter):
             self.line("return items, position")
 
     def _body(self, schema: Schema) -> None:
-        """Read all fields of a structure into their locals."""
+        """Write the code that reads all fields of a structure into their locals."""
         if schema.tags_lead:
             self._tagged_fields(schema)
         values = [(field.type, self.names.local(field.attribute)) for field in schema.inline]
@@ -91,7 +91,7 @@ class _DecoderEmitter(Emitter):
         if tags_follow:
             self._tagged_fields(schema)
 
-    # The values to return.
+    # The code below writes the values to return.
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
         """Write the creation of the object and the return, ``separately`` for two lines."""
@@ -111,7 +111,7 @@ class _DecoderEmitter(Emitter):
             self.line(separately)
 
     def _arguments(self, schema: Schema, local_names: Mapping[str, str]) -> list[str]:
-        """Return the arguments for calling a class, without trailing defaults."""
+        """Return the arguments of the call that creates an object, without trailing defaults."""
         attributes = self.classes[schema.name].__struct_fields__[:-1]
         last = max((at for at, name in enumerate(attributes, 1) if name in local_names), default=0)
         return self._every_argument(schema, local_names)[:last]
@@ -130,14 +130,14 @@ class _DecoderEmitter(Emitter):
             return f"{self.class_of(type(value).__name__)}()"
         return self.literal(value)
 
-    # Values.
+    # The code below reads values.
 
     def _fields(self, values: list[_Value], limit: str, *, tags: bool = False) -> None:
-        """Read values one after another into their locals; with ``tags``, also the byte after them.
+        """Read values one after another into their locals. With ``tags``, also read the next byte.
 
-        The lengths, the markers and that byte are read together with the preceding values of fixed
-        width. ``_at`` names the local with their position: "end" right after a string, bytes or
-        numbers, and otherwise "position".
+        The lengths, the markers and the byte after the values are read together with the preceding
+        values of fixed width. ``_at`` names the local with their position: "end" right after a
+        string, bytes or numbers, and otherwise "position".
         """
         self._at = "position"
         pending: list[_Fixed] = []
@@ -167,8 +167,8 @@ class _DecoderEmitter(Emitter):
         at, self._at = self._at, "position"
         if not fixed:
             if at == "end":
-                # The slice ends here or earlier, and no later read would notice that it is too
-                # short.
+                # The slice ends here or earlier, and no later read would notice that the slice is
+                # too short.
                 with self.block(f"if end > {limit}:"):
                     self.refuse()
                 self.line("position = end")
@@ -297,7 +297,7 @@ class _DecoderEmitter(Emitter):
             self._fields([(element, "item")], limit)
             self.line(f"{name}.append(item)")
 
-    # Structures of fixed width.
+    # The code below reads structures of fixed width.
 
     def _rows(self, row: Schema, name: str, limit: str) -> None:
         """Read structures of fixed width with one call, unless one of them has tagged fields."""
@@ -344,7 +344,7 @@ class _DecoderEmitter(Emitter):
             )
         return self._arguments(row, defaults)
 
-    # Tagged fields.
+    # The code below reads tagged fields.
 
     def _tagged_fields(self, schema: Schema) -> None:
         for field in schema.tagged.values():
@@ -400,10 +400,10 @@ class _DecoderEmitter(Emitter):
 
 
 def _length_of(kind: _Sized) -> str:
-    """Return the local that has a length."""
+    """Return the local that contains a length."""
     return "count" if isinstance(kind, ArrayType) else "size"
 
 
 def _after(kind: _Sized) -> str:
-    """Return the local with the end of a value: a slice of the data ends at "end"."""
+    """Return the local with the end of a value. A slice of the data ends at "end"."""
     return "position" if isinstance(kind, ArrayType) and not is_number(kind.element) else "end"

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
 
 PAYS = 2_000
-"""Above this amount of work (in bytes), generating code for a version costs less than not
-generating it."""
+"""Above this amount of work (in bytes), the use of generated code pays for its generation."""
 
 # The cost of a message in addition to its bytes, and the cost of a structure that becomes an
 # object.
@@ -48,7 +47,7 @@ class FirstUseWork:
         self._done: dict[Key, int] = {}
 
     def take(self, key: Key, work: int) -> bool:
-        """Add work; return whether the reference and not generated code should still be used."""
+        """Add work. Return whether to continue with the reference instead of generated code."""
         done = self._done[key] = self._done.get(key, 0) + work + _EACH
         return done < PAYS
 
@@ -81,7 +80,7 @@ def weight_of(message: object) -> int:
 def functions_of(definition: Definition, version: int) -> Functions:
     """Return the functions that decode and encode a version, which use kernels if possible.
 
-    They do the same as the methods of the class, with the same errors. They are made once for each
+    They have the same results and errors as the methods of the class. They are made once for each
     version, and kept as long as the process runs. Raises `UnknownMessageError` for a version that
     is in no release.
     """
@@ -95,7 +94,7 @@ def functions_of(definition: Definition, version: int) -> Functions:
 
 
 def python_functions(definition: Definition, version: int) -> Functions:
-    """Return functions without kernels, which are also used for input that kernels refuse."""
+    """Return functions without kernels. They are also used for input that kernels refuse."""
     definition.schema(version)
 
     def decode(data: Any) -> Any:
@@ -108,7 +107,7 @@ def python_functions(definition: Definition, version: int) -> Functions:
 
 
 def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Functions | None:
-    """Return functions on kernels; None without kernels, or for a class that these do not accept.
+    """Return functions on kernels, or None if there are no kernels or they do not accept the class.
 
     The class's own ``decode`` is also replaced by such a function, because finding the version in
     Python takes longer than decoding a small message.
@@ -170,7 +169,7 @@ class Definition:
         self.method: Any = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
-        # The amounts of decoding and encoding that were done before code is generated.
+        # The amounts of decoding and encoding that precede the generation of code.
         self._decoded, self._encoded = FirstUseWork(), FirstUseWork()
 
     @property
@@ -183,7 +182,7 @@ class Definition:
         return self._restore
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
-        """Return the resolved schema of a version; see `Served.schema`."""
+        """Return the resolved schema of a version, as `Served.schema` does."""
         return self.served.schema(version, encoding)
 
     def _filename(self, version: int, encoding: Encoding, what: str) -> str:
@@ -191,7 +190,7 @@ class Definition:
         words += [encoding.value if encoding is not Encoding.KAFKA else None, what]
         return f"<flexwire {' '.join(word for word in words if word)}>"
 
-    # The generated executor follows.
+    # The code below runs the generated executor.
 
     def decode_exactly(
         self,
@@ -201,7 +200,7 @@ class Definition:
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> Any:
-        """Decode the only message in ``data``; only the lenient reader accepts bytes after it."""
+        """Decode the only message in ``data``. Only the lenient reader accepts bytes after it."""
         if data.__class__ is bytes and encoding is _KAFKA and not lenient:
             # The usual case comes first, because the calls below take as long as decoding a small
             # message.
@@ -233,7 +232,7 @@ class Definition:
         lenient: bool,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Any, int]:
-        """Decode the message at ``offset``; return it and the position after it."""
+        """Decode the message at ``offset``. Return it and the position after it."""
         if lenient:
             return self.decode_reference(data, version, offset, lenient=True, encoding=encoding)
         key = version if encoding is _KAFKA else (version, encoding)
@@ -283,7 +282,7 @@ class Definition:
     def encode_generated(
         self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> bytes:
-        """Encode with generated code only, which refuses unusual values."""
+        """Encode with generated code only. Generated code refuses unusual values."""
         encoder = self._encoders.get(version if encoding is _KAFKA else (version, encoding))
         if encoder is None:
             encoder = self._encoder(version, encoding)
@@ -301,7 +300,7 @@ class Definition:
                 self._encoders[key] = emit_encoder(schema, self.classes, name)
         return self._encoders[key]
 
-    # The reference executor follows.
+    # The code below runs the reference executor.
 
     def read_mapping(
         self, reader: Reader, version: int, encoding: Encoding = Encoding.KAFKA
@@ -321,7 +320,7 @@ class Definition:
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[MessageStruct, int]:
-        """Decode with the wire types; this is the reference for `decode`."""
+        """Decode with the wire types. This is the reference for `decode`."""
         reader = Reader(data, offset, lenient=lenient)
         plain = self.read_mapping(reader, version, encoding)
         return from_plain(plain, self.schema(version, encoding), self.classes), reader.position
@@ -329,7 +328,7 @@ class Definition:
     def encode_reference(
         self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> bytes:
-        """Encode with the wire types; this is the reference for `encode`."""
+        """Encode with the wire types. This is the reference for `encode`."""
         writer = Writer()
         try:
             schema = self.schema(version, encoding)

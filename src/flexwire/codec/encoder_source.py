@@ -1,4 +1,4 @@
-"""Writes the encoder of one message version as Python source.
+"""Write the encoder of one message version as Python source.
 
 Adjacent fields of fixed width are packed by one call, together with the length after them. The
 source refuses values that it cannot write. The reference executor then raises the error.
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from flexwire.codec.structs import MessageStruct
 
     _Sized = String | Bytes | ArrayType
-    # A code, and the value that is packed with it.
+    # A `struct` code, and the value that is packed with it.
     _Fixed = tuple[str, str]
 
-# It is not enough that a value is empty. The reference must judge an empty value that is not a
+# An empty value is not always the default. The reference must judge an empty value that is not a
 # dict, because no structure with such a value equals its default.
 _ANY_UNKNOWN = "unknown or unknown.__class__ is not dict"
 
@@ -44,7 +44,7 @@ _ANY_UNKNOWN = "unknown or unknown.__class__ is not dict"
 def emit_encoder(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
 ) -> Callable[[bytearray, Any], None]:
-    """Compile ``encode(out, message)``, which appends the message to ``out``.
+    """Compile ``encode(out, message)``. The function appends the message to ``out``.
 
     Calling it may raise `Refusal`, and any error that a value of a wrong type causes.
     """
@@ -63,7 +63,7 @@ class _EncoderEmitter(Emitter):
     verb = "encode"
 
     def takes_many(self, element: Schema) -> bool:
-        # Structures that are written inline also have a function, for unusual structures.
+        # If structures are written inline, a second function writes unusual structures.
         return not self._unlike_rows(element)
 
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -103,15 +103,18 @@ class _EncoderEmitter(Emitter):
         self.line(f"{local} = {value}")
         return local
 
-    # Defaults of fields follow.
+    # The code below handles the defaults of fields.
 
     def _where_it_differs(self, field: Field, value: str) -> AbstractContextManager[None]:
-        """Indent the code for a tagged or absent field, whose value differs from its default."""
+        """Indent the code for a tagged or absent field whose value differs from its default."""
         options = self._differences(field, value)
         return self.source.condition("if", options) if options else nullcontext()
 
     def _differences(self, field: Field, value: str) -> list[str]:
-        """Return the conditions for a field to differ from its default; empty if it always does."""
+        """Return the conditions under which a field differs from its default.
+
+        The list is empty if the field always differs.
+        """
         if field.default is None:
             return [f"{value} is not None"]
         if isinstance(field.type, ArrayType):
@@ -121,13 +124,13 @@ class _EncoderEmitter(Emitter):
             unlike = "is not" if isinstance(field.type, Boolean) else "!="
             return [f"{value} {unlike} {self.default(field)}"]
         if not field.is_default(to_plain(self.classes[inner.name](), inner)):
-            # NaN differs from itself, and so a structure with NaN as a default differs from its
+            # NaN differs from itself. A structure with NaN as a default therefore differs from its
             # default.
             return []
         name = self.names.shared("default", f"default_{inner.name}")
         return [f"{value} != {self.source.constant(name, self.default(field))}"]
 
-    # Values.
+    # The code below writes values.
 
     def _refuse_unless(self, value: str, cls: str, word: str = "if") -> None:
         """Refuse a value unless it is exactly of a class."""
@@ -135,7 +138,7 @@ class _EncoderEmitter(Emitter):
             self.refuse()
 
     def _fields(self, fields: Sequence[Field], tagged: Schema | None) -> None:
-        """Write fields, and the tag section after them."""
+        """Write fields and the tag section after them."""
         fixed: list[_Fixed] = []
         for field in fields:
             if fixed_code(field.type) is not None:
@@ -165,7 +168,7 @@ class _EncoderEmitter(Emitter):
         return self.source.use("UUID") if isinstance(kind, Uuid) else ""
 
     def _packed(self, kind: Type, value: str) -> _Fixed:
-        """Return the code of a value of fixed width, and the expression to pack."""
+        """Return the `struct` code of a value of fixed width, and the expression to pack."""
         packed = f"{value}.int.to_bytes(16)" if isinstance(kind, Uuid) else value
         return str(fixed_code(kind)), packed
 
@@ -292,7 +295,10 @@ class _EncoderEmitter(Emitter):
                 self._write(out, [*row, ("B", "0")] if element.flexible else row)
 
     def _unlike_rows(self, element: Schema) -> list[str]:
-        """Return the conditions for not writing an element inline; empty if it never is inline."""
+        """Return the conditions that exclude writing an element inline.
+
+        The list is empty if no element is written inline.
+        """
         if not is_row(element) or element.tagged:
             return []
         options = [f"item.__class__ is not {self.class_of(element.name)}"]
@@ -307,7 +313,7 @@ class _EncoderEmitter(Emitter):
         options += [f"item.{name}.__class__ is not {cls}" for cls, name in checked if cls]
         return options
 
-    # Tagged fields.
+    # The code below writes tagged fields.
 
     def _tagged_fields(self, schema: Schema, fixed: list[_Fixed]) -> None:
         """Write the preceding values of fixed width, and then the tagged fields."""
@@ -323,7 +329,7 @@ class _EncoderEmitter(Emitter):
             self._write("out", fixed)
             self.source.call(self.source.use(f"write_{self.form}tags"), *arguments)
         with self.block("else:"):
-            # In every form, an empty tag section is one zero byte.
+            # In every encoding, an empty tag section is one zero byte.
             self._write("out", [*fixed, ("B", "0")])
 
     def _tagged_field(self, tag: int, field: Field) -> None:

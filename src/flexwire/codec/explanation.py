@@ -1,4 +1,4 @@
-"""Explains each byte of a message, with a reference executor that records what it reads."""
+"""Explain each byte of a message, with a reference executor that records what it reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A range of ``length`` bytes at ``offset``, with their field, wire type and value."""
+    """A range of ``length`` bytes at ``offset``, with its field, wire type and value."""
 
     offset: int
     length: int

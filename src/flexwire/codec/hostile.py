@@ -1,4 +1,4 @@
-"""Bytes that are almost a message: a valid message that is damaged in one place.
+"""Make bytes that are almost a message: a valid message that is damaged in one place.
 
 A decoder must expect each of these kinds of damage from an unknown sender: truncation, a wrong
 length, a null where none is allowed, a varint that is longer than necessary, text that is not

@@ -1,4 +1,4 @@
-"""The JSON form of a message, which is that of Kafka's own converters but without loss.
+"""The JSON form of a message: the form of Kafka's own converters, but without loss.
 
 Names begin with a lower-case letter. A UUID is base64url without padding, and bytes are base64.
 Records are base64 too, and unknown tagged fields are ``"_unknownTaggedFields": [{"tag": 9, "data":
@@ -32,8 +32,8 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """Return the JSON form of a structure that `Schema.write` accepts, without strict checks.
 
-    It contains tagged fields only if their values differ from the defaults. No value is checked
-    here, because the wire types raise all errors.
+    The form contains tagged fields only if their values differ from the defaults. No value is
+    checked here, because the wire types raise all errors.
     """
     values: dict[str, Any] = {}
     for field in schema.fields:
@@ -81,18 +81,19 @@ def double_form(number: float) -> float | str:
     return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))
 
 
-# The field names of other releases, by structure: each name there with the name here.
+# The names of fields in other releases, by structure. Each of them is mapped to the name in this
+# release.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
 _STRUCTS = (Schema, NullableStruct)
-# At most this many missing fields are named in an error.
+# The largest number of missing fields that an error names.
 _MOST_TOLD = 10
 
 
 def read_json(
     obj: Any, schema: Schema, names: Names = _NO_NAMES, *, defaults: bool = False
 ) -> dict[str, Any]:
-    """Read the JSON form as the mapping that the wire types write.
+    """Return the JSON form as the mapping that the wire types write.
 
     With ``names``, a field may have the name that it has in another release. A field of another
     version is accepted, as in Kafka. It is checked when the message is written. Unlike in Kafka, a
@@ -109,12 +110,12 @@ def read_json(
 
 @dataclass(slots=True)
 class _FormReader:
-    """Reads a form: has the names of fields, and the fields that were missing so far."""
+    """Read a form: hold the names of fields, and the fields that are missing so far."""
 
     names: Names
     defaults: bool
     count: int = 0
-    # Only the first ones are kept, because a form may have any number of structures.
+    # Only the first missing fields are kept, because a form may contain any number of structures.
     missing: list[str] = dataclasses.field(default_factory=list)
 
     def read_struct(self, obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
@@ -139,7 +140,10 @@ class _FormReader:
         return plain
 
     def missing_text(self) -> str:
-        """Return a text about the missing fields. The first of them is the error's path."""
+        """Return a text about the missing fields.
+
+        The error's path is that of the first missing field.
+        """
         reason = "missing, and mandatory in this version"
         if self.count == 1:
             return reason

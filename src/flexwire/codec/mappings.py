@@ -1,4 +1,4 @@
-"""Converts message objects to and from the simple mappings of the reference executor."""
+"""Convert message objects to the reference executor's plain mappings, and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def to_plain(value: Any, kind: Type) -> Any:
 
 
 def _within(place: str, value: Any, kind: Type) -> Any:
-    """Convert the value of a field or at an index; the path of an error begins there."""
+    """Convert the value of a field or at an index. The path of an error begins there."""
     try:
         return to_plain(value, kind)
     except EncodeError as error:

@@ -52,12 +52,12 @@ class Message(MessageStruct, gc=False):
     ) -> Self:
         """Decode a message that fills ``data`` exactly.
 
-        ``encoding`` is used for bytes in an encoding that is not Kafka's. Raises `DecodeError` for
-        bytes that are not one message, including additional bytes after it (which the lenient
-        reader ignores). Raises `UnknownMessageError` for a version that is in no release.
+        ``encoding`` selects an encoding other than Kafka's. Raises `DecodeError` for bytes that are
+        not exactly one message. Only the lenient reader ignores bytes after the message. Raises
+        `UnknownMessageError` for a version that is in no release.
         """
-        # As keys of a dict, True and 2.0 would equal 1 and 2. This check takes 9 ns. If the version
-        # is valid, no other check is made.
+        # As keys of a dict, True and 2.0 equal 1 and 2. This check takes 9 ns. If the version is
+        # valid, no other check is made.
         if version.__class__ is not int:
             version = to_version(version)
         definition = cls.definition
@@ -86,7 +86,7 @@ class Message(MessageStruct, gc=False):
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Self, int]:
-        """Decode the message at ``offset``; return it and the offset of the bytes after it."""
+        """Decode the message at ``offset``. Return it and the offset of the bytes after it."""
         raw, version = to_bytes(data), to_version(version)
         offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
@@ -105,9 +105,9 @@ class Message(MessageStruct, gc=False):
         return decoded
 
     def encode(self, version: int, *, encoding: Encoding = Encoding.KAFKA) -> bytes:
-        """Encode as ``version``; raise `EncodeError` for a value that this version cannot have.
+        """Encode as ``version``. Raises `EncodeError` for a value that this version cannot have.
 
-        With another ``encoding``, the same object has different bytes, which may contain less.
+        With another ``encoding``, the bytes of the same object differ and may contain fewer fields.
         """
         if version.__class__ is not int:
             version = to_version(version)
@@ -119,17 +119,17 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
-        """Return the fastest function for decoding many messages of one version.
+        """Return the fastest function that decodes many messages of one version.
 
-        It does the same as ``decode``, with the same errors.
+        The function has the same results and errors as ``decode``.
         """
         return functions_of(cls.definition, to_version(version))[0]
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
-        """Return the fastest function for encoding many messages of one version.
+        """Return the fastest function that encodes many messages of one version.
 
-        It does the same as ``encode``, with the same errors. See also ``decoder``.
+        The function has the same results and errors as ``encode``.
         """
         return functions_of(cls.definition, to_version(version))[1]
 
@@ -137,7 +137,7 @@ class Message(MessageStruct, gc=False):
         """Return Kafka's JSON form, with records and unknown tagged fields added.
 
         Raises `EncodeError` for values that the version cannot have. A message that only the
-        lenient reader accepts has a JSON form too, although it cannot be encoded.
+        lenient reader accepts also has a JSON form, although it cannot be encoded.
         """
         version = to_version(version)
         schema = self.definition.schema(version)
@@ -151,7 +151,7 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def from_json(cls, obj: Any, version: int, *, defaults: bool = False) -> Self:
-        """Read the JSON form, in which the version's fields may have the names of any release.
+        """Return the message in a JSON form. Its fields may have the names of any release.
 
         Every field of the version that is not tagged must be present. With ``defaults``, missing
         fields get the default of their spec. Raises `JsonFormError` with the path of an invalid
@@ -164,7 +164,7 @@ class Message(MessageStruct, gc=False):
             try:
                 plain = read_json(obj, schema, defaults=defaults)
             except JsonFormError:
-                # Most forms have the names of this release, so other names are searched only here.
+                # Most forms use the names of this release, so other names are looked up only here.
                 names = cls.definition.served.former_names(version)
                 if not names:
                     raise
@@ -199,7 +199,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
 def message_of(spec: MessageSpec) -> type[Message]:
     """Return the class for your own message spec. Equal specs have the same class.
 
-    Raises `SpecError` for a spec without a possible class.
+    Raises `SpecError` for a spec from which no class can be made.
     """
     spec = to_kind(spec, "spec", MessageSpec)
     with _DEFINING:
@@ -208,7 +208,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
         return _OWN[spec]
 
 
-# If a spec had two classes, their objects would not be equal, and could not be pickled.
+# If a spec had two classes, objects of the two classes would not be equal and could not be pickled.
 _DEFINING = lock_over_forks()
 _DEFINED: dict[tuple[str, str | None], type[Message]] = {}
 _OWN: dict[MessageSpec, type[Message]] = {}

@@ -1,4 +1,4 @@
-"""Explains the first part of a message whose last bytes are missing: each byte and each value.
+"""Explain the first part of a message whose last bytes are missing: each byte and each value.
 
 The reader knows where the whole message would end. It can therefore distinguish a truncated field
 from a length that is too large for the message.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec.message import Message
 
-# If the end of the message is unknown, every length that the formats allow is accepted.
+# Without a known end of the message, every length that the formats allow is accepted.
 _ANYWHERE: Final = 4 * LONGEST
 _STEP: Final = re.compile(r"[^.\[\]]+|\[\d+\]")
 _TAGS: Final = "_taggedFields"
@@ -47,7 +47,7 @@ class FirstPart(NamedTuple):
 def explain_cut(
     message: type[Message], data: bytes, version: int, missing: int | None, *, follows: bool = False
 ) -> FirstPart:
-    """Explain the first part of a message, of which ``missing`` bytes after ``data`` are missing.
+    """Explain the first part of a message. ``missing`` bytes of it are missing after ``data``.
 
     ``missing`` is None if their number is unknown. With ``follows``, other bytes may come after the
     message in ``data``, and ``explanation.rest`` is the place where they begin. Raises
@@ -73,7 +73,7 @@ class _CutOffError(DecodeError):
 
 
 class _CutReader(ExplainingReader):
-    """Reads the first part of a message; ``end`` is the end of the complete message."""
+    """Read the first part of a message. ``end`` is the end of the complete message."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class _CutReader(ExplainingReader):
         return super().read_unsigned_varint()
 
     def _need(self, count: int) -> None:
-        # If a value is too large for the message, it is wrong, wherever the data ends.
+        # A value that is too large for the message is wrong, wherever the data ends.
         if len(self.data) - self.position < count <= self.remaining:
             raise self._cut_off()
 

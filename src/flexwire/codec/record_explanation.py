@@ -1,8 +1,8 @@
-"""Explains each byte in a field of records: batches and message sets, in the terms of the format.
+"""Explain each byte in a field of records: batches and message sets, in the format's own terms.
 
 The bytes were already read as batches and their crcs were checked, so this module only describes
-where each value is. Compressed records have no bytes of their own here. They are only counted, and
-`records dump` shows them.
+where each value is. Compressed records have no bytes of their own here, so they are only counted.
+The command `records dump` shows them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 MOST_RECORDS: Final = 1000
-"""At most this many records of a field are explained byte by byte. Each record takes ten lines."""
+"""The largest number of records of a field that are explained byte by byte. Each record takes ten
+lines.
+"""
 MOST_COUNTED: Final = MAX_INFLATED
-"""Compressed records of a field are read and counted only if they have at most this many bytes."""
+"""The largest size in bytes at which the compressed records of a field are read and counted."""
 
 
 class Meaning(NamedTuple):
@@ -71,7 +73,7 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
 def _batch(
     batch: RecordBatch, records: list[Record] | None, path: str, most: int
 ) -> Iterator[Meaning]:
-    """Yield the meanings of a batch's bytes; ``records`` is None if they were not read."""
+    """Yield the meanings of a batch's bytes. ``records`` is None if they were not read."""
     if batch.magic == RECORD_BATCH:
         yield from _fields(HEADER_FIELDS, batch, path)
         body = HEADER_SIZE
@@ -113,7 +115,7 @@ def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[M
 
 
 def _attributes(batch: RecordBatch) -> str:
-    """Return the text about a batch's attributes, which comes after their type."""
+    """Return the text about a batch's attributes. It follows the type of the attributes."""
     words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
     if batch.magic:
         words.append(str(batch.timestamp_type))
@@ -141,7 +143,7 @@ def _message(batch: RecordBatch, at: int, path: str) -> Iterator[Meaning]:
 
 
 class _RecordWalk:
-    """Reads one record of an uncompressed batch, and records the meaning of its bytes."""
+    """Read one record of an uncompressed batch, and record the meaning of its bytes."""
 
     def __init__(self, batch: RecordBatch, at: int, path: str) -> None:
         self.at = at
@@ -191,7 +193,7 @@ class _RecordWalk:
 
 
 def _content(start: int, path: str, content: bytes) -> Meaning:
-    """Return the bytes of a key or value, which are shown as text if they are text."""
+    """Return the bytes of a key or value. Bytes that are text are shown as text."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

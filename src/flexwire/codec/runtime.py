@@ -1,7 +1,7 @@
-"""The functions that generated source calls in rare cases: for long lengths and tagged fields.
+"""Functions that generated source calls in rare cases: for long lengths and tagged fields.
 
 These functions read and write as `flexwire.wire` does. If `flexwire.wire` would raise an error,
-they refuse, and the reference executor then raises the error.
+these functions refuse the input. The reference executor then raises the error.
 """
 
 from __future__ import annotations
@@ -48,34 +48,35 @@ __all__ = [
 
 _NO_TAGS: frozenset[int] = frozenset()
 _INT16 = Struct(">h")
-# This is more than the number of elements in most arrays.
+# Most arrays have fewer elements than this.
 _MOST_KEPT = 128
 _new = object.__new__
 _from_bytes = int.from_bytes
-# The attributes of a UUID are read-only. The class UUID itself sets them in this way.
+# The attributes of a UUID are read-only. The class UUID sets them in this way too.
 _set_int: Callable[[UUID, int], None] = vars(UUID)["int"].__set__
 _set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
-# A byte of a varint below this value is the last byte.
+# A byte below this value is the last byte of a varint.
 _MORE = 1 << GROUP_BITS
 
 
 class Refusal(Exception):  # noqa: N818 - it never leaves the codec, because the reference raises the error
-    """Generated source found unusual input, which the reference executor must handle."""
+    """Unusual input that generated source leaves to the reference executor."""
 
 
-# Lengths.
+# The functions below read and write lengths.
 
 
 def read_count(data: bytes, position: int) -> tuple[int, int]:
-    """Read an unsigned varint; return it and the position after it."""
+    """Return the unsigned varint at a position, and the position after it."""
     low = data[position]
-    # Nearly all of these have one or two bytes, and a call would take longer than all of this.
+    # Nearly all of these varints have one or two bytes. A call would take longer than all of this
+    # code.
     if low < _MORE:
         return low, position + 1
     high = data[position + 1]
     if 0 < high < _MORE:
         return high << GROUP_BITS | low - _MORE, position + 2
-    # This is the length of a record batch.
+    # Record batches have such lengths.
     if high and 0 < (top := data[position + 2]) < _MORE:
         low += (high - _MORE << GROUP_BITS) - _MORE
         return top << 2 * GROUP_BITS | low, position + 3
@@ -86,7 +87,7 @@ def read_count(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of bytes or an array, which is not null; return the length + 1."""
+    """Return the length of bytes or an array, plus 1, from its compact form. Null is refused."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST + 1:
         raise Refusal
@@ -94,7 +95,7 @@ def read_length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_string_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of a string, which is not null; return the length + 1."""
+    """Return the length of a string, plus 1, from its compact form. Null is refused."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST_STRING + 1:
         raise Refusal
@@ -124,11 +125,11 @@ def _write_count(count: int) -> bytes:
     return write_unsigned_varint(count)
 
 
-# Values.
+# The functions below read and write values.
 
 
 def to_uuid(raw: bytes) -> UUID:
-    """Return ``UUID(bytes=raw)`` for 16 bytes, without checking for other forms of arguments."""
+    """Return ``UUID(bytes=raw)`` for 16 bytes, without the checks for other kinds of arguments."""
     uuid = _new(UUID)
     _set_int(uuid, _from_bytes(raw))
     _set_safe(uuid, SafeUUID.unknown)
@@ -161,7 +162,8 @@ class _NumberFunctions(dict[int, "Callable[..., Any]"]):
 def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
     """Return the functions that read values with a `struct` code.
 
-    They are found by the length on the wire, which is ``less`` more than the number of values.
+    The key of each function is the length on the wire, which is ``less`` more than the number of
+    values.
 
     >>> unpackers_of_many("h", 1)[3](bytes(4), 0)
     (0, 0)
@@ -171,15 +173,19 @@ def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
 
 @cache
 def packers_of_many(before: str, code: str) -> _NumberFunctions:
-    """Return the functions that write values of fixed width, and then a given number of numbers."""
+    """Return the functions that write values of fixed width, and then a number of numbers."""
     return _NumberFunctions("pack", before, code, 0)
 
 
-# The header of one tagged field. Each function returns the tag, and the start and end of the value.
+# The functions below read the header of one tagged field. Each returns the tag, and the start and
+# end of the value.
 
 
 def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int, int, int]:
-    """Read a tag and a length; ``previous`` is the tag of the field before, or -1 for the first."""
+    """Return the tag and length of a field.
+
+    ``previous`` is the tag before it, or -1 for the first.
+    """
     tag, size = data[position], data[position + 1]
     if tag < _MORE and size < _MORE:
         position += 2
@@ -194,7 +200,7 @@ def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int
 def read_interleaved_tag(
     data: bytes, position: int, limit: int, previous: int
 ) -> tuple[int, int, int]:
-    """Read a tag and a length that are stored in one varlong."""
+    """Return a tag and a length that are stored in one varlong."""
     try:
         header, position = read_unsigned_varlong(data, position, len(data))
     except DecodeError:
@@ -206,7 +212,7 @@ def read_interleaved_tag(
 def read_buffered_tag(
     data: bytes, position: int, limit: int, previous: int
 ) -> tuple[int, int, int]:
-    """Read a length and a tag as they are in an optional field buffer."""
+    """Return a length and a tag, as they are in an optional field buffer."""
     size, position = read_count(data, position)
     # The lowest bit of a zig-zag number is its sign.
     if size & 1:
@@ -221,7 +227,7 @@ def _checked(tag: int, position: int, size: int, limit: int, previous: int) -> t
     return tag, position, position + size
 
 
-# These read all tagged fields of a structure that has no known ones.
+# The functions below read all tagged fields of a structure that has no known tagged fields.
 
 
 def _read_unknown_tags(
@@ -246,7 +252,7 @@ read_unknown_interleaved_tags = partial(_read_unknown_tags, read_interleaved_tag
 def read_unknown_buffered_tags(
     data: bytes, position: int, limit: int, refused: Collection[int] = _NO_TAGS
 ) -> tuple[dict[int, bytes], int]:
-    """Read an optional field buffer, including its end."""
+    """Read an optional field buffer to its end."""
     unknown: dict[int, bytes] = {}
     tag = -1
     while data[position]:

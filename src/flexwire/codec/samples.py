@@ -1,7 +1,7 @@
-"""Synthetic messages for a schema: random ones, one with all fields set, and boundary values.
+"""Make messages for a schema: with random values, with all fields set, or with boundary values.
 
-All of them are valid: they can be written in their version, and reading them returns equal
-messages. `flexwire.codec.hostile` damages their bytes.
+All of these messages are valid. They can be written in their version, and reading them returns
+equal messages. `flexwire.codec.hostile` damages their bytes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def filled_message(
 
 
 class Boundary(StrEnum):
-    """The ends of ranges that the values of a message may have."""
+    """The boundaries that the values of a message may have."""
 
     NULL = "null"
     """Every nullable field is null."""

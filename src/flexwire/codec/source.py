@@ -1,7 +1,7 @@
-"""Generated Python source: its lines, imports, constants and names.
+"""The generated Python source: its lines, imports, constants and names.
 
 A statement that is longer than a line is divided where it is generated, usually with one item per
-line. Apart from this, the formatter has few rules: for quotes, numbers, and blank lines between
+line. The formatter has only a few other rules: for quotes, numbers, and blank lines between
 functions.
 
 A field may be called ``size``, and a structure may be called ``UUID``. Names are therefore assigned
@@ -74,11 +74,11 @@ class SourceNames:
             self._locals[name] = self._free(name) if name in OWN else name
 
     def local(self, attribute: str) -> str:
-        """Return the local for a field."""
+        """Return the local variable for a field."""
         return self._locals[attribute]
 
     def shared(self, kind: str, wanted: str) -> str:
-        """Return the module's name for an object of some kind, which is the same for each call."""
+        """Return the module's name for an object of some kind. Each call returns the same name."""
         key = (kind, wanted)
         if key not in self._shared:
             self._shared[key] = self._free(wanted)
@@ -107,7 +107,7 @@ class GeneratedModule:
         self._lines: list[str] = []
         self._depth = 0
 
-    # Statements.
+    # The methods below add statements.
 
     def line(self, text: str) -> None:
         """Add a line at the current indentation."""
@@ -141,7 +141,7 @@ class GeneratedModule:
             yield
 
     def call(self, function: str, *arguments: str, before: str = "") -> None:
-        """Add a call; ``before`` is the text for the target of its result."""
+        """Add a call. ``before`` is the text for the target of its result."""
         joined = ", ".join(arguments)
         if self.fits(f"{before}{function}({joined})"):
             self.line(f"{before}{function}({joined})")
@@ -198,7 +198,7 @@ class GeneratedModule:
         """Return whether a text fits in a line at the current indentation."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
-    # Names in statements.
+    # The methods below make names.
 
     def use(self, name: str) -> str:
         """Import a name that generated source needs, and return the name."""
@@ -223,7 +223,7 @@ class GeneratedModule:
         self.namespace[name] = value
         return name
 
-    # The whole module follows.
+    # The methods below return the whole module.
 
     def text(self) -> str:
         """Return the whole source."""
@@ -235,7 +235,7 @@ class GeneratedModule:
         return "\n".join([head, *self._lines, ""])
 
     def compile(self, function: str) -> Callable[..., Any]:
-        """Compile the module, register it with `linecache` for tracebacks; return a function."""
+        """Compile the module and return a function. Tracebacks find it through `linecache`."""
         text = self.text()
         linecache.cache[self.filename] = (
             len(text),
@@ -279,7 +279,7 @@ def literal(value: str | bytes | float | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a string in double quotes, unless these need more backslashes than single quotes."""
+    """Return a string in double quotes, or in single quotes if these need fewer backslashes."""
     quote = text[-1]
     prefix, inner = text[: text.index(quote)], text[text.index(quote) + 1 : -1]
     plain = inner.replace("\\'", "'")
@@ -289,11 +289,11 @@ def _quoted(text: str) -> str:
     return f'{prefix}"{escaped}"'
 
 
-# A compact length below this is a single byte, with the value length + 1.
+# A compact length below this is a single byte with the value length + 1.
 LONG = 2**GROUP_BITS - 1
 # A compact length below this has two bytes.
 LONG_OF_TWO = 2 ** (2 * GROUP_BITS) - 1
-# A default of at most this length fits in a line together with a name.
+# A default whose text has at most this length fits in a line together with a name.
 _LONGEST_LITERAL = 24
 # At most this many field names, and a format for them, are readable in one line.
 LONGEST_RUN = 24
@@ -301,7 +301,7 @@ _FORMS = {TagForm.SECTION: "", TagForm.INTERLEAVED: "interleaved_", TagForm.BUFF
 
 
 class Emitter(ABC):
-    """Writes the functions for each structure of a message, inner structures first."""
+    """Write the functions for each structure of a message, inner structures first."""
 
     verb: str
 
@@ -350,7 +350,7 @@ class Emitter(ABC):
     def emit_function(self, schema: Schema, *, many: bool) -> None:
         """Write the function for one structure, or for ``many`` structures in an array."""
 
-    # Names.
+    # The methods below make names.
 
     def function(self, name: str, *, many: bool = False) -> str:
         """Return the name of the function for a structure."""
@@ -374,10 +374,10 @@ class Emitter(ABC):
         """Write the statement that leaves the input to the reference executor."""
         self.line(f"raise {self.source.use('Refusal')}")
 
-    # Values.
+    # The methods below make values.
 
     def literal(self, value: Any) -> str:
-        """Return an expression for a default, which is a literal or the name of a constant."""
+        """Return an expression for a default: a literal, or the name of a constant."""
         if isinstance(value, UUID):
             name = self.names.shared("uuid", f"uuid_{value.int:x}")
             return self.source.constant(name, f'{self.source.use("UUID")}("{value}")')
@@ -427,14 +427,17 @@ def width_of(kind: Type) -> int:
 
 
 def length_code(kind: String | Bytes | ArrayType) -> str:
-    """Return the `struct` code of a length; for a compact length, the code of a single byte."""
+    """Return the `struct` code of a length.
+
+    For a compact length, it is the code of a single byte.
+    """
     if kind.compact:
         return "B"
     return "h" if isinstance(kind, String) else "i"
 
 
 def is_row(schema: Schema) -> bool:
-    """Return whether a structure without tagged fields has a fixed width, and one call can read it.
+    """Return whether one call can read a structure: it has a fixed width and no tagged fields.
 
     >>> from flexwire.wire import COMPACT_STRING, INT16
     >>> is_row(Schema(Field("a", INT16))), is_row(Schema(Field("a", COMPACT_STRING)))

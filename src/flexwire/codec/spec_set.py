@@ -38,7 +38,10 @@ class SpecSet:
         return tuple(self._specs)
 
     def spec(self, name: str) -> MessageSpec:
-        """Return the spec of a message; raise `UnknownMessageError` with the most similar names."""
+        """Return the spec of a message.
+
+        Raises `UnknownMessageError` with the most similar names.
+        """
         if to_text(name, "name") not in self._specs:
             near = get_close_matches(name, self._specs, n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"
@@ -46,10 +49,10 @@ class SpecSet:
         return self._specs[name]
 
     def message(self, name: str) -> type[Message]:
-        """Return the class of a message, which is the same for each call.
+        """Return the class of a message. Each call returns the same class.
 
-        Raises `UnknownMessageError` for an unknown name, and `SpecError` for a spec without a
-        possible class.
+        Raises `UnknownMessageError` for an unknown name, and `SpecError` for a spec from which no
+        class can be made.
         """
         if to_text(name, "name") not in self._classes:
             self._classes[name] = message_of(self.spec(name))
@@ -71,7 +74,7 @@ class SpecSet:
 
 
 def load_specs(paths: Paths, *, mode: Mode = "strict") -> SpecSet:
-    """Read your own message specs from files, directories of ``*.json`` files, or several.
+    """Read your own message specs from files or from directories of ``*.json`` files.
 
     ``mode`` says what a valid spec is, as in `flexwire.schema.parse.parse_spec`: "strict" is the
     input of Kafka's generator, "legacy" also includes that of older releases, "kip" follows KIP-482

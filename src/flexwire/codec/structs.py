@@ -1,7 +1,6 @@
 """The Python classes of a message: one for the message, and one for each of its structures.
 
-A class contains the fields of every version. A field that a version does not have keeps its
-default.
+A class contains the fields of every version. A field that a version lacks keeps its default.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec, FieldType
 
 
-# An inner structure is created together with the structure around it, and specs may double their
-# number at each level.
+# An inner structure is created together with the structure around it. Specs may double the number
+# of structures at each level.
 _MOST_BY_DEFAULT = 10_000
 
 
 class Origin(Protocol):
-    """The definition that a class belongs to, with which another process finds the class."""
+    """The definition that a class belongs to. Another process uses it to find the class."""
 
     classes: dict[str, type[MessageStruct]]
-    # For each structure, the fields that `repr` never leaves out. It is filled by the first call of
-    # `repr`.
+    # For each structure, the fields that `repr` never leaves out. The first call of `repr` fills
+    # this mapping.
     shown: dict[str, frozenset[str]]
 
     @property
@@ -47,7 +46,7 @@ class Origin(Protocol):
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
         """Return a function and its first arguments.
 
-        The name and values of a structure come after them.
+        The name and the values of a structure are the arguments after them.
         """
 
 
@@ -72,7 +71,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
     @classmethod
     def of(cls, /, **fields: Any) -> Self:
-        """Make an object from simple values: at any depth, structures may be mappings or objects.
+        """Make an object from simple values. At any depth, structures may be mappings or objects.
 
         The names are those of Python attributes. The class itself accepts mappings too, and writes
         them, but keeps them as mappings, so that the object does not equal the decoded one. Raises
@@ -102,7 +101,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     def __repr__(self) -> str:
         cls = type(self)
         plain, always = cls(), _always_shown(cls)
-        # If the attribute of a field was deleted, there is no value to show.
+        # If a field's attribute was deleted, there is no value to show.
         fields = (name for name in self.__struct_fields__ if hasattr(self, name))
         values = ((name, getattr(self, name)) for name in fields)
         shown = (
@@ -119,7 +118,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
 
 def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the structures at a path of attributes, each together with the structures around it.
+    """Yield the structures at a path of attributes, each with the structures around it.
 
     If a structure or array on the path is null, nothing is yielded.
     """
@@ -134,7 +133,7 @@ def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
-    """Make an object of a class from mappings at any depth; ``path`` is for errors."""
+    """Make an object of a class from mappings at any depth. ``path`` is for errors."""
     attributes = cls.definition.fields[cls.__name__]
     values = {}
     for name, value in fields.items():
@@ -176,7 +175,7 @@ def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
 
 
 class ClassBuilder:
-    """Builds the classes of one message, which have the fields of all versions.
+    """Build the classes of one message with the fields of all versions.
 
     The defaults and the field order of the newest spec are used.
     """
@@ -191,7 +190,7 @@ class ClassBuilder:
         self.sizes: dict[str, int] = {}
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:
-        """Return the classes by the names of structures; the message's class extends ``base``."""
+        """Return the classes by the names of structures. The message's class extends ``base``."""
         root = self._class(self.message_name, base, ())
         for name in self.fields:
             self._class(name, MessageStruct, ())

@@ -1,8 +1,8 @@
 """Messages and records in bulk: converts columns of bytes into nested Arrow columns and back.
 
 One column can contain messages of every version, so its type is the union of a message's fields. A
-program, which is made from the schemas (`program`), says where each field is in the bytes and in
-which column it belongs. The kernels of `flexwire.kernels` run the program over many rows. If the
+program (`program`) is made from the schemas. It says where each field is in the bytes, and to which
+column the field belongs. The kernels of `flexwire.kernels` run the program over many rows. If the
 kernels refuse a row, the reference executor reads it again (`reference`), and either raises the
 error or returns the row. `flexwire.capture`, `flexwire.logs` and `flexwire.spark` read files and
 find the bytes of messages in them.

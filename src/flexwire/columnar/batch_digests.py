@@ -1,7 +1,7 @@
-"""Digests record batches with a kernel: facts of each batch, sizes of records, hashes of keys.
+"""Digest record batches with a kernel: facts about each batch, sizes of records, hashes of keys.
 
 A `RecordReader` passes on a row of words for each batch that its kernel digests. If the kernel
-refuses a batch, the reader passes on an object that it has read instead. Both become rows of the
+refuses a batch, the reader reads it as an object and passes on this object. Both become rows of the
 same form.
 """
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS: Final = 1 << 20
-"""At most this many keys (32 MB) are passed on at once, or more if a single batch has more."""
+"""The largest number of keys (32 MB) that are passed on at once. A single batch with more keys is
+passed on whole.
+"""
 # This many batches are collected before they are returned.
 _MOST_BATCHES: Final = 1 << 16
 _MASK: Final = (1 << 64) - 1
@@ -66,12 +68,12 @@ DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
 """The sums over the records of a batch. A tombstone is a record with a key and a null value.
 ``oldest`` and ``newest`` are the lowest and the highest timestamp in milliseconds, ignoring
 timestamps of -1."""
-# Each size below _EXACT is a class of its own. Above it, there are _HALF classes up to each power
-# of two.
+# Each size below _EXACT is a class of its own. Larger sizes have _HALF classes up to each power of
+# two.
 _HALF: Final = 64
 _EXACT: Final = 2 * _HALF
 SIZES: Final = _HALF * 26
-"""The number of classes of sizes, which is enough for sizes of 31 bits."""
+"""The number of classes of sizes. It is enough for sizes of 31 bits."""
 _PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
 _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
@@ -117,16 +119,16 @@ class BatchDigests:
 
     @property
     def has_room(self) -> bool:
-        """True if more batches can be held. Otherwise `take` must be called first."""
+        """True if there is room for more batches. Otherwise `take` must be called first."""
         return self._count < _MOST_BATCHES
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are digested: the lowest and highest offset, then timestamps."""
+        """Set which records are digested: the lowest and highest offset and timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Digest batches of a table from ``first`` on; see `RecordColumnBuilder.read`."""
+        """Digest batches of a table, starting at ``first``, as `RecordColumnBuilder.read` does."""
         self._make_room(batches[first])
         self._digests = np.zeros(len(batches), DIGEST)
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
@@ -172,12 +174,12 @@ class BatchDigests:
     def _outcome(self, rows: dict[str, NumpyArray]) -> NumpyArray:
         if self._outcomes is None:
             return np.zeros(len(rows[_MAGIC]), np.int64)
-        # In the attributes of messages (magic 0 and 1) these bits have no meaning.
+        # In the attributes of messages (magic 0 and 1), these bits have no meaning.
         attributes = np.where(rows[_MAGIC] == RECORD_BATCH, rows["attributes"], 0)
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 
     def _keep_settled(self, rows: dict[str, NumpyArray]) -> None:
-        """Drop the keys of batches that are not settled, which are the last keys so far."""
+        """Drop the keys of batches that are not settled. They are the last keys so far."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
         used = self._run.used
         if not is_settled.all():
@@ -202,7 +204,7 @@ class BatchDigests:
                 self._heard(rows)
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Add a batch that was read as objects and has wanted records; return True."""
+        """Add a batch that was read as objects and has wanted records. Return True."""
         if batch.records and not records:
             self._skip(np.array([batch.position]), np.array([batch.size]))
             return True
@@ -247,7 +249,7 @@ class BatchDigests:
         return True
 
     def take(self) -> pa.RecordBatch:
-        """Return the digests so far, and start again with none."""
+        """Return the digests so far, and start again without any."""
         columns = {
             name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS
@@ -260,7 +262,9 @@ class BatchDigests:
 
 
 def class_of(size: int) -> int:
-    """Return the class of a record size: one for each size up to 127, then 64 for each doubling.
+    """Return the class of a record size.
+
+    Each size up to 127 has a class, each doubling then has 64.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)

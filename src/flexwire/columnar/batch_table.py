@@ -48,9 +48,10 @@ COUNT_REFUSED: Final = -1
 
 
 class BatchHeaders(NamedTuple):
-    """The fields of several batch headers, one array for each; messages have no attributes here.
+    """The fields of several batch headers, one array for each field.
 
-    The number of records is -1 for a wrapper message, because its header does not have the number.
+    Messages have no attributes here. The number of records is -1 for a wrapper message, because its
+    header does not contain the number.
     """
 
     positions: NumpyArray

@@ -1,8 +1,8 @@
-"""Decodes messages into columns: `decode_messages`.
+"""Decode messages into columns: `decode_messages`.
 
 When columns are passed to Spark, Java makes a row from every value of a struct. This takes several
-times as long as decoding the column. Unwanted fields are therefore removed first, without copying
-the others.
+times as long as decoding the column. Unwanted fields are therefore removed first. The other fields
+are not copied.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def versions_of(
     *,
     is_read: bool,
 ) -> RowVersions:
-    """Check the input for decoding or encoding messages, and return the version of each row."""
+    """Check the input of a function that decodes or encodes. Return the version of each row."""
     check_message(message)
     to_kind(encoding, "encoding", Encoding)
     to_choice(mode, "mode", get_args(Mode))
@@ -97,7 +97,7 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
 
 
 def column_names(columns: object) -> tuple[str, ...]:
-    """Check and return the names of requested record columns."""
+    """Check and return the names of the requested record columns."""
     names = to_list(columns, "columns", "a list of names")
     if not names:
         raise refuse("columns", "at least one", columns)
@@ -108,7 +108,7 @@ def column_names(columns: object) -> tuple[str, ...]:
 
 
 def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
-    """Return the two ends of a range, each an int64 or None."""
+    """Return the two ends of a range, each as an int64 or None."""
     if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
         raise refuse(name, "a pair of the first and the last, or None for no end", ends)
     low, high = (None if end is None else to_int(end, name) for end in ends)
@@ -116,7 +116,7 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with only the wanted fields, in its own order; all fields if no field is given.
+    """Return a type with only the wanted fields, in its own order. Without names, keep all fields.
 
     The name of a field in a structure has dots, such as ``topics.partitions.leader_id``, even if
     the structure is in an array. Raises `ArgumentError` for an unknown name.
@@ -264,7 +264,7 @@ class _DecodedRows(MessageRows):
 
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
-        # As text a uuid has 22 bytes, but 16 bytes in a message. No other value becomes longer.
+        # A uuid has 22 bytes as text, but 16 bytes in a message. No other value becomes longer.
         columns = ColumnBuffers(self.program, rows - first, 2 * self.size)
         run = KernelRun(self, self.program, first)
         run.put(self._input())
@@ -293,7 +293,7 @@ class _DecodedRows(MessageRows):
         }
 
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
-        """Undo the row that does not fit in a column, and end before it; return the next row.
+        """Undo the row that does not fit in a column, and end before it. Return the next row.
 
         This row becomes the first row of the next chunk. If it is already the first row of this
         chunk, it fits in no chunk.

@@ -1,4 +1,4 @@
-"""The values of columns for fields that a message does not have: a default, or null.
+"""The values of columns for fields that a message does not have: a default or null.
 
 A default consists of rows, one for each column of the field. Reading fills the columns with these
 rows, and writing compares the columns with these rows.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ColumnDefaults:
-    """The defaults in one program; with ``absent_are_null``, absent fields are read as null."""
+    """The defaults in one program. With ``absent_are_null``, absent fields are read as null."""
 
     def __init__(self, *, absent_are_null: bool, writing: bool) -> None:
         self.absent_are_null = absent_are_null
@@ -33,7 +33,7 @@ class ColumnDefaults:
         self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
-        """Add rows to the program; return their place in bytes and their number."""
+        """Add rows to the program. Return their place in bytes, and their number."""
         at = len(self._rows) * L.DEFAULT
         self._rows += rows
         return at, len(rows)
@@ -42,7 +42,7 @@ class ColumnDefaults:
         """Return all rows that were added."""
         return np.array(self._rows or [[0] * (L.DEFAULT // 8)], np.int64)
 
-    # Find the columns that are read at all, and the columns that may be null.
+    # The code below finds the columns that are read at all, and the columns that may be null.
 
     def survey(self, schema: Schema, node: ColumnNode) -> None:
         """Mark the columns that a version has, and the columns that it leaves null."""
@@ -90,10 +90,10 @@ class ColumnDefaults:
                     child.used = True
                     self._survey_default(each, child)
 
-    # Rows of defaults.
+    # The code below makes rows of defaults.
 
     def absent(self, schema: Schema, node: ColumnNode) -> Rows:
-        """Return the values for reading fields that a version does not have.
+        """Return the values of fields that a version does not have, for reading.
 
         When writing, the columns must have these values, so that no value is lost.
         """
@@ -137,7 +137,7 @@ class ColumnDefaults:
         unknown = node.fields[UNKNOWN_TAGGED_FIELDS]
         if unknown.used or self.writing:
             rows.append(_row(L.NO_ITEMS, unknown, loose=True))
-        # If null counts as the default, this applies to the whole structure.
+        # If null counts as the default, it does so for the whole structure.
         return [_row(L.PRESENT, node, length=len(rows)), *rows]
 
     def _scalar(self, default: object, node: ColumnNode) -> list[int]:

@@ -1,4 +1,4 @@
-"""Encodes columns as messages, and computes their sizes: `encode_messages`, `message_sizes`."""
+"""Encode columns as messages, and compute their sizes: `encode_messages`, `message_sizes`."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def message_sizes(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.Int64Array | PermissiveResult:
-    """Return how many bytes `encode_messages` would return for each row, without encoding.
+    """Return the number of bytes that `encode_messages` would return for each row.
 
     >>> from flexwire.messages import RequestHeader
     >>> from flexwire.columnar import decode_messages
@@ -165,7 +165,7 @@ class _WrittenRows(MessageRows):
         return run
 
     def missing(self, first: int, after: int) -> NumpyArray | None:
-        """Return the rows that are null or were refused; None if all rows have values."""
+        """Return the rows that are null or were refused, or None if all rows have values."""
         refused = self.refused[first:after] != 0
         if self.data.null_count:
             refused |= np.asarray(self.data.slice(first, after - first).is_null())

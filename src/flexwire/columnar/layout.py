@@ -1,4 +1,4 @@
-"""The words of a columnar program and of a run, which is the memory layout for kernels.
+"""The words of a columnar program and of a run: the memory layout for kernels.
 
 The constants are offsets in bytes from the start of their structure. `kernels/columns.pxd` has the
 same layout as structs, and a test compares the two.
@@ -75,7 +75,7 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 C_STATUS, C_WIDE = range(232, 248, 8)
 CALL = 248
 
-# The reasons why a kernel stops.
+# The reasons for which a kernel stops.
 DONE, GROW_LEVEL, GROW_DATA = range(3)
 # The operation between two rows.
 BETWEEN = 0

@@ -1,4 +1,4 @@
-"""Converts objects to columns: many messages of one version to a column of `message_type`.
+"""Convert objects to columns: many messages of one version to a column of `message_type`.
 
 `decode_messages` starts from bytes, and is faster. This module starts from objects that were
 examined or changed first, as in `flexwire analyze`.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def message_column(
     schema: Schema, kind: pa.StructType, messages: Sequence[Any | None]
 ) -> pa.StructArray:
-    """Return the column of messages that all have ``schema``; None becomes null.
+    """Return the column of messages with the same ``schema``. None becomes null.
 
     ``kind`` is the type of the column, which is the `message_type` of the message.
     """

@@ -1,4 +1,4 @@
-"""Makes the program for the kernels from the schemas of a message's versions."""
+"""Make the program for the kernels from the schemas of a message's versions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _WIDTHS = {
     W.INT64: 8,
     W.FLOAT64: 8,
 }
-# The operations that `W.NUMBERS` may contain, and their maximum size in bytes: the kernel that
-# writes reserves this much room in advance.
+# The operations that `W.NUMBERS` may contain, and their largest total size in bytes. The kernel
+# that writes reserves this much room in advance.
 _PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
 # Their order, and the place at which each group begins.
@@ -46,7 +46,7 @@ _ROWS = {
     L.O_OTHERS: {W.BOOL, W.INT8, W.VALID},
     L.O_ROWS_END: set[int](),
 }
-# If these are the elements of an array, they are read and written all at once.
+# If the elements of an array have these operations, they are read and written all at once.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
@@ -134,7 +134,7 @@ class ColumnProgram:
             at, count = self.defaults.keep(defaults)
             self._emit(code, {L.O_DEFAULTS: at, L.O_COUNT: count})
 
-    # Compiling structures.
+    # The code below compiles structures.
 
     def _struct(self, schema: Schema, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
@@ -184,7 +184,7 @@ class ColumnProgram:
 
         self._later.append(later)
 
-    # Compiling values.
+    # The code below compiles values.
 
     def _value(self, kind: types.Type, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
@@ -252,7 +252,7 @@ class ColumnProgram:
             self._patch(array, {L.O_AFTER: self._here()})
 
     def _make_table(self, array: int) -> None:
-        """Make an array with only numbers in its elements a TABLE, which is processed by column."""
+        """Convert an array whose elements contain only numbers to a TABLE, processed by column."""
         codes = [operation[L.O_CODE // 8] for operation in self._operations[array + 1 :]]
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
@@ -278,10 +278,10 @@ class ColumnProgram:
 
             self._later.append(later)
 
-    # Finishing the words.
+    # The code below finishes the words.
 
     def _number_rows(self) -> NumpyArray:
-        """Return the rows of all numbers; those of one operation are sorted by their types."""
+        """Return the rows of all numbers. The rows of one operation are sorted by their types."""
         number_rows: list[list[int]] = []
         for number, rows in self._rows.items():
             for word, kinds in _ROWS.items():
@@ -297,7 +297,7 @@ class ColumnProgram:
         defaults = self.defaults.words()
         tag_rows[2::4] += address(defaults)
         codes = self.operations[:, 0]
-        # Until now, operations were identified by their offsets.
+        # Before this point, operations were identified by their offsets.
         base = address(self.operations)
         jumps = np.isin(codes, [W.ARRAY, W.TABLE, W.NEXT, W.MARKER, W.TAGS, W.TAG_END, W.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
@@ -323,17 +323,17 @@ class ColumnProgram:
         ]
         self.branches = np.array(branches or [[0] * 3], _WORD)
         self.branch_count = len(branches)
-        # The arrays to which the words point are kept together with them.
+        # The arrays to which the words point are kept alive together with the words.
         self._kept: list[Any] = [tag_rows, refused, defaults, rows]
 
 
 def address(array: NumpyArray) -> int:
-    """Return the address of a contiguous array's values, in a third of numpy's time."""
+    """Return the address of a contiguous array's values. This takes a third of numpy's time."""
     return int(pa.py_buffer(array).address)
 
 
 class ColumnBinding:
-    """The table of an array's columns, whose memory is kept while the table exists.
+    """The table of an array's columns. Their memory is kept while the table exists.
 
     If none of the requested versions has a field, its column may be missing. Raises `EncodeError`
     for a column that is missing, for a column that is in no version, and for a type that cannot be
@@ -405,16 +405,16 @@ def _address(buffer: Any) -> int:
 # The largest number of bytes of a text column and of elements of an array, because an Arrow offset
 # is an int32.
 MOST = INT32_MAX
-# A column gets this factor of additional room, compared with the last batches.
+# A column gets this factor of additional room, relative to the last batches.
 _MARGIN = 1.1
 
 
 class ColumnFullError(Exception):
-    """A column would exceed `MOST`, so that the rest must go into another chunk."""
+    """A column would exceed `MOST`. The rest must go into another chunk."""
 
 
 def allocate(size: int) -> NumpyArray:
-    """Return memory from Arrow's pool, which keeps memory that was freed for the next batch.
+    """Return memory from Arrow's pool, which keeps freed memory for the next batch.
 
     Getting new memory from the system takes as long as filling it, and other threads wait for it.
     """
@@ -422,7 +422,7 @@ def allocate(size: int) -> NumpyArray:
 
 
 class ColumnBuffers:
-    """The columns for ``rows`` rows; ``bound`` is the largest number of elements or bytes in them.
+    """The columns for ``rows`` rows. ``bound`` is the largest number of elements or bytes in them.
 
     The columns of a level grow together. The bytes of a text column grow separately.
     """
@@ -448,7 +448,7 @@ class ColumnBuffers:
             self.columns[node.number, L.K_WIDTH // 8] = node.width
 
     def grow(self, status: int, what: int, need: int) -> None:
-        """Make the room that a kernel requests; raise `ColumnFullError` beyond `MOST`."""
+        """Make the room that a kernel requests. Raises `ColumnFullError` beyond `MOST`."""
         if need > MOST:
             raise ColumnFullError
         if status == L.GROW_LEVEL:
@@ -510,7 +510,7 @@ class ColumnBuffers:
         return self._array(self.program.tree.root, rows, None)
 
     def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
-        """Return a column; ``within`` is the validity of the structure around it, or None.
+        """Return a column. ``within`` is the validity of the structure around it, or None.
 
         The fields of a null structure are null too. Arrow does not require this, but a field is
         then also correct when it is used alone.
@@ -564,7 +564,7 @@ def buffer(array: NumpyArray, size: int) -> pa.Buffer:
 def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
     """Return the first ``size`` bytes of a buffer."""
     part = room.slice(0, size)
-    # If most of the buffer is empty, it would be kept as long as the column.
+    # A buffer that is mostly empty would stay in memory as long as the column.
     return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 

@@ -3,7 +3,7 @@
 `flexwire.columnar.record_schema` lists the names and types of the columns.
 
 Copying a text to every row takes as long as copying a key, and Spark does not accept dictionaries.
-All rows nearly always have the same text. Their column is then a slice of a column that was made
+Nearly always, all rows have the same text. Their column is then a slice of a column that was made
 before.
 
 These columns are used for decoding in columns, and for the ``records`` table of an analysis. Spark
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from flexwire.records import Record, RecordBatch
 
 
-# The largest number of rows of a kept column, which is more than a group of records of 64 bytes
-# has.
+# The largest number of rows of a kept column. A group of records of 64 bytes has fewer rows.
 _KEPT = 1 << 18
 
 
 _TEXT = pa.string()
 MOST_OF_TEXTS = MOST
 """The largest number of bytes of a column with repeated texts. Longer columns are divided into
-chunks."""
+chunks.
+"""
 
 
 class RepeatedTexts:
@@ -80,7 +80,7 @@ class RepeatedTexts:
 
     @cached_property
     def _each(self) -> pa.StringArray:
-        # If pandas is installed, `pyarrow.array` imports it, which takes longer than reading a
+        # If pandas is installed, `pyarrow.array` imports it. The import takes longer than reading a
         # first batch.
         ends = np.cumsum([0, *map(len, self._texts)], dtype=np.int32)
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._texts))]
@@ -92,7 +92,7 @@ class RepeatedTexts:
         kept_rows, ends, data = self._columns.get(number, (-1, None, None))
         if kept_rows < rows:
             # The column has twice as many rows as requested, because the next batch may have a few
-            # more.
+            # more rows.
             kept_rows = max(rows, min(2 * rows, _KEPT))
             ends = pa.py_buffer(np.arange(kept_rows + 1, dtype=np.int32) * np.int32(size))
             data = pa.py_buffer(self._texts[number] * kept_rows)
@@ -131,12 +131,13 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""The optional columns with facts about the batch of a record, as in `RecordBatch`, including -1.
+"""The optional columns with facts about a record's batch, as in `RecordBatch`. A missing value is
+-1 there too.
 """
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Return the schema of the named columns, in order; raise `KeyError` for an unknown name."""
+    """Return the schema of the named columns, in order. Raises `KeyError` for an unknown name."""
     return _schema_of(tuple(columns))
 
 
@@ -157,9 +158,9 @@ def moment(milliseconds: int) -> int | None:
 
 
 def to_moments(milliseconds: NumpyArray) -> NumpyArray | None:
-    """Convert timestamps of records, in place, to values of `MOMENT`, as `moment` does.
+    """Convert timestamps of records to values of `MOMENT` in place, as `moment` does.
 
-    Returns their validity, or None if there are no nulls.
+    Returns the validity of the values, or None if there are no nulls.
     """
     valid = None
     if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > LAST_MILLISECOND:
@@ -181,7 +182,7 @@ OF_RECORD: dict[str, Callable[[Record], Any]] = {
     "value": attrgetter("value"),
     "headers": _headers,
 }
-"""For each column, a function that returns its value for a record as an object."""
+"""For each column, the function that returns the column's value for a record object."""
 OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     **{name: attrgetter(name) for name in BATCH_COLUMNS},
     "timestamp_type": lambda batch: batch.timestamp_type.value,
@@ -190,7 +191,7 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     "batch_size": attrgetter("size"),
     "max_timestamp": lambda batch: moment(batch.max_timestamp),
 }
-"""For each column with a fact about the batch, a function that returns its value."""
+"""For each column with a fact about the batch, the function that returns the fact."""
 
 _TYPES = list(TimestampType)
 _CREATE_TIME = _TYPES.index(TimestampType.CREATE_TIME)
@@ -224,7 +225,7 @@ _FLAGS = {
 _WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
 # The function that allocates the buffers for columns.
 allocate_room = pa.allocate_buffer
-# For batches with at most this many bytes, all columns stay in memory while any of them is used.
+# All columns of a batch with at most this many bytes stay in memory while any of them is used.
 # Passing them on separately would add a third to the time of reading.
 _SMALL = 1 << 16
 # Arrow's functions for importing columns from C.
@@ -232,7 +233,7 @@ _BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_f
 
 
 class SizeHints:
-    """The room that the records of earlier batches needed, for each byte of the batches."""
+    """The room that the records of earlier batches needed, per byte of the batches."""
 
     __slots__ = ("share",)
 
@@ -266,10 +267,10 @@ class RecordColumnBuilder:
         self._run = make(allocate, columns, limits, bounds, hints.share)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Read batches of a table from ``first`` on; their positions are counted from ``data``.
+        """Read batches of a table, starting at ``first``. Positions are counted from ``data``.
 
         Returns the row of the batch at which reading stopped, and whether that batch was refused.
-        If it was not, there is no room for it, or the table ends there.
+        If it was not refused, there is no room for it, or the table ends there.
         """
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
         return stopped
@@ -289,7 +290,7 @@ class RecordColumnBuilder:
             for name in self._columns
         ]
         schema = schema_of(self._columns)
-        # If the column is small, its texts are not in chunks.
+        # A small column has its texts in one piece and not in chunks.
         if self._is_small:
             return [self._run.take_batch(columns, _BATCH_FROM_C, schema)]
         arrays = [
@@ -331,7 +332,7 @@ def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Arra
 
 
 def batch_fact(name: str, batches: NumpyArray) -> pa.Array:
-    """Return a column of `BATCH_COLUMNS`, or the type of timestamps, with one value per batch."""
+    """Return a column of `BATCH_COLUMNS`, or the timestamp types, with one value per batch."""
     return _batch_column(name, batches, np.ones(len(batches), np.int64))
 
 

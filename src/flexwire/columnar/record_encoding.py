@@ -1,4 +1,4 @@
-"""Writes columns as record batches, which is the reverse of `decode_records`."""
+"""Write columns as record batches, which reverses `decode_records`."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def encode_record_pieces(
 
 @dataclass(frozen=True, slots=True)
 class _BatchGroup:
-    """Batches that are written without their headers, for which each has a gap.
+    """Several batches that were written with a gap in place of each header.
 
     Batch i contains the rows from ``firsts[i]`` to ``lasts[i]``. Its bytes, with the gap, are from
     ``starts[i]`` to ``ends[i]``.
@@ -151,7 +151,7 @@ class _BatchGroup:
         }
 
     def sealed(self, attributes: int) -> memoryview | None:
-        """Write all headers into their gaps; return None if one of them does not fit."""
+        """Write all headers into their gaps. Return None if a header does not fit."""
         fields = self._fields()
         deltas = fields["last_offset"] - fields["base_offset"]
         sizes = self.ends - self.starts - ENTRY.size
@@ -178,7 +178,7 @@ class _BatchGroup:
         return self.out.data[: self.ends[-1]]
 
     def _seal(self) -> bool:
-        """Let the kernel put the crcs into the headers; return False without a kernel."""
+        """Let the kernel write the crcs into the headers. Return False without a kernel."""
         if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
@@ -208,7 +208,7 @@ class _BatchGroup:
 
 
 class _ChunkColumns:
-    """The columns of a chunk; ``before`` is the number of rows before the chunk."""
+    """The columns of a chunk. ``before`` is the number of rows before the chunk."""
 
     def __init__(self, chunk: pa.RecordBatch, before: int, each: int) -> None:
         self.before = before
@@ -248,7 +248,7 @@ class _ChunkColumns:
         )
 
     def _run(self, first: int, last: int) -> _BatchGroup | None:
-        """Write batches with the kernel; return None if it refuses the first batch."""
+        """Write batches with the kernel. Return None if the kernel refuses the first batch."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
             return None
@@ -275,7 +275,8 @@ class _ChunkColumns:
     def _validate(self) -> None:
         """Check all offsets, but only once.
 
-        The kernel checks an offset before it uses the offset, but the later code does not.
+        The kernel checks an offset before it uses the offset. The later code does not check it
+        again.
         """
         if not self._is_valid:
             for name in ("key", "value", "headers"):
@@ -284,7 +285,7 @@ class _ChunkColumns:
         self._is_valid = True
 
     def _ask(self, first: int, last: int) -> _BatchGroup:
-        """Write a batch that the kernel refuses from objects, which raises the errors."""
+        """Write a batch that the kernel refuses from objects, so that errors are raised."""
         self._validate()
         headers: list[Any] = [[]] * (last - first)
         if self.headers is not None:
@@ -406,7 +407,7 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> NumpyArray:
 
 
 def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
-    """Do the same as a cast in less than half the time; return None where it would refuse."""
+    """Do the same as a cast in less than half the time. Return None where a cast would refuse."""
     microseconds = _numbers(array.view(pa.int64()), 0)
     milliseconds = allocate(microseconds.nbytes).view(np.int64)
     np.floor_divide(microseconds, 1000, out=milliseconds)

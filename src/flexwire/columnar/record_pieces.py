@@ -1,4 +1,4 @@
-"""Reads the record batches in many pieces of memory into columns, all pieces at once.
+"""Read the record batches in many pieces of memory into columns, all pieces at once.
 
 A message has separate records for each partition, and often only a few. Starting anew for each
 partition would take longer than reading its records. A single scan therefore finds the batches of
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# The number of batches for which a search looks at once.
+# The largest number of batches that one search finds.
 _TABLE = 1 << 14
 
 
 class RefusedPiece(NamedTuple):
     """Bytes that kernels do not read.
 
-    It has their place, and the batch of the group at which they begin.
+    The object contains their place, and the position among the group's batches at which they begin.
     """
 
     batch: int
@@ -65,7 +65,7 @@ class PieceGroup:
 
 
 class PieceReader:
-    """Yields the batches in pieces of data with their records, in order and in groups.
+    """Yield the batches in pieces of data with their records, in order and in groups.
 
     The pieces are ``data[starts[0]:ends[0]]`` and so on. None of them is empty. A group has about
     as many bytes as a CPU cache, or a single batch. ``hints`` come from an earlier reader with the
@@ -99,7 +99,7 @@ class PieceReader:
                 batches = batches[last:]
 
     def _unread(self) -> NumpyArray:
-        """Return a table that leaves every piece to `flexwire.records` completely."""
+        """Return a table that leaves every piece completely to `flexwire.records`."""
         table = np.zeros(len(self._starts), BATCH)
         table["position"] = self._starts
         table["size"] = self._ends - self._starts
@@ -122,7 +122,7 @@ class PieceReader:
             columns = room_for(batches[done:], self.wanted, self._hints)
             stopped, is_refused = columns.read(batches, done, self._data)
             while is_refused:
-                # Such an entry is recognized because it has no rows.
+                # An entry of this kind is recognized because it has no rows.
                 stopped, is_refused = columns.read(batches, stopped + 1, self._data)
             group = batches[done:stopped]
             if columns.rows:

@@ -1,4 +1,4 @@
-"""Counts records and their bytes with a kernel, without making columns.
+"""Count records and their bytes with a kernel, without making columns.
 
 With such sums, a `RecordReader` counts the records of batches that its kernel reads. It yields the
 records of batches that the kernel refuses, as it does without sums. It also yields the sums that
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 RECORDS: Final = "records"
 KEY_SIZE, VALUE_SIZE = "key_size", "value_size"
 KEY_BYTES, VALUE_BYTES = "key_bytes", "value_bytes"
-# When there are this many sums (a power of two), they are taken out. Together with their index,
-# they fit into a core's cache.
+# The number of sums (a power of two) at which the sums are taken out. Together with their index, so
+# many sums fit into a core's cache.
 _MOST: Final = 1 << 14
-# Facts of at most this many kinds of batches are held before the sums are taken out.
+# The largest number of kinds of batches whose facts are held. Beyond it, the sums are taken out.
 _MOST_FACTS: Final = 4096
 _FACTS: Final = {
     "compression": "attributes",
@@ -54,19 +54,19 @@ class RecordCounter(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """True if more can be counted. Otherwise `take` must be called first."""
+        """True if there is room for more sums. Otherwise `take` must be called first."""
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are counted: the lowest and highest offset, then timestamps."""
+        """Set which records are counted: the lowest and highest offset and timestamp."""
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Count batches of a table from ``first`` on; see `RecordColumnBuilder.read`."""
+        """Count batches of a table, starting at ``first``, as `RecordColumnBuilder.read` does."""
 
     def counted(self, batches: NumpyArray, first: int) -> None:
         """Add the finished batches of the table, starting with row ``first``."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Add a batch that the kernel refused; return False if its records must be yielded."""
+        """Add a batch that the kernel refused. Return False if its records must be yielded."""
 
     def take(self) -> pa.RecordBatch:
         """Return the counts, and start again from zero."""
@@ -100,18 +100,18 @@ class RecordSizeSums:
         return len(self._batches) < _MOST_FACTS
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are counted: the lowest and highest offset, then timestamps."""
+        """Set which records are counted: the lowest and highest offset and timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Count batches of a table from ``first`` on; see `RecordColumnBuilder.read`."""
+        """Count batches of a table, starting at ``first``, as `RecordColumnBuilder.read` does."""
         self._tell(batches[first:])
         stopped: tuple[int, bool] = self._run.read(batches, first, data)
         return stopped
 
     def _tell(self, batches: NumpyArray) -> None:
-        """Number batches by the facts that make them different."""
+        """Number batches by the facts that distinguish them."""
         columns = [batches[name] for name in self._header_facts]
         facts = np.stack(columns, axis=1) if columns else None
         begins: NumpyArray = np.zeros(0, int)
@@ -139,7 +139,7 @@ class RecordSizeSums:
         return False
 
     def take(self) -> pa.RecordBatch:
-        """Return the sums so far, and begin again: the groups, `RECORDS` and the sums of bytes."""
+        """Return the sums so far, and start again: the groups, `RECORDS` and the sums of bytes."""
         sums = self._sums[: 0 if self._run is None else self._run.used]
         columns = self._columns(sums[sums[RECORDS] != 0])
         if self._run is not None:
@@ -168,7 +168,7 @@ def is_sums(batch: pa.RecordBatch) -> bool:
 
 
 def _sizes(raw: NumpyArray) -> pa.Array:
-    """Return sizes from the form in records, which is twice the size, or 1 for null."""
+    """Return sizes from their form in records, which is twice the size, or 1 for null."""
     is_null = raw & 1 != 0
     sizes = np.where(is_null, 0, raw >> 1).astype(np.int32)
     valid = bits(~is_null) if is_null.any() else None

@@ -1,4 +1,4 @@
-"""Records in columns: converts record batches and message sets to Arrow."""
+"""Convert record batches and message sets to Arrow columns."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 MOST_ENOUGH = 1 << 24
 """The largest size of a group that a caller may request, in bytes."""
-# After these bytes there is room for a batch with this many bytes.
+# After these bytes there is room for one batch with this many bytes.
 _SPARE = 4 << 20
 
 _FACTS = ("position", "size", "is_skipped")
@@ -100,14 +100,14 @@ class Inflater:
         self._budget = object_budget(max_inflated)
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
-        # Buffers for batches for which there was not enough room.
+        # The buffers for batches that did not fit into the group's buffer.
         self._beside: list[NumpyArray] = []
 
     def inflate_group(self, table: NumpyArray, enough: int) -> int:
         """Inflate the first batches of the table, until they have ``enough`` bytes.
 
-        Returns the row after these batches. Sets ``start`` and ``end``, which are the place of
-        their records, and ``budget``. A batch that cannot be inflated gets the ``count`` of refused
+        Returns the row after these batches. Sets ``start`` and ``end`` to the place of their
+        records, and sets ``budget``. A batch that cannot be inflated gets the ``count`` of refused
         batches.
         """
         last, is_compressed = load_kernel("batches").group(table, enough)
@@ -137,7 +137,7 @@ class Inflater:
             self._begin, self._room = address(room), room.data
 
     def _ask_codec(self, todo: _InflatedBatches, row: int) -> int:
-        """Inflate one batch; return its inflated size, or 0 if it is refused."""
+        """Inflate one batch. Return its inflated size, or 0 if it is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
         if todo.skipped[row] or not size:
             return 0
@@ -192,7 +192,7 @@ _CHECKS: tuple[tuple[str, Callable[[Any], Any], Any], ...] = (
 # reading would wait for memory. The first group is smaller, because its columns show how much room
 # the others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
-# The number of batches for which a search looks at once.
+# The largest number of batches that one search finds.
 _TABLE = 1 << 14
 _NONE = np.empty(0, BATCH)
 
@@ -220,14 +220,15 @@ class RecordSelection:
             to_int(self.max_ratio, "max_ratio", least=1, bits=32)
         for name, check, usual in _CHECKS:
             value = getattr(self, name)
-            # Defaults are valid, and checking them takes long compared with reading a small batch.
+            # The defaults are valid. To check them would take long compared with reading a small
+            # batch.
             if value is not usual:
                 # The class is frozen, but its fields must have the declared types.
                 object.__setattr__(self, name, check(value))
 
     @property
     def limits(self) -> tuple[int, int, int, int]:
-        """The lowest and the highest offset, then the lowest and the highest timestamp."""
+        """The lowest and the highest offset, and then the lowest and the highest timestamp."""
         if not self.has_ranges:
             return INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX
         low = [INT64_MIN if end is None else end for end in (self.offsets[0], self.timestamps[0])]
@@ -236,17 +237,17 @@ class RecordSelection:
 
     @property
     def has_ranges(self) -> bool:
-        """Return whether any of the ranges has an end."""
+        """Return whether any of the ranges has a limit."""
         return not (self.offsets == self.timestamps == _ALL)
 
     def keeps(self, record: Record) -> bool:
-        """Return whether a record is in the ranges."""
+        """Return whether a record is in both ranges."""
         low, high, first, last = self.limits
         return low <= record.offset <= high and first <= record.timestamp <= last
 
 
 class RecordReader:
-    """Yields the records in data as Arrow record batches, in order; see `decode_records`.
+    """Yield the records in data as Arrow record batches, in order, like `decode_records`.
 
     If the caller releases each batch before the next one, all batches together need no more memory
     than the first.
@@ -309,9 +310,9 @@ class RecordReader:
         return BatchSearch(_ReaderData(self._data))
 
     def count_into(self, sums: RecordCounter) -> None:
-        """Count records without yielding them, except those of batches that kernels refuse.
+        """Count records without yielding them, except the records of batches that kernels refuse.
 
-        The reader also yields sums for which there was no more room.
+        If there is no room for more sums, the reader yields the sums.
         """
         self._sums = sums
         sums.want(self.wanted.limits, check_crc=self.wanted.check_crc)
@@ -338,10 +339,10 @@ class RecordReader:
         else:
             self._read_one()
 
-    # Reading batches of magic 2.
+    # The code below reads batches of magic 2.
 
     def _scan(self) -> NumpyArray:
-        """Find the next batches; return none if kernels cannot read the next one."""
+        """Find the next batches. Return none if kernels cannot read the next batch."""
         # No batch is smaller than its header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
         count, position, is_other = self._batches.scan(self._data, self.position, table)
@@ -379,7 +380,7 @@ class RecordReader:
         # The batches are adjacent.
         self.position = int(self._found["position"][0]) if len(self._found) else self._scanned
 
-    # Reading batches that kernels cannot read, or that they have refused.
+    # The code below reads batches that kernels cannot read, or that they have refused.
 
     def _read_one(self) -> None:
         """Read the batch or message at the position as objects, and convert these to columns."""
@@ -390,7 +391,8 @@ class RecordReader:
         size = ENTRY.size + ENTRY.unpack(self._data[start : start + ENTRY.size].tobytes())[1]
         taken = self._data[start : start + max(size, HEADER_SIZE)].tobytes()
         if size <= end - start:
-            # One more byte shows that the length is right, because reading stops before it.
+            # One byte more than the batch shows that the length is right, because reading stops
+            # before that byte.
             taken += b"\0"
         batches = decode_batches(
             taken, check_crc=self.wanted.check_crc, max_inflated=self.wanted.max_inflated
@@ -427,7 +429,7 @@ class RecordReader:
         return bool(self._skips(headers)[0])
 
     def _end_within(self, declared: int | None) -> None:
-        """Finish, because the data ends before the end of the batch at the position."""
+        """Finish, because the data ends before the batch at the position ends."""
         start, end = self.position, len(self._data)
         remaining = end - start
         is_rest = self._is_cut and (declared is None or declared <= MAX_BATCH_BYTES)
@@ -441,7 +443,7 @@ class RecordReader:
         self._refuse(RecordError(reason, offset=start), None)
 
     def _refuse(self, error: RecordError, after: int | None) -> None:
-        """Raise an error, or note it and continue at ``after`` or, without it, the next batch."""
+        """Raise an error, or note it and continue at ``after``, or else at the next batch."""
         if self._mode == "FAILFAST":
             raise error from None
         if after is None:
@@ -457,7 +459,7 @@ class RecordReader:
 
 
 def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
-    """Return room for the wanted columns of the records in batches, which a kernel fills."""
+    """Return room for the wanted columns of the records in batches. A kernel fills the columns."""
     bounds = load_kernel("batches").bounds(batches)
     return RecordColumnBuilder(
         wanted.columns, wanted.limits, bounds, hints, check_crc=wanted.check_crc
@@ -472,11 +474,11 @@ class _ReaderData:
         self.size = len(data)
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes, or fewer if there are no more."""
+        """Return ``size`` bytes, or fewer at the end of the data."""
         return self._data[position : position + size].tobytes()
 
 
-# The most common selection, which is made only once.
+# The most common selection. It is made only once.
 _USUAL = (DEFAULT_COLUMNS, _ALL, _ALL, True, MAX_INFLATED)
 _EVERYTHING = RecordSelection(*_USUAL)
 
@@ -504,7 +506,7 @@ def decode_records(
     for an unknown column. Use a `RecordReader` for data that does not fit into memory, to continue
     after damage, and to find out what was left out.
     """
-    # The selection checks the names, and makes them a tuple.
+    # The selection checks the names and converts them to a tuple.
     asked = cast("tuple[str, ...]", columns), offsets, timestamps, check_crc, max_inflated
     wanted = _EVERYTHING if all(map(is_, asked, _USUAL)) else RecordSelection(*asked)
     reader = RecordReader(data, wanted, partial=partial)

@@ -1,6 +1,6 @@
-"""The reference executor for rows, which raises the errors for rows that kernels refuse.
+"""The reference executor for rows. It raises the errors for rows that kernels refuse.
 
-A row is a mapping in the form of Arrow. Its plain value has the form of the wire types.
+A row is a mapping in Arrow's form. Its plain value has the form of the wire types.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.encoding import Encoding
 
-    # The function is called with the address of a run's words.
+    # A function that is called with the address of a run's words.
     Kernel = Callable[[int], int]
 
 
 def read_row(schema: Schema, data: bytes, *, absent_are_null: bool) -> dict[str, Any]:
-    """Read the only message in ``data`` as a row; raises `DecodeError`."""
+    """Return the only message in ``data`` as a row. Raises `DecodeError`."""
     reader = Reader(data)
     plain = schema.read(reader)
     if reader.remaining:
@@ -77,7 +77,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
 
 
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
-    """Write a row as a message; raises `EncodeError`.
+    """Write a row as a message. Raises `EncodeError`.
 
     Null means None. If the version does not have the field, null means that there is no value.
     """
@@ -152,7 +152,7 @@ REFUSED, TOO_LARGE = 1, 2
 
 
 class PermissiveResult(NamedTuple):
-    """The values of all rows, and the error of each row with an error."""
+    """The values of all rows, and the errors of the rows that have an error."""
 
     values: Any
     errors: Any
@@ -161,7 +161,7 @@ class PermissiveResult(NamedTuple):
 class RowVersions:
     """The version of each row, for decoding or encoding.
 
-    This is one version for all rows, or an index into ``each`` for every row.
+    The object holds one version for all rows, or an index into ``each`` for every row.
     """
 
     def __init__(self, versions: Any, rows: int) -> None:
@@ -193,7 +193,7 @@ class RowVersions:
 
 
 class MessageRows(ABC):
-    """The rows of an array that is converted; ``refused`` marks those that a kernel refused.
+    """The rows of an array that is converted. ``refused`` marks rows that a kernel refused.
 
     ``kind`` is the type of the result. ``room`` and ``name`` select the kernel.
     """
@@ -217,7 +217,7 @@ class MessageRows(ABC):
         self.valid_versions = tuple(sorted(valid_versions))
 
     def _checked_version(self, version: int | None) -> int:
-        """Return a version if the message has it, and raise `UnknownMessageError` otherwise."""
+        """Return a version if the message has it. Otherwise raise `UnknownMessageError`."""
         if version is None:
             raise UnknownMessageError("no version is given")
         self.served.schema(version, self.encoding)
@@ -225,17 +225,17 @@ class MessageRows(ABC):
 
     @abstractmethod
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
-        """Run the kernel for rows from ``first`` on, as many as fit into one array.
+        """Run the kernel for rows that begin at ``first``, as many as fit into one array.
 
         Returns the array, and the row at which to continue.
         """
 
     @abstractmethod
     def reference(self, schema: Schema, row: int) -> Any:
-        """Return one row by means of the reference executor, or raise its error."""
+        """Return one row from the reference executor, or raise its error."""
 
     def chunks(self, mode: Mode) -> Iterator[PermissiveResult]:
-        """Yield all rows in arrays; in FAILFAST mode, raise the first error."""
+        """Yield all rows in arrays. In FAILFAST mode, raise the first error."""
         compiled, rows, first = self._kernel(), len(self.data), 0
         while first < rows:
             if compiled is None:
@@ -251,9 +251,9 @@ class MessageRows(ABC):
         return None if room is None else getattr(room, self.name)
 
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
-        """Insert the rows that the kernel refused, or their errors, from the reference executor."""
+        """Insert the reference executor's results or errors for rows that the kernel refused."""
         these = self.refused[first : first + len(values)]
-        # Finding the maximum takes a tenth of the time for finding all marked rows.
+        # Finding the maximum takes a tenth of the time that finding all marked rows takes.
         refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
         if refused:
             # Kernels check each offset before they use it, but the code below does not.
@@ -282,7 +282,7 @@ class MessageRows(ABC):
 
 
 class KernelRun:
-    """A run of a kernel for rows from ``first`` on: its words, and the memory for them."""
+    """A run of a kernel for rows that begin at ``first``: its words, and the memory for them."""
 
     def __init__(self, rows: MessageRows, program: ColumnProgram, first: int) -> None:
         versions = rows.versions
@@ -309,11 +309,11 @@ class KernelRun:
             self._words[word // 8] = value
 
     def get(self, word: int) -> int:
-        """Return a word of the run, which the kernel may have set."""
+        """Return a word of the run. The kernel may have set it."""
         return int(self._words[word // 8])
 
     def go(self, kernel: Kernel) -> int:
-        """Start or continue the kernel; return the reason why it stopped, or 0 at the end."""
+        """Start or continue the kernel. Return the reason why it stopped, or 0 at the end."""
         return kernel(address(self._words))
 
 

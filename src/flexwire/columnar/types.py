@@ -1,8 +1,8 @@
 """The Arrow type of a message, which is the union of its fields in all versions.
 
-One column can therefore have messages of every version. A field that a version does not have is
-null there, or has its default. Every structure ends with ``unknown_tagged_fields``. Names are the
-attributes of the message classes, in snake_case.
+One column can therefore contain messages of every version. A field that a version lacks is null, or
+has its default. Every structure ends with ``unknown_tagged_fields``. Names are the attributes of
+the message classes, in snake_case.
 
 | Kafka | Arrow and Spark |
 |---|---|
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldType
 
 
-# This is more than a hundred times the number of columns in Kafka's largest message.
+# This limit is more than a hundred times the number of columns in Kafka's largest message.
 MOST_COLUMNS = 10_000
 # A tag is an unsigned varint of 32 bits, which does not fit into a signed int.
 RAW_TAGGED_FIELDS = pa.list_(pa.struct([("tag", pa.int64()), ("data", pa.binary())]))
@@ -69,9 +69,9 @@ _PRIMITIVES = {
 def message_type(message: MessageLike) -> pa.StructType:
     """Return the type of a message's column, with every field of every supported version.
 
-    It does not depend on the versions that occur in a batch, so batches have the same type. Raises
-    `SpecError` if the types of a field in different versions cannot share a column, and for more
-    than `MOST_COLUMNS` columns.
+    The type does not depend on the versions that occur in a batch, so all batches have the same
+    type. Raises `SpecError` if the types of a field in different versions cannot share a column,
+    and for more than `MOST_COLUMNS` columns.
 
     >>> message_type("ListGroupsRequest").field("states_filter").type
     ListType(list<item: string>)
@@ -85,7 +85,7 @@ def message_type(message: MessageLike) -> pa.StructType:
 def _message_type(message: MessageLike) -> pa.StructType:
     served = schemas_of(message)
     for spec, versions in served.specs:
-        # This raises `SpecError` for a spec without a layout, which has no columns.
+        # This call raises `SpecError` for a spec without a layout. Such a spec has no columns.
         resolve(spec, versions.highest)
     return _MessageColumns(served).message()
 
@@ -135,7 +135,7 @@ class _MessageColumns:
 
 
 def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """Return a type for values of all ``kinds``; raise `SpecError` if there is no such type."""
+    """Return a type for values of all ``kinds``. Raises `SpecError` if there is no such type."""
     first = kinds[0]
     if all(kind.equals(first) for kind in kinds):
         return first
@@ -152,7 +152,7 @@ def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
     kinds_by_name: dict[str, list[pa.DataType]] = {}
     for field in itertools.chain.from_iterable(kinds):
         kinds_by_name.setdefault(field.name, []).append(field.type)
-    # The raw tags stay last, whatever fields older specs add.
+    # The raw tags remain last, whatever fields older specs add.
     kinds_by_name[UNKNOWN_TAGGED_FIELDS] = kinds_by_name.pop(UNKNOWN_TAGGED_FIELDS)
     return pa.struct(
         [(name, merge(f"{path}.{name}", each)) for name, each in kinds_by_name.items()]
@@ -169,7 +169,7 @@ def in_column(value: Any) -> Any:
 
 
 def raw_tagged_fields(unknown: Mapping[int, bytes]) -> list[dict[str, Any]]:
-    """Return unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, by ascending tag.
+    """Return unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, sorted by tag.
 
     >>> raw_tagged_fields({7: b"b", 2: b"a"})
     [{'tag': 2, 'data': b'a'}, {'tag': 7, 'data': b'b'}]
@@ -191,7 +191,8 @@ def validate(data: pa.Array, path: str = "", *, full: bool = False) -> None:
 def validate_nulls(data: pa.Array, path: str) -> None:
     """Raise `CodecError` for text or lists with nulls if the int32 offsets decrease.
 
-    Kernels do not compare the offsets of a null row, so otherwise the rows around it could overlap.
+    Kernels do not compare the offsets of a null row. Without this check, the rows around it could
+    overlap.
     """
     if not data.null_count:
         return
@@ -201,7 +202,7 @@ def validate_nulls(data: pa.Array, path: str) -> None:
 
 
 def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
-    """Return a column as another type; raise `EncodeError` if values would be lost."""
+    """Return a column as another type. Raises `EncodeError` if values would be lost."""
     if data.type == kind:
         return data
     if not _is_flat(data.type):
@@ -229,7 +230,7 @@ def _is_flat(kind: pa.DataType) -> bool:
 
 
 class ColumnNode:
-    """A column of a struct, a list, text or numbers; ``number`` is its row in the table.
+    """A column of a struct, a list, text or numbers. ``number`` is its row in the table.
 
     Columns are numbered from the outside inwards, so the elements of a list come after the list.
     ``level`` is the array that has the column in it, or 0 outside of all arrays. ``items`` is the
@@ -270,7 +271,7 @@ class ColumnNode:
 
 
 class ColumnTree:
-    """All columns of a message; ``levels`` is the number of arrays plus one, for the rows."""
+    """All columns of a message. ``levels`` is the number of arrays, plus one for the rows."""
 
     def __init__(self, kind: pa.StructType) -> None:
         self.nodes: list[ColumnNode] = []
@@ -278,5 +279,5 @@ class ColumnTree:
         self.root = ColumnNode(self, kind, 0)
 
     def used(self) -> Iterator[ColumnNode]:
-        """Yield the columns that a program fills, from the outside inwards."""
+        """Yield the columns that a program fills, from the outside to the inside."""
         return (node for node in self.nodes if node.used)

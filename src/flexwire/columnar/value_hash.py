@@ -1,4 +1,4 @@
-"""The constants of the hash with which a process and its workers distinguish values.
+"""The constants of the hash by which a process and its workers distinguish values.
 
 The hash is never stored or sent. `kernels/hashing.pxd` has the same constants, and a test compares
 the two.

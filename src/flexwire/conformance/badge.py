@@ -1,6 +1,6 @@
 """A badge in SVG: one line with the number of cases in which a broker answered as Apache Kafka.
 
-The badge repeats the claim of the run and adds nothing. It has no date, so two runs with the same
+The badge repeats the claim of the run and adds nothing. It shows no date, so two runs with the same
 result have the same badge. It needs no font and no other file: ``textLength`` fits the text to its
 box.
 """
@@ -25,7 +25,7 @@ _ALL, _NOT_ALL, _LEFT = "#2e6b3a", "#8a5a00", "#444"
 
 
 def to_badge(run: ConformanceRun) -> str:
-    """Write the badge of a run: its claim, in green if it holds in all judged cases."""
+    """Return the badge of a run: its claim, in green if the claim holds in all judged cases."""
     claim = printable(run.claim)
     colour = _ALL if 0 < run.judged == run.as_kafka else _NOT_ALL
     left, right = (round(len(text) * _CHARACTER) + 2 * _MARGIN for text in (_SUBJECT, claim))

@@ -46,12 +46,13 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
     QuestionOf = Callable[[str, int], Question | None]
-    """Returns the request to send for an API in a version; None if none is sent."""
+    """The function that returns the request for an API in a version, or None if no request is sent.
+    """
 
 FIRST_CORRELATION_ID: Final = 0x4B61_0000
 CLIENT_ID: Final = "flexwire"
 MANY: Final = 200
-"""The number of elements of a long list: more than fits into a varint of one byte."""
+"""The number of elements of a long list. A varint of one byte cannot represent this number."""
 UNKNOWN_TAGS: Final = {500: b"", 20_000: b"flexwire", 2_000_000: bytes(200)}
 """Tagged fields that no release knows. Their tags and sizes take one, two and three bytes."""
 
@@ -66,7 +67,7 @@ class CaseExpectation(Enum):
 
 
 class Kind(Enum):
-    """The form of a request; the value is its name in words."""
+    """The form of a request. The value is its name in words."""
 
     PLAIN = "plain"
     BODY_TAGS = "unknown tags"
@@ -82,10 +83,10 @@ class Kind(Enum):
 class Case:
     """A request and its expected outcome.
 
-    ``data`` is the bytes to send, with the length first. ``body_offset`` counts from the end of the
-    length. ``damage`` describes the fault of a hostile request in words. ``asked`` contains the
-    values that the answer must repeat, by the spec's entity type. ``writes`` is true if the request
-    changes something. ``route`` is the broker of the cluster that has to answer.
+    ``data`` contains the bytes to send, starting with the length. ``body_offset`` counts from the
+    end of the length. ``damage`` describes the fault of a hostile request in words. ``asked``
+    contains the values that the answer must repeat, by the spec's entity type. ``writes`` is true
+    if the request changes something. ``route`` is the broker of the cluster that has to answer.
     """
 
     api_key: int
@@ -104,7 +105,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The API, the version and the kind, for people to read."""
+        """The API, the version and the kind, in a form for people."""
         return f"{self.api_name} {self.version}, {self.damage or self.kind.value}"
 
 
@@ -130,10 +131,11 @@ class CasePlan:
 class Asking:
     """The options of a run.
 
-    ``release`` is the release whose layouts are used, and that the broker is compared with.
-    ``apis`` contains the api keys to test; None for all. With ``hostile``, requests that no client
-    sends are also sent. ``own`` names what requests may create and change: a topic, groups and a
-    transactional id; "" to read only. With ``disposable`` requests may change the whole cluster.
+    ``release`` is the release whose layouts are used, and with which the broker is compared.
+    ``apis`` contains the api keys to test, or is None for all. With ``hostile``, requests that no
+    client sends are also sent. ``own`` is the name of the topic, groups and transactional id that
+    requests may create and change. If it is "", requests only read. With ``disposable``, requests
+    may change the whole cluster.
     """
 
     release: str
@@ -144,7 +146,7 @@ class Asking:
     disposable: bool = False
 
     def asks(self, api_key: int) -> bool:
-        """Return whether an API is to be tested, if the catalog has it and it has a question."""
+        """Return whether an API is tested, if the catalog contains it and it has a question."""
         is_chosen = self.apis is None or api_key in self.apis
         return is_chosen and bool(request_entries(api_key))
 
@@ -179,7 +181,7 @@ def asked_versions(api_key: int, offered: Versions, asks: QuestionOf = question)
 def api_cases(
     api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf = question
 ) -> list[Case]:
-    """Return the cases of one API; ``before`` is the number of cases before them."""
+    """Return the cases of one API. ``before`` is the number of cases before them."""
     cases: list[Case] = []
     for version in asked_versions(api_key, offered, asks):
         cases += _cases(RequestWriter(api_key, version, asking, asks), before + len(cases))
@@ -199,7 +201,7 @@ def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
 
 
 def beyond(offered: Versions, known: Versions) -> Versions:
-    """Return the offered versions that are not known. A broker may offer 32,768 of them.
+    """Return the offered versions that are unknown. A broker may offer 32,768 of them.
 
     >>> beyond(Versions(0, 9), Versions(2, 7))
     Versions('0-1,8-9')
@@ -213,7 +215,7 @@ def beyond(offered: Versions, known: Versions) -> Versions:
 
 
 class RequestWriter:
-    """Writes the requests of one API and version, with the layout of a release."""
+    """Write the requests of one API and version, with the layout of a release."""
 
     def __init__(
         self, api_key: int, version: int, asking: Asking, asks: QuestionOf = question
@@ -243,7 +245,7 @@ class RequestWriter:
         tags: Mapping[int, bytes] | None = None,
         version: int | None = None,
     ) -> bytes:
-        """Return the bytes of a request header; ``version`` is the version that it names."""
+        """Return the bytes of a request header. ``version`` is the version in the header."""
         client_id = self._client_id if has_client_id else None
         fields = {
             "request_api_key": self.api_key,
@@ -264,7 +266,7 @@ class RequestWriter:
         body: Message | None = None,
         **header: Any,
     ) -> Case:
-        """Return a case whose body is a form; ``header`` contains arguments for `header`."""
+        """Return a case whose body is a form. ``header`` contains arguments for `header`."""
         sent = self.body(form) if body is None else body
         data = to_frame(self.header(correlation_id, **header) + sent.encode(self.version))
         return Case(
@@ -291,14 +293,14 @@ class RequestWriter:
         return has_names(self.form)
 
     def empty_form(self) -> dict[str, Any] | None:
-        """Return the form with its lists of names empty; None if it has no list."""
+        """Return the form with empty lists of names, or None if it has no list."""
         names = [key for key, value in self.form.items() if _is_list_of_names(value)]
         if not names or self.question.one_only:
             return None
         return {**self.form, **{name: [] for name in names}}
 
     def long_form(self) -> dict[str, Any] | None:
-        """Return the form with `MANY` elements in its lists of names; None if it has no list."""
+        """Return the form with `MANY` elements in its lists of names, or None if it has no list."""
         names = [key for key, value in self.form.items() if _is_list_of_names(value)]
         if not names or self.question.one_only:
             return None
@@ -325,7 +327,7 @@ def _cases(writer: RequestWriter, before: int) -> list[Case]:
 
 
 def written_again(writer: RequestWriter, case: Case, known: Mapping[str, Any]) -> Case:
-    """Return a case with the values that the broker has told since it was planned."""
+    """Return a case with the values that the broker has sent since it was planned."""
     form, options = next(
         (form, options) for kind, form, options in _forms(writer, known) if kind is case.kind
     )
@@ -335,7 +337,7 @@ def written_again(writer: RequestWriter, case: Case, known: Mapping[str, Any]) -
 def _forms(
     writer: RequestWriter, known: Mapping[str, Any]
 ) -> Iterator[tuple[Kind, dict[str, Any], dict[str, Any]]]:
-    """Yield the kinds of a question: its form, and options of `RequestWriter.case`."""
+    """Yield the kinds of a question, each with its form and options of `RequestWriter.case`."""
     plain = filled(writer.form, known=known)
     yield Kind.PLAIN, plain, {}
     if writer.schema.flexible:
@@ -356,8 +358,8 @@ def _version_cases(
 ) -> Iterator[Case]:
     """Yield the requests of the versions next to the offered ones.
 
-    A broker that accepts such a request may read it by the spec of that version. So the request is
-    the question of that version; if there is none, no request is sent.
+    A broker that accepts such a request may read it by the spec of that version. The request is
+    therefore the question for that version. If there is no question, no request is sent.
     """
     asked = asked_versions(api_key, offered, asks)
     if not asked:
@@ -398,7 +400,7 @@ def fitting(form: Any, schema: Schema) -> Any:
 
 
 def add_tags(value: Any, schema: Schema) -> None:
-    """Put `UNKNOWN_TAGS` into each structure of a message that can have tagged fields."""
+    """Add `UNKNOWN_TAGS` to each structure of a message that can have tagged fields."""
     if schema.flexible:
         setattr(value, UNKNOWN_TAGGED_FIELDS, dict(UNKNOWN_TAGS))
     for field in schema.fields:

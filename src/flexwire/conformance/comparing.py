@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def shared_plan(
     plan: CasePlan, here: Mapping[int, Versions], there: Mapping[int, Versions]
 ) -> CasePlan:
-    """Return the cases whose version both brokers offer, or neither."""
+    """Return the cases whose version is offered by both brokers or by neither."""
 
     def offers(offered: Mapping[int, Versions], case: Case) -> bool:
         return case.version in offered.get(case.api_key, Versions.NONE)
@@ -39,7 +39,7 @@ def compare_offers(
     there: Mapping[int, Versions],
     asking: Asking,
 ) -> BrokerComparison:
-    """Return the results of a second broker, with the versions that only one of the two offers."""
+    """Return a second broker's results, with the versions that only one of the two offers."""
     return BrokerComparison(
         other, tuple(_alone(here, there, asking)), tuple(_alone(there, here, asking))
     )

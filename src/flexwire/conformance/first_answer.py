@@ -42,7 +42,7 @@ def find_unread_answer(
     """Return the first ApiVersions case whose answer cannot be read, and that answer.
 
     Like a client, this function sends the newest version first, and after a fallback the newest
-    version that the broker has. Returns None if all these answers can be read, or if one is
+    version that the broker has. Returns None if all these answers can be read, or if an answer is
     missing.
     """
     api_key = api_key_of(NEGOTIATES)

@@ -38,7 +38,7 @@ _INDENT: Final = "    "
 
 
 def to_text(run: ConformanceRun) -> str:
-    """Write the matrix, each deviation with its bytes, and the summary."""
+    """Return the matrix, each deviation with its bytes, and the summary."""
     header = ("API", "version", *(kind.value for kind in matrix_columns(run)))
     table = [header, *((name, version, *cells) for name, version, cells in matrix_rows(run))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -100,7 +100,7 @@ def _case_names(results: Sequence[CaseResult]) -> str:
 def finding_lines(result: CaseResult, against: BrokerComparison | None = None) -> Iterator[str]:
     """Yield the finding of a case: field, rule, source, and the bytes of both sides.
 
-    The behavior of a second broker follows, with its bytes.
+    The lines about a second broker's behavior follow, with its bytes.
     """
     deviation, case = result.deviation, result.case
     if deviation is None:
@@ -125,7 +125,7 @@ def _other_lines(result: CaseResult, against: BrokerComparison) -> Iterator[str]
 
 
 def beside_words(result: CaseResult, against: BrokerComparison) -> str:
-    """Return the behavior of a second broker in a case, or why the case was not sent to it."""
+    """Return the behavior of a second broker in a case, or why it did not get the case."""
     other = against.by_name.get(result.case.name)
     if other is not None:
         return result_words(other)
@@ -243,7 +243,7 @@ def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
 
 
 def plan_text(plan: CasePlan, address: str) -> str:
-    """Write the requests that a run would send to a broker, and the omitted APIs with reasons."""
+    """Return the requests that a run would send to a broker, and the omitted APIs with reasons."""
     lines = []
     cases = sorted(plan.cases, key=lambda case: case.api_key)
     for name, of_api in groupby(cases, key=lambda case: case.api_name):
@@ -266,7 +266,7 @@ def _order(kind: Kind) -> int:
 
 
 def to_json(run: ConformanceRun) -> str:
-    """Write each case with its verdict, and with its bytes if there is a finding."""
+    """Return each case with its verdict, and with its bytes if there is a finding."""
     document = {
         "broker": run.address,
         "release": run.release,
@@ -298,7 +298,7 @@ def _counts_json(run: ConformanceRun) -> dict[str, int]:
 
 
 def plan_json(plan: CasePlan, address: str) -> str:
-    """Write the requests that a run would send, each with its bytes and its JSON form."""
+    """Return the requests that a run would send, each with its bytes and its JSON form."""
     document = {
         "broker": address,
         "cases": [
@@ -390,7 +390,7 @@ def _unasked_json(entry: Unasked) -> dict[str, Any]:
 
 
 def to_junit(run: ConformanceRun) -> str:
-    """Write one suite with a test for each case; only deviations are failures."""
+    """Return one suite with a test for each case. Only deviations are failures."""
     skipped = run.counts[CaseVerdict.NOT_JUDGED] + len(run.skipped)
     tests = len(run.results) + len(run.skipped)
     counts = f'tests="{tests}" failures="{len(run.deviations)}" errors="0" skipped="{skipped}"'
@@ -417,7 +417,7 @@ def _junit_open(case: Case) -> str:
 
 
 def _junit_case(result: CaseResult, against: BrokerComparison | None) -> list[str]:
-    """Write a test; ``against`` is given if a second broker behaved differently."""
+    """Write a test. ``against`` is given if a second broker behaved differently."""
     lines = []
     if result.verdict is CaseVerdict.DEVIATES and result.deviation is not None:
         kind = quoteattr(result.deviation.rule.name)

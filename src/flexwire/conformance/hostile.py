@@ -57,7 +57,7 @@ class _Damage(NamedTuple):
 def hostile_cases(
     offered: Mapping[int, Versions], asking: Asking, correlation_id: int
 ) -> Iterator[Case]:
-    """Yield damaged requests of each API: in its newest version, and its newest inflexible version.
+    """Yield damaged requests of each API: in its newest version and its newest inflexible version.
 
     ``correlation_id`` is the id of the first request; each further request has another id.
     """
@@ -74,7 +74,7 @@ def hostile_cases(
 def _versions(api_key: int, offered: Versions) -> list[int]:
     """Return the newest flexible and the newest inflexible version with a question.
 
-    Also return the newest version whose question has an empty list that may be null.
+    Also returns the newest version whose question contains an empty list that may be null.
     """
     newest: dict[bool, int] = {}
     empty: set[int] = set()
@@ -175,7 +175,7 @@ def _is_list(place: Annotation) -> bool:
 def _request(
     writer: RequestWriter, form: Mapping[str, object], correlation_id: int
 ) -> tuple[bytes, bytes, tuple[Annotation, ...]]:
-    """Return the header, the body and the places of the body."""
+    """Return the header, the body, and the places in the body."""
     body = writer.body(form).encode(writer.version)
     places = explain(writer.message_class, body, writer.version).annotations
     return writer.header(correlation_id), body, places

@@ -2,9 +2,9 @@
 
 The first line identifies the run: the brokers, the release, and a digest of all requests. The
 journal of another run is refused. Verdicts are not written, because a later run judges the outcomes
-again. Only its owner can read the file, because answers name the topics and groups of a cluster. An
-answer is not written if it may hold credentials or is too long to judge. The case is then sent
-again.
+again. Only the owner of the file can read it, because answers name the topics and groups of a
+cluster. An answer is not written if it may contain credentials or is too long to judge. The case is
+then sent again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONGEST_LINE: Final = 2 * MOST_DECODED + 64 * 1024
 
 
 class JournalHeader(NamedTuple):
-    """The run of a journal: the brokers, the release, and the requests."""
+    """The facts that identify the run of a journal: the brokers, the release, and the requests."""
 
     brokers: tuple[str, ...]
     release: str
@@ -64,7 +64,7 @@ def _to_line(form: dict[str, Any]) -> bytes:
 
 
 class ConformanceJournal(Closeable):
-    """An opened or new journal; raises `ConformanceJournalError` for the journal of another run.
+    """An opened or new journal. Raises `ConformanceJournalError` for the journal of another run.
 
     An incomplete last line is removed.
     """
@@ -87,7 +87,7 @@ class ConformanceJournal(Closeable):
             raise
 
     def finished(self, broker: int, plan: CasePlan) -> dict[str, CaseOutcome]:
-        """Return the outcomes of finished cases by name; ``broker`` is counted from 0."""
+        """Return the outcomes of finished cases by name. ``broker`` is counted from 0."""
         names = {case.name for case in plan.cases}
         found: dict[str, CaseOutcome] = {}
         for of_broker, name, outcome in self._entries:
@@ -101,7 +101,7 @@ class ConformanceJournal(Closeable):
         return found
 
     def append(self, broker: int, case: Case, outcome: CaseOutcome) -> None:
-        """Write the outcome of a case, unless it may hold credentials or is too long."""
+        """Write the outcome of a case, unless it may contain credentials or is too long."""
         payload = outcome.payload
         if payload is not None and (
             len(payload) > MOST_DECODED
@@ -119,7 +119,7 @@ class ConformanceJournal(Closeable):
         self._write(_to_line(form))
 
     def close(self) -> None:
-        """Close the file; a second call has no effect."""
+        """Close the file. Calling this again has no effect."""
         self._file.close()
 
     def _opened(self) -> FileIO:
@@ -143,7 +143,7 @@ class ConformanceJournal(Closeable):
             raise self._refusal(error.strerror or str(error)) from None
 
     def _read(self, header: JournalHeader) -> int:
-        """Read the entries, and return the end of the last complete line."""
+        """Read the entries and return the end of the last complete line."""
         with self._path.open("rb") as file:
             first = file.readline(LONGEST_LINE)
             if header.to_line().startswith(first) and not first.endswith(b"\n"):
@@ -188,7 +188,7 @@ class ConformanceJournal(Closeable):
 
 
 def _entry(line: bytes) -> tuple[int, str, CaseOutcome]:
-    """Return an entry's broker, case and outcome; raise an error if the entry is invalid."""
+    """Return an entry's broker, case and outcome. Raises an error for an invalid entry."""
     form = json.loads(line)
     broker, name, detail, unread = (form[key] for key in ("broker", "case", "detail", "unread"))
     payload = None if form["payload"] is None else bytes.fromhex(form["payload"])

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 
 MOST_DECODED: Final = 8 * 1024 * 1024
-"""Longer responses are not judged, because one byte may need 100 bytes of memory when it is
-decoded."""
+"""The largest response that is judged, in bytes. One byte may need 100 bytes of memory when it is
+decoded.
+"""
 
 
 class Ending(Enum):
@@ -59,7 +60,7 @@ class Ending(Enum):
 class CaseOutcome:
     """The outcome of a request: the payload of a response, or a description of the end.
 
-    ``unread`` counts the bytes that arrived together with the response, after its end.
+    ``unread`` is the number of bytes that arrived with the response, after its end.
     """
 
     payload: bytes | None = None
@@ -115,7 +116,7 @@ class CaseResult:
 
 
 class _Broken(Exception):  # noqa: N818 - this is not an error, but ends the judging of a case
-    """An exception for a broken rule."""
+    """An exception that reports a broken rule."""
 
     def __init__(
         self, rule: ConformanceRule, found: str, offset: int | None = None, path: str = ""
@@ -174,7 +175,7 @@ def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
 
 
 def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
-    """Return the payload of a response; raise the broken rule if there is none."""
+    """Return the payload of a response. Raises the broken rule if there is none."""
     if outcome.ending is Ending.NO_FRAME:
         raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
     if outcome.payload is None:
@@ -242,7 +243,7 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
 
 
 def _remark_on(case: Case, codes: frozenset[int]) -> str:
-    """Return a remark on error codes that Apache Kafka never returned in our runs, or ""."""
+    """Return a remark on error codes that Apache Kafka did not return in flexwire's runs, or ""."""
     unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
     if not unseen:
         return ""
@@ -267,7 +268,7 @@ def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseRe
 
 
 class ResponseReading:
-    """Reads the responses to a case, with the layout of a release."""
+    """Read the responses to a case, with the layout of a release."""
 
     def __init__(self, case: Case, release: str) -> None:
         self._case = case
@@ -310,7 +311,7 @@ class ResponseReading:
             raise
 
     def _wording(self, payload: bytes, error: DecodeError) -> _Broken:
-        """Return the rule that is broken by a response that no header version makes readable."""
+        """Return the broken rule for a response that is unreadable with every header version."""
         if error.message == self._header.entry.name:
             return _Broken(rules.RESPONSE_HEADER, error.reason, error.offset, error.path)
         also = (
@@ -324,7 +325,7 @@ class ResponseReading:
         return _Broken(rules.END, f"{error.reason}{also}", end, error.path)
 
     def _end(self, payload: bytes) -> int | None:
-        """Return the end of the last field; None if the payload does not begin with a response."""
+        """Return the end of the last field. None if the payload does not begin with a response."""
         try:
             _, start = self._header.decode_prefix(payload, self._header_version)
             _, length = self._kind.decode_prefix(payload[start:], self._case.version)
@@ -352,7 +353,7 @@ def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
 
 
 def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int]) -> None:
-    """Raise a broken rule if a name from the request is missing in the response.
+    """Raise a broken rule if a name from the request is missing from the response.
 
     Names are not required if the response's spec has no field for them in this version. An entry
     with an error may consist of the error alone. For example, a broker that is the coordinator of
@@ -373,7 +374,7 @@ def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int
 
 
 def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> int:
-    """Count the entries with an error that contain no name of an entity and are not inside one."""
+    """Count the entries with an error that name no entity and are not inside another one."""
     types = entity_types(kind, version)
     fields = {place for place, one in types.items() if one == entity}
     errors: list[str] = []

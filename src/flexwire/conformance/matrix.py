@@ -47,13 +47,13 @@ Row = tuple[str, str, tuple[str, ...]]
 
 
 def matrix_columns(run: ConformanceRun) -> list[Kind]:
-    """Return the kinds of cases that a run has, in their order."""
+    """Return the kinds of cases in a run, in their order."""
     kinds = {case.kind for case in run.plan.cases}
     return [kind for kind in Kind if kind in kinds]
 
 
 def matrix_rows(run: ConformanceRun) -> list[Row]:
-    """Return the rows of the matrix; versions of an API with equal cells share a row."""
+    """Return the rows of the matrix. Versions of an API with equal cells share a row."""
     found: dict[str, dict[int, dict[Kind, list[str]]]] = {}
     for case, word in sorted(_words(run), key=lambda item: item[0].api_key):
         cells = found.setdefault(case.api_name, {}).setdefault(case.version, {})
@@ -70,7 +70,7 @@ def matrix_rows(run: ConformanceRun) -> list[Row]:
 
 
 def _words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
-    """Yield each case with its word, and with the second broker's word if the two differ."""
+    """Yield each case with its word, and with the second broker's word if the words differ."""
     there = None
     if run.against is not None:
         there = {case.name: word for case, word in _own_words(run.against.other)}
@@ -87,7 +87,7 @@ def _own_words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
 
 
 def matrix_legend(run: ConformanceRun) -> dict[str, str]:
-    """Return the meanings of those words in a run's matrix that need an explanation."""
+    """Return the meanings of the words in a run's matrix that need an explanation."""
     told = {words for _, words in _words(run)}
     found = {word for words in told for word in words.split(BESIDE)}
     legend = {word: meaning for word, meaning in LEGEND.items() if word in found}

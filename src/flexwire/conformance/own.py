@@ -1,4 +1,4 @@
-"""The objects that a run creates in one cluster: requests are routed to them, and they are removed.
+"""The objects that a run creates in one cluster: route requests to them, and remove them.
 
 Requests about the topic are sent to its leader, and requests about a group or a transaction to its
 coordinator. The run learns several values from the broker's answers: the topic's id, and the ids
@@ -51,7 +51,7 @@ MOST_WAITED: Final = 10.0
 """The total time, in seconds, that a run waits for leaders, coordinators and the ends of
 transactions.
 
-The same time is available again for removing the objects.
+Removing the objects has the same limit again.
 """
 _PAUSE: Final = 0.2
 _NO_VALUES: Final = (None, "", -1)
@@ -86,7 +86,7 @@ class OwnThings(Closeable):
         return self._routed(case.route) if case.expected is CaseExpectation.TAKEN else self._main
 
     def waits_for(self, result: CaseResult) -> bool:
-        """Wait a moment if a broker may execute a request later; return whether it waited."""
+        """Wait a moment if a broker may execute a request later. Return whether it waited."""
         if not result.case.writes or not result.error_codes & _LATER or not self._pauses():
             return False
         self._routes.pop(result.case.route, None)
@@ -107,7 +107,7 @@ class OwnThings(Closeable):
             kind, version = message(found.message_name), found.body_version
             body, _ = kind.decode_prefix(payload[found.body_offset :], version, lenient=True)
         except (CodecError, FrameError):
-            # The verdict about the case reports this.
+            # The verdict about the case reports this error.
             return
         form = body.to_json(version)
         told = {name: form.get(field) for field, name in learns.items()}
@@ -128,7 +128,7 @@ class OwnThings(Closeable):
                 break
         for topic in (answer.to_json() or {})["topics"]:
             self._has_topic = self._has_topic or not codes
-            # Brokers that are older than topic ids return none.
+            # Brokers from before topic ids return no id.
             self.known |= {TOPIC_ID: topic["topicId"]} if "topicId" in topic else {}
             leaders = [partition["leaderId"] for partition in topic["partitions"]]
             self.known |= {NODE: leaders[0]} if leaders else {}
@@ -150,7 +150,7 @@ class OwnThings(Closeable):
         return self._routes[route]
 
     def _keep_main(self, route: Route, error: FlexwireError) -> None:
-        """Send a route's requests to the broker that is tested, because it reports no other."""
+        """Send a route's requests to the tested broker, because it reports no other broker."""
         _LOG.info("%s answers for %s itself: %s", self._main.address, route, error)
         self._routes[route] = self._main
 
@@ -164,7 +164,7 @@ class OwnThings(Closeable):
         return sender
 
     def _pauses(self) -> bool:
-        """Wait a moment if time is left; return whether it waited."""
+        """Wait a moment if time is left. Return whether it waited."""
         if self._seconds <= 0:
             return False
         self._seconds -= _PAUSE
@@ -188,7 +188,7 @@ class OwnThings(Closeable):
         left += self._remove()
 
     def _remove(self) -> Iterator[str]:
-        """Remove the objects that the run created; yield a reason for each object that remains."""
+        """Remove the objects that the run created. Yield a reason for each object that remains."""
         # A connection may still contain the answer to the last request.
         self.close()
         self._main.close()
@@ -203,7 +203,7 @@ class OwnThings(Closeable):
             yield f"transactional id {self._asking.own}: {_FORGOTTEN}"
 
     def _removed(self, removal: Removal) -> str:
-        """Send the request that removes an object; return why the object remains, or ""."""
+        """Send the request that removes an object. Return why the object remains, or ""."""
         form = filled(removal.form, known=self.known)
         while True:
             try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.client.cluster import Route
 
 NAME: Final = "flexwire-conform-{number}"
-"""The names of topics, groups and users in requests; they do not exist."""
+"""The names of topics, groups and users in requests. They do not exist in any cluster."""
 
 NAMESPACE: Final = uuid.UUID("5b0f8f5e-2d3e-5c1a-9b1e-2f6a3c4d5e6f")
 """Topic ids are derived from this value and a name, so they are the same in each run."""
@@ -41,7 +41,7 @@ NOTHING_LEARNED: Final[Mapping[str, Any]] = {}
 
 
 class Learned(NamedTuple):
-    """A value that only the broker knows; ``until`` is sent as long as the value is unknown."""
+    """A value that only the broker knows. ``until`` is sent as long as the value is unknown."""
 
     name: str
     until: Any
@@ -52,11 +52,11 @@ class Question(NamedTuple):
 
     Texts with ``{number}`` are names that do not exist. Separate cases empty and lengthen those
     lists of the form that contain such names, unless ``one_only`` states a reason against it.
-    ``is_filter``: the answer lists only existing objects, so it need not repeat the names in the
-    request. ``ends_connection``: the broker may read later bytes on the same connection
-    differently. ``writes``: the request changes something, so the next request may get another
-    error code. ``route`` is the broker of the cluster that has to answer; other brokers answer with
-    an error code.
+    ``is_filter`` is true if the answer lists only existing objects, so that it does not have to
+    repeat the names in the request. ``ends_connection`` is true if the broker may read later bytes
+    on the same connection differently. ``writes`` is true if the request changes something, so that
+    the next request may get another error code. ``route`` is the broker of the cluster that has to
+    answer. Other brokers answer with an error code.
     """
 
     form: Mapping[str, Any]
@@ -78,10 +78,9 @@ _GROUPS: Final = {"groupIds": [NAME], "includeAuthorizedOperations": False}
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "ApiVersions": (Question({}),),
     "Metadata": (
-        # Here an empty list means all topics, but a topic could be created if it were named.
+        # Here an empty list means all topics, but naming a topic could create it.
         Question({"topics": []}, Versions(0, 0)),
-        # A topic could be created if it were named; the field that prevents this was added in
-        # version 4.
+        # Naming a topic could create it. The field that prevents this was added in version 4.
         Question({"topics": []}, Versions(1, 3)),
         Question(
             {"topics": [{"name": NAME}], "allowAutoTopicCreation": False}, Versions(4, HIGHEST)
@@ -222,7 +221,7 @@ NOT_ASKED: Final = {
     "ReadShareGroupStateSummary": "it is for brokers, about the state of somebody's share group",
     "SaslAuthenticate": "a login that fails may count against somebody's account",
 }
-"""Read-only APIs that are not tested, or not in every version, and the reasons."""
+"""Read-only APIs that are not tested, or not in every version, with the reasons."""
 
 
 def question(api_name: str, version: int) -> Question | None:
@@ -249,7 +248,7 @@ def why_not_asked(api_key: int, api_name: str) -> str:
 
 
 def one_question(route: Route = ANY, **form: Any) -> tuple[Question, ...]:
-    """Return the only question of an API for all versions; its request changes something."""
+    """Return the only question of an API for all versions. Its request changes something."""
     return (Question(form, writes=True, route=route),)
 
 
@@ -280,7 +279,7 @@ def id_of(name: str) -> str:
 
 
 def has_names(form: Any) -> bool:
-    """Return whether a form, or a part of it, contains one of our names that do not exist.
+    """Return whether a form or a part of it contains a name of `NAME` that does not exist.
 
     >>> has_names([{"name": NAME}]), has_names([7])
     (True, False)

@@ -1,4 +1,4 @@
-"""The requests that remove what a run created, in the order to send them.
+"""The requests that remove what a run created, in sending order.
 
 A transaction is ended first, because a group cannot be removed while a transaction holds its
 offsets. Members leave before their group is removed. An API is tested only if the broker also
@@ -30,9 +30,10 @@ class Removal(NamedTuple):
     """A request that removes an object of a run.
 
     ``makers`` are the APIs whose cases may create the object. ``gone`` contains the error codes
-    which mean that nothing remains: the object was removed, or was never created (for example,
-    because the broker is not the coordinator). If the run did not learn ``needed``, nothing was
-    created. A member has no ``noun``, because its group cannot be removed while the member remains.
+    which mean that nothing remains. In this case the object was removed or was never created (for
+    example, because the broker is not the coordinator). If the run did not learn ``needed``,
+    nothing was created. A member has no ``noun``, because its group cannot be removed while the
+    member remains.
     """
 
     noun: str
@@ -73,7 +74,7 @@ _NO_GROUP: Final = _NO_COORDINATOR | {69}
 
 
 def removals(own: str) -> list[Removal]:
-    """Return the requests that remove what a run may have created, in the order to send them."""
+    """Return the requests that remove what a run may have created, in sending order."""
     names = OwnNames.of(own)
     asked = {name: questions[-1].form for name, questions in write_questions(own).items()}
     found = [

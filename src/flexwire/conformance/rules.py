@@ -89,7 +89,7 @@ RULES: Final = (
 """All rules, in the order of judging."""
 
 NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
-"""The error codes for a missing permission or a disabled feature, which prove nothing else."""
+"""The error codes for a missing permission or a disabled feature. They prove nothing else."""
 
 
 SEEN_CODES: Final = {
@@ -118,7 +118,7 @@ SEEN_CODES: Final = {
     "UnregisterBroker": frozenset((102,)),
     "UpdateFeatures": frozenset((95,)),
 }
-"""The error codes that Apache Kafka 3.9.2, 4.0.2 and 4.4.0 returned in our runs, by API.
+"""The error codes that Apache Kafka 3.9.2, 4.0.2 and 4.4.0 returned in flexwire's runs, by API.
 
 Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of a cluster.
 """
@@ -127,8 +127,8 @@ Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of
 class Quirk(NamedTuple):
     """A rule that is broken by some releases of Apache Kafka.
 
-    ``releases`` are the beginnings of their names. ``reason`` contains the number of the Jira
-    issue, or states how the quirk was measured.
+    ``releases`` contains prefixes of the names of these releases. ``reason`` contains the number of
+    the Jira issue, or states how the quirk was measured.
     """
 
     rule: ConformanceRule

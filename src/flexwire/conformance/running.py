@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class SecondBroker(NamedTuple):
-    """A broker for comparison: its address and security; None means the first broker's security."""
+    """A broker for comparison: its address and security. None means the first broker's security."""
 
     address: str
     security: Security | None = None
@@ -97,7 +97,7 @@ def conform(
         if against is not None:
             other = to_sender(against.address, against.security or security)
             sides.append(_beside(stack.enter_context(other), here))
-        # If the list of versions is unreadable now and readable later, the cases will differ.
+        # The cases differ if the list of versions is unreadable now and readable later.
         if journal is not None and here.is_known:
             header = JournalHeader.of([(side.sender.address, side.plan) for side in sides], asking)
             kept = stack.enter_context(ConformanceJournal(journal, header))
@@ -134,7 +134,7 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
     try:
         offered = sender.offered()
     except (ConnectionEndedError, NoAnswerError, UnreadableFrameError):
-        # This may be no broker, or the connection may need other settings.
+        # This may not be a broker, or the connection may need other settings.
         raise
     except (CallError, CodecError, FrameError):
         # Further bytes on this connection may belong to that answer.
@@ -150,7 +150,7 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
 
 
 def _beside(sender: CaseSender, here: _Side) -> _Side:
-    """Return the second broker, with those of the first broker's cases that apply to it."""
+    """Return the second broker, with the cases of the first broker that apply to it."""
     offered = sender.offered()
     # The second broker is tested after the first, and brokers close idle connections.
     sender.close()
@@ -210,7 +210,7 @@ def _sent(
     results: list[CaseResult],
     judged: Callable[[Case, CaseOutcome], CaseResult],
 ) -> CaseResult:
-    """Send a case and judge it; repeat it if the broker may execute it a moment later."""
+    """Send a case and judge it. Repeat it if the broker may execute it a moment later."""
     case = own.prepared(case)
     while True:
         sender = own.sender(case)

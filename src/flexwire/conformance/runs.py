@@ -46,7 +46,7 @@ class ConformanceRun:
 
     @property
     def as_kafka(self) -> int:
-        """The number of judged cases with the same outcome as with Apache Kafka."""
+        """The number of judged cases whose outcome is the same as with Apache Kafka."""
         return self.counts[CaseVerdict.AS_KAFKA] + self.counts[CaseVerdict.QUIRK]
 
     @property
@@ -56,7 +56,7 @@ class ConformanceRun:
 
     @property
     def of_each_broker(self) -> tuple[ConformanceRun, ...]:
-        """This run, and the run of a second broker, if any."""
+        """This run, and the run of a second broker if there is one."""
         return (self,) if self.against is None else (self, self.against.other)
 
     @property
@@ -83,7 +83,7 @@ class ConformanceRun:
 
 @dataclass(frozen=True, slots=True)
 class OfferedAlone:
-    """Versions of an API that only one of two brokers offers."""
+    """The versions of an API that only one of two brokers offers."""
 
     api_key: int
     api_name: str | None
@@ -104,7 +104,7 @@ class BrokerComparison:
 
     @cached_property
     def by_name(self) -> dict[str, CaseResult]:
-        """The results of the second broker by the names of their cases."""
+        """The results of the second broker, by the names of their cases."""
         return {result.case.name: result for result in self.other.results}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CaseSender(Closeable):
-    """Connects to one broker and sends cases; ``timeout`` is the limit for an answer in seconds."""
+    """Connect to one broker and send cases. ``timeout`` is the limit for an answer in seconds."""
 
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
         self.address = address
@@ -39,7 +39,10 @@ class CaseSender(Closeable):
         return self.connected().offered
 
     def send(self, case: Case) -> CaseOutcome:
-        """Send a case and return its outcome; raise `CallError` if the broker cannot be reached."""
+        """Send a case and return its outcome.
+
+        Raises `CallError` if the broker cannot be reached.
+        """
         if case.is_alone:
             self.close()
         broker = self.connected()
@@ -59,13 +62,13 @@ class CaseSender(Closeable):
                 self.close()
 
     def close(self) -> None:
-        """End the connection; a second call has no effect."""
+        """End the connection. Calling this again has no effect."""
         if self._broker is not None:
             self._broker.close()
             self._broker = None
 
     def connected(self) -> Broker:
-        """Return the broker; if there is no connection, connect and log in first."""
+        """Return the broker. If there is no connection, connect and log in first."""
         if self._broker is None or not self._broker.is_open:
             self._broker = self.connect()
         return self._broker

@@ -24,7 +24,7 @@ _SET: Final = 0
 _PROTOCOL: Final = "range"
 LEAVE: Final = -1
 """The epoch with which a member leaves its group, or ends its session."""
-# Some brokers forget a group without members when its last offset is deleted.
+# Some brokers forget a group without members when the group's last offset is deleted.
 _FORGOTTEN: Final = 1
 _WAIT_MS: Final = 200
 _SESSION_MS: Final = 30_000
@@ -42,7 +42,9 @@ LEARNED_FROM: Final = {
     "InitProducerId": {"producerId": PRODUCER, "producerEpoch": EPOCH},
     "EndTxn": {"producerId": PRODUCER, "producerEpoch": EPOCH},
 }
-"""The fields of responses that later requests repeat. A value of "" or -1 means that there is none.
+"""The fields of responses that later requests repeat.
+
+A value of "" or -1 means that there is none.
 """
 
 
@@ -106,7 +108,7 @@ def _topic_questions(own: str) -> dict[str, tuple[Question, ...]]:
         "IncrementalAlterConfigs": one_question(resources=[changed]),
         "AlterConfigs": one_question(resources=[{**topic, "configs": [setting]}]),
         "Produce": (
-            # Message sets are older than record batches, so nothing is produced here.
+            # Message sets are older than record batches, so nothing is produced in these versions.
             Question({"acks": -1, "topicData": []}, Versions(0, 2), writes=True),
             Question(produced, Versions(3, HIGHEST), writes=True, route=leader_of(own)),
         ),
@@ -204,7 +206,7 @@ def _classic_questions(own: str) -> dict[str, tuple[Question, ...]]:
 
 
 def _versioned(body: Any) -> str:
-    """Return the version 0 and a message in this version, in the JSON form of bytes."""
+    """Return version 0 and a message in this version, in the JSON form of bytes."""
     return base64.b64encode(bytes(2) + body.encode(0)).decode()
 
 
@@ -271,7 +273,7 @@ def _filtering(route: Route, **form: Any) -> tuple[Question, ...]:
 
 
 def _subtopology(own: str) -> dict[str, Any]:
-    """Return the form of a subtopology that has a source and no internal topics."""
+    """Return the form of a subtopology that has a source topic and no internal topics."""
     empty = (
         *("sourceTopicRegex", "stateChangelogTopics", "repartitionSinkTopics"),
         *("repartitionSourceTopics", "copartitionGroups"),

@@ -1,7 +1,8 @@
 """The embedded cluster: three mock brokers on loopback, each behind a repairing proxy.
 
-confluent-kafka's Python interface can only start the mock with default topics. The C interface can
-also create topics, limit versions and set advertised addresses, which the demo needs.
+confluent-kafka's Python interface can only start the mock with default topics. The demo needs the C
+interface, because only this interface can create topics, limit versions and set advertised
+addresses.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_PRODUCER = 0  # of the type rd_kafka_type_t
+_PRODUCER = 0  # This is a value of the type rd_kafka_type_t.
 _TEXT = ctypes.c_char_p
 _HANDLE = ctypes.c_void_p
 
@@ -65,7 +66,7 @@ def _library() -> ctypes.CDLL:
 
 
 class MockBrokers:
-    """The brokers of one mock cluster, which run until `close` is called.
+    """The brokers of one mock cluster. They run until `close` is called.
 
     Their ids are 1 to ``count``, and they listen on ports of 127.0.0.1 that the system chooses.
     """
@@ -99,7 +100,7 @@ class MockBrokers:
         )
 
     def create_topic(self, name: str, partitions: int, replicas: int) -> None:
-        """Create a topic, whose partitions get different leaders, one after the other.
+        """Create a topic. Its partitions get different leaders, one after the other.
 
         Raises `FlexwireError` if the topic exists.
         """
@@ -133,15 +134,15 @@ class MockBrokers:
 _BROKERS = 3
 _REBALANCE_DELAY_MS = 200
 
-# The mock declares versions that it cannot read correctly, and closes the connection when they are
-# used. The mock reads the counts of a flexible JoinGroup (6) and SyncGroup (4) as int32, and the
-# member array of LeaveGroup 3 and above as one member id.
+# The mock declares versions that it cannot read correctly, and closes the connection when a client
+# uses them. The mock reads the counts of a flexible JoinGroup (6) and SyncGroup (4) as int32, and
+# the member array of LeaveGroup 3 and above as one member id.
 _JOIN_GROUP, _LEAVE_GROUP, _SYNC_GROUP = 11, 13, 14
 _LIMITS = {_JOIN_GROUP: (0, 5), _LEAVE_GROUP: (0, 2), _SYNC_GROUP: (0, 3)}
 
 
 class MockCluster(Closeable):
-    """Three brokers with the ids 1, 2 and 3, which have all data in memory only.
+    """Three brokers with the ids 1, 2 and 3. They hold all data in memory only.
 
     The brokers support the APIs for producers, consumers, groups and transactions, but not the
     admin APIs (CreateTopics, DescribeConfigs, ListGroups and so on), for which they close the
@@ -177,6 +178,6 @@ class MockCluster(Closeable):
         self._brokers.create_topic(name, partitions, _BROKERS)
 
     def close(self) -> None:
-        """Stop the brokers; their data is lost."""
+        """Stop the brokers. Their data is lost."""
         self._front.close()
         self._brokers.close()

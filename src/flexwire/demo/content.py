@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# By topic, the number of partitions. Each topic belongs to one client, so that this client reads
-# back only its own records.
+# The number of partitions of each topic. Each topic belongs to one client, so that this client
+# reads back only its own records.
 TOPICS = {
     "orders": 6,
     "payments": 3,
@@ -43,7 +43,7 @@ _BARE_EVERY = 5
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A record, produced or consumed; two are equal if key, value and headers are equal."""
+    """A record, produced or consumed. Two are equal if key, value and headers are equal."""
 
     topic: str
     key: bytes | None
@@ -54,7 +54,7 @@ class SampleRecord:
 def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
 ) -> list[SampleRecord]:
-    """Return records for a topic, which are the same in every run.
+    """Return records for a topic. They are the same in every run.
 
     Among them are null keys, tombstones (a key, no value), records without headers, and record
     headers that are repeated, binary, UTF-8, empty or null. Use ``null_headers=False`` for clients

@@ -39,7 +39,7 @@ _CHUNK = 65536
 
 @asynccontextmanager
 async def run_old_broker() -> AsyncIterator[tuple[str, int]]:
-    """Serve on a port of 127.0.0.1 and yield the address; all connections end with the block."""
+    """Serve on a port of 127.0.0.1 and yield the address. All connections end with the block."""
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
-    """The report of a client about its run; without failures, every check was successful.
+    """The report of a client about its run. Without failures, every check was successful.
 
     ``part`` is a phrase with the client's purpose in the demo. ``produced`` and ``consumed`` count
     records. ``did`` lists the steps in order.
@@ -31,7 +31,7 @@ class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class OutcomeRecorder:
-    """Collects a client's outcome: its steps, its written and read records, and failed checks.
+    """Collect a client's outcome: its steps, its written and read records, and failed checks.
 
     >>> from flexwire.demo.content import SampleRecord
     >>> ledger = OutcomeRecorder("a-client", "1.0", part="an example")
@@ -61,7 +61,7 @@ class OutcomeRecorder:
         self._did.append(what)
 
     def expect(self, truth: bool, failure: str) -> None:  # noqa: FBT001 - this is the condition itself
-        """Record the failure unless the condition is true."""
+        """Record a failure unless the condition is true."""
         if not truth:
             self._failures.append(failure)
 
@@ -74,7 +74,7 @@ class OutcomeRecorder:
         self._read.update(samples)
 
     def outcome(self, *, error: str | None = None) -> ClientOutcome:
-        """Return the outcome so far; ``error`` is the reason if the run ended early."""
+        """Return the outcome so far. If the run ended early, ``error`` is the reason."""
         failures = [*self._failures, *self._differences()]
         if error is not None:
             failures.insert(0, error)

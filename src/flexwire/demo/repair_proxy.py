@@ -1,10 +1,10 @@
-"""A proxy in front of each mock broker, which corrects the mock's wrong responses.
+"""A proxy in front of each mock broker. It corrects the mock's wrong responses.
 
-ApiVersions: the mock supports versions 0 to 2. To a request of a later version, the mock should
-answer according to KIP-511: with the error UNSUPPORTED_VERSION and its own versions, in the layout
-of version 0. Instead, its answer has a compact count that is wrong by one, and no tag sections.
-This body is not valid in any version. librdkafka reads only its error code and continues, but
-kafka-python 3 decodes the complete body and fails.
+ApiVersions: the mock supports versions 0 to 2. A request of a later version should get the answer
+of KIP-511: the error UNSUPPORTED_VERSION and the broker's own versions, in the layout of version 0.
+Instead, the mock's answer has a compact count that is wrong by one, and no tag sections. This body
+is not valid in any version. librdkafka reads only its error code and continues, but kafka-python 3
+decodes the complete body and fails.
 
 Metadata: in flexible versions, the mock writes the last tag section twice, so one extra byte
 follows the message. Clients ignore this byte, but a strict decoder does not.
@@ -42,7 +42,7 @@ def may_need_repair(api_key: int, api_version: int) -> bool:
 
 
 def repair(payload: bytes, api_key: int, api_version: int) -> bytes:
-    """Return the corrected response, or the response itself if it has neither fault.
+    """Return the corrected response, or the response itself if it has neither of the two faults.
 
     >>> repair(bytes.fromhex("00000001 0023 01 0012 0000 0002 00000000"), 18, 4).hex(" ", 2)
     '0000 0001 0023 0000 0001 0012 0000 0002'
@@ -79,7 +79,7 @@ _SECONDS = 60.0
 
 
 class RepairProxy:
-    """One listener on a port of 127.0.0.1 for each broker address, all in a separate thread.
+    """Listeners on ports of 127.0.0.1, one for each broker address, all in a separate thread.
 
     ``addresses`` are the listeners' addresses, in the order of the brokers. Requests are forwarded
     unchanged, and so are responses that `repair` does not change.
@@ -116,7 +116,7 @@ class RepairProxy:
             self._connections.add(task)
 
             def done(task: asyncio.Task[None]) -> None:
-                # This is not done in the task itself, because a task that is canceled before it
+                # This call is not in the task itself, because a task that is canceled before it
                 # begins never runs.
                 writer.close()
                 self._connections.discard(task)
@@ -139,7 +139,7 @@ class RepairProxy:
 
 
 class _RepairedConnection:
-    """Forwards the traffic of one connection, and repairs wrong responses."""
+    """Forward the traffic of one connection, and repair wrong responses."""
 
     def __init__(self) -> None:
         self._conversation = Conversation()
@@ -167,7 +167,7 @@ class _RepairedConnection:
 async def _serve(
     host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Forward one connection until either end closes it or sends bytes that are not frames."""
+    """Forward one connection until an end closes it or sends bytes that are not frames."""
     with contextlib.suppress(ConnectionError, FrameError):
         broker_reader, broker_writer = await asyncio.open_connection(host, port)
         with contextlib.closing(broker_writer):

@@ -37,9 +37,9 @@ _CLIENT_SECONDS = 180.0
 _CAPTURE_PREFIX = "demo"
 _REASON_LINES = 3
 _STAGE = "Clients talk to the cluster"
-_PLANTED_FAILURES = 1  # a frame that is cut off on purpose
-# The releases of the demo's audit: the first that removed versions, and its newest patch, which
-# reads JoinGroup 0 and 1 again (KAFKA-19444).
+_PLANTED_FAILURES = 1  # This frame is cut off on purpose.
+# The releases of the demo's audit: the first release that removed versions, and its newest patch
+# release. The patch release reads JoinGroup 0 and 1 again (KAFKA-19444).
 RELEASES = ("4.0.0", "4.0")
 
 
@@ -53,7 +53,7 @@ class DemoTraffic:
 
     @property
     def failures(self) -> list[str]:
-        """The failures by client; empty if every client was successful."""
+        """The failures by client. It is empty if every client was successful."""
         wrong = {
             "connections closed by a defect": sum(tap.failures for tap in self.taps),
             "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
@@ -78,7 +78,7 @@ class DemoOutcome:
 
     @property
     def failures(self) -> list[str]:
-        """The failures; empty if only the damaged frame of the demo did not decode."""
+        """The failures. It is empty if only the deliberately damaged frame did not decode."""
         count = self.analysis.facts.totals.decode_failures
         if count == _PLANTED_FAILURES:
             return self.traffic.failures
@@ -91,7 +91,7 @@ class DemoOutcome:
 def run_demo(
     out: Path, *, progress: Progress = silent, memory: str = DEFAULT_MEMORY
 ) -> DemoOutcome:
-    """Run the whole demo; captures, tables and report go to the directory ``out``.
+    """Run the whole demo, and write captures, tables and report to the directory ``out``.
 
     ``memory`` is the memory of Java for the analysis. If a client fails, this is recorded in the
     outcome, and everything else continues. Raises `FlexwireError` if the cluster, the tap or the

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # The kind of a column's values. "us": a duration in whole microseconds. "moment": microseconds
-# since the epoch, UTC. "share": a float from 0 to 1. "setting": bytes as a configuration states
-# them. "id": a number that counts nothing.
+# since the epoch, UTC. "share": a float from 0 to 1. "setting": bytes as a configuration writes
+# them. "id": a number that identifies something.
 Kind = Literal["text", "count", "id", "bytes", "us", "moment", "share", "flag", "setting"]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column that the report shows: its name in the table, its heading, and the kind of values.
+    """A column that the report shows: its name in the table, its heading, and its kind of values.
 
     If ``kind`` is "text", a value may also be a list of texts. ``is_about`` marks the columns that
     identify a row. A picture labels its bars with the values of these columns.
@@ -30,7 +30,7 @@ class ShownColumn:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPicture:
-    """The picture of an answer: bars of ``value``, one for each of the first rows.
+    """The picture of an answer, with bars of ``value`` for the first rows.
 
     ``parts`` are columns of one kind that add up to ``value``, if the bar is divided. ``over``
     names a column of moments: the picture then shows ``value`` over time, summed over the rows of
@@ -50,8 +50,8 @@ class AnswerFacts:
     """An answer: its question, its meaning, advice, and the first of its ``rows`` rows.
 
     ``shown`` has a value for each of ``columns``, the most important row first. The table and the
-    CSV with the same ``name`` hold all rows, except ``left_out`` rows. If the picture is over time,
-    ``moments`` has its values, from all rows: a moment, and its ``picture.parts`` or its
+    CSV with the same ``name`` contain all rows except ``left_out`` rows. If the picture is over
+    time, ``moments`` has its values, from all rows: a moment, and its ``picture.parts`` or its
     ``picture.value``. ``as_of`` is the moment of a state, and empty for the end of the logs.
     """
 
@@ -69,7 +69,7 @@ class AnswerFacts:
 
 
 def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
-    """Return notes with the moments that answers about state refer to, except the end of logs."""
+    """Return notes with the moments to which answers about state refer, except the end of logs."""
     moments = sorted({answer.as_of for answer in answers if answer.as_of})
     return tuple(f"The answers about internal topics are as of {moment}." for moment in moments)
 
@@ -78,7 +78,8 @@ def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
 class UnansweredQuestion:
     """A question that could not be answered, and the reason.
 
-    ``can_ask`` is true if the tables hold the data for the question, so that it can be asked again.
+    ``can_ask`` is true if the tables contain the data for the question, so that it can be asked
+    again.
     """
 
     name: str

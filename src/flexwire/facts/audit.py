@@ -11,14 +11,14 @@ from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """The verdict on one client for one release, with the reason.
+    """The verdict on one client for one release, and the reason.
 
     ``evidence`` names the rule behind the verdict, ``reason`` explains the verdict with numbers,
     and ``offered`` is the range in the captured broker's ApiVersions response. A finding without
     ``api_key`` is about the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us``
     belong to the finding's version, or to the client if there is none. ``connections``, ``apis``,
-    ``groups`` and ``topics`` belong to the client. Only some groups and topics are named; the
-    counts are complete. ``team`` owns the client, if labels say so.
+    ``groups`` and ``topics`` belong to the client. Only some groups and topics are named, but the
+    counts include all. ``team`` is the client's team according to the labels.
     """
 
     release: str
@@ -90,9 +90,9 @@ class FirstRelease:
 class AuditOmissions:
     """Counts of the findings that an audit leaves out if there are too many clients.
 
-    ``clients`` were not judged; they sent the fewest requests, ``requests`` in all. The offers of
-    ``brokers`` are unknown. ``findings`` counts the least serious findings that were left out, by
-    verdict.
+    ``clients`` were not judged. They are the clients with the fewest requests, ``requests`` in all.
+    The offers of ``brokers`` are unknown. ``findings`` counts the least serious findings that were
+    left out, by verdict.
     """
 
     clients: int = 0
@@ -102,11 +102,11 @@ class AuditOmissions:
 
     @property
     def sentence(self) -> str:
-        """The omissions in sentences; empty if there are none.
+        """The omissions in sentences, or an empty text if there are none.
 
         >>> AuditOmissions(2, 3, findings=(("not judged", 1),)).sentence
         '2 clients were not judged: those with fewest requests, 3 in all. 1 finding was left out: \
-1 not judged.'
+        1 not judged.'
         """
         parts = []
         if self.clients:
@@ -160,8 +160,8 @@ class Audit:
     """The audit of one capture.
 
     ``asked`` is true if the user chose the releases. ``brokers`` are the possible releases of the
-    captured brokers, by their offers. ``pins`` and ``libraries`` are filled if a finding needs
-    them. ``cluster`` holds the gates of the cluster itself.
+    captured brokers, judged by the versions that they offer. ``pins`` and ``libraries`` are filled
+    if a finding needs them. ``cluster`` holds the gates of the cluster itself.
     """
 
     releases: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ class Audit:
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
-    """Return the findings, the most serious first; the order is always the same."""
+    """Return the findings, the most serious first. The order is always the same."""
     return sorted(
         audit.findings,
         key=lambda finding: (

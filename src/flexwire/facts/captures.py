@@ -1,4 +1,4 @@
-"""Facts about captures that hold only a part of the frames, or whose tap added header tags."""
+"""Facts about captures that contain only some of the frames, or whose tap added header tags."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SHARES_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class SampledCaptures:
-    """Capture files that hold a ``share`` of all connections, above 0, and their number.
+    """Capture files that contain a ``share`` of all connections, above 0, and their number.
 
-    With ``only``, they hold only some frames of these connections; ``only`` names the APIs, client
-    ids and topics.
+    If ``only`` is not empty, the files contain only some frames of these connections: those of the
+    APIs, client ids and topics in ``only``.
     """
 
     share: float
@@ -29,7 +29,7 @@ class SampledCaptures:
 
     @property
     def sentence(self) -> str:
-        """The part of the traffic that these files hold, in words.
+        """The part of the traffic that these files contain, in words.
 
         >>> SampledCaptures(0.1, 1).sentence, SampledCaptures(1.0, 1, "topics orders").sentence
         ('10 % of all connections', 'of all frames only those of topics orders')
@@ -72,7 +72,7 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
 
 
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
-    """Return notes for the user about captures that hold only a part of the traffic.
+    """Return notes for the user about captures that contain only a part of the traffic.
 
     >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:45]
     '2 captures hold 10 % of all connections: coun'
@@ -112,11 +112,12 @@ class StampedCaptures:
 
 @dataclass(frozen=True, slots=True)
 class AddedTags:
-    """Captures of taps that added header tags; ``captures`` has the most frequent sets of tags.
+    """The captures of taps that added header tags.
 
-    The captures hold what clients sent, without these tags. If traffic was captured behind such a
-    tap, its requests have the tags, as if clients had sent them. If a capture does not say anything
-    about tags, its tap may be too old to do so.
+    ``captures`` has the most frequent sets of tags. The captures contain what clients sent, without
+    these tags. If traffic was captured behind such a tap, its requests contain the tags, as if
+    clients had sent them. If a capture does not say anything about tags, its tap may be too old to
+    do so.
     """
 
     captures: tuple[StampedCaptures, ...] = ()
@@ -129,7 +130,7 @@ class AddedTags:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Sentences about the captures and their meaning; empty if there are none.
+        """Sentences about the captures and their meaning, or none if there are no such captures.
 
         >>> AddedTags((StampedCaptures((10042,), 1, ("tap-0.pcapng",)),), 1).sentences[0]
         'Captured from a tap that added header tag 10042: tap-0.pcapng.'
@@ -156,7 +157,7 @@ _MEANING: Final = (
 
 
 def added_tags(stamps: Iterable[tuple[str, tuple[int, ...]]]) -> AddedTags:
-    """Return summaries of the files whose taps added tags, the set with most files first."""
+    """Return summaries of the files whose taps added tags, starting with the most frequent set."""
     named: dict[tuple[int, ...], list[str]] = {}
     files: dict[tuple[int, ...], int] = {}
     for name, tags in stamps:

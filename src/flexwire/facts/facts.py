@@ -1,10 +1,10 @@
-"""The facts of one analysis: everything that the report says, and its only input.
+"""The facts of one analysis: everything that the report shows, and the report's only input.
 
-Attribute names include the unit. ``…_us`` is a whole number of microseconds. A moment is counted
-from the epoch, in UTC. ``…_ms`` is a floating-point number of milliseconds. ``…bytes`` is a number
-of bytes. The bytes of a frame include the 4 bytes of its length. An unknown value is None, never an
-empty string or -1. A list that is cut off has only its first entries, and its count is complete.
-Order has no meaning: the report sorts what it shows.
+Attribute names include the unit: ``…_us`` is a whole number of microseconds, ``…_ms`` a
+floating-point number of milliseconds. A moment is counted from the epoch, in UTC. The bytes of a
+frame include the 4 bytes of its length. An unknown value is None, never an empty string or -1. An
+incomplete list has only its first entries, but its count includes all. The order of a list has no
+meaning, because the report sorts what it shows.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """The numbers of all logs that were read; the answers describe everything else.
+    """The numbers of all logs that were read. The answers describe everything else in the logs.
 
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
     these runs, a batch exceeds a limit when it is decompressed. ``left_out`` are directories of
-    partitions that were not read, because another directory has a longer log. Both lists may be cut
-    off; the counts are complete. Times are those of records, and None if no record has a time.
+    partitions that were not read, because another directory has a longer log. Both lists may be
+    incomplete, but the counts include all. Times are those of records, or None.
 
     If tables are extended, a log is read from the offset after the last one in the tables, up to
     its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
     of bytes after the last complete batches. ``gone_partitions`` begin after the next offset to
     read, because records were deleted. ``behind`` partitions end before this offset: an older copy,
-    or a recreated topic. ``behind`` may be cut off; ``behind_count`` is complete.
+    or a recreated topic. ``behind`` may be incomplete, but ``behind_count`` includes all.
     """
 
     topics: int
@@ -73,7 +73,7 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class ListenerFacts:
-    """A listener of a broker, with the numbers of its requests and of fetches by replicas.
+    """A listener of a broker, and the numbers of its requests and of fetches by replicas.
 
     ``name`` and ``security_protocol`` are None if the lines were cut off before these values.
     """
@@ -86,15 +86,16 @@ class ListenerFacts:
 
 @dataclass(frozen=True, slots=True)
 class RequestLogFacts:
-    """The numbers of all request logs that were read; the other facts describe their content.
+    """The numbers of all request logs that were read. The other facts describe their content.
 
-    ``requests`` are those that clients and brokers sent themselves. ``forwarded`` are those that
-    brokers forwarded to the controller for clients. ``refused`` are requests that a broker could
-    not read. ``cut`` counts lines in which only the request's header is known. ``text`` counts
-    lines of Kafka 2.7 and earlier, which may not show the content of the request.
+    ``requests`` counts the requests that clients and brokers sent themselves. ``forwarded`` counts
+    those that brokers forwarded to the controller for clients. ``refused`` counts those that a
+    broker could not read. ``cut`` counts lines in which only the request's header is known.
+    ``text`` counts lines of Kafka 2.7 and earlier, which may not show the content of the request.
     ``left_out_fields`` are mandatory fields that brokers left out of bodies. ``only_deprecated`` is
     true if every line has a deprecated version. At the level INFO, brokers log only such lines.
-    ``listeners`` may be cut off; ``listener_count`` is complete. ``requests_beyond`` go to others.
+    ``listeners`` may be incomplete, but ``listener_count`` includes all. ``requests_beyond`` counts
+    the requests to listeners that are not listed.
     """
 
     files: int
@@ -115,7 +116,7 @@ class RequestLogFacts:
 
     @property
     def is_empty(self) -> bool:
-        """True if request logs were read, and none of their lines is a request."""
+        """True if request logs were read and none of their lines is a request."""
         return bool(self.files) and not (self.requests + self.forwarded + self.cut + self.text)
 
 
@@ -135,7 +136,8 @@ class TlsFacts:
     not at all. Tables show the last kind as it was captured. The rarest reasons are left out if
     there are too many, so ``partly_opened`` and ``not_opened`` have the full counts. ``lost_bytes``
     is the number of bytes that are missing from the captures. ``unread_bytes`` is the number of TLS
-    bytes after the last decrypted record. ``sources`` may be cut off; ``source_files`` is complete.
+    bytes after the last decrypted record. ``sources`` may be incomplete, but ``source_files``
+    includes all.
     """
 
     opened: int
@@ -152,15 +154,15 @@ class TlsFacts:
 
 
 SOURCES_SHOWN = 1000
-"""The facts list at most this many capture files, the first by path; "packets" has all of them."""
+"""The largest number of capture files that the facts list. The table of packets lists all."""
 
-# The audit's verdict on a version, for any audited release; "read" if the audit found nothing.
+# The audit's verdict on a version for any release, or "read" if the audit found nothing.
 Verdict = AuditVerdict | Literal["read"]
 Direction = Literal["request", "response"]
 Side = Literal["produce", "fetch"]
 
-# Four buckets per factor of ten, from 10 microseconds to 100 seconds. That is fine enough to tell a
-# broker's response from a Fetch that waited, and coarse enough to draw.
+# Four buckets per factor of ten, from 10 microseconds to 100 seconds. They are fine enough to show
+# which Fetch waited, and coarse enough to draw.
 LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-8, 21))
 
 
@@ -184,7 +186,7 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The numbers of Kafka traffic; `ConnectionFacts` has those of other traffic.
+    """The numbers of Kafka traffic. `ConnectionFacts` contains those of other traffic.
 
     ``clients`` counts different `Client` keys, and ``brokers`` counts different addresses that sent
     responses. ``bytes`` is the size of all frames. An *unanswered request* expects a response that
@@ -224,7 +226,7 @@ class TimelineBucket:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Traffic over time, in slices of ``bucket_us``; a slice without traffic may be missing."""
+    """Traffic over time in slices of ``bucket_us``. Slices without traffic may be missing."""
 
     bucket_us: int = 1_000_000
     buckets: tuple[TimelineBucket, ...] = ()
@@ -250,7 +252,7 @@ def rebinned(
 
 
 def least_of(percent: int) -> int:
-    """Return how many values are needed so that a percentile differs from the maximum.
+    """Return how many values are needed before a percentile can differ from the maximum.
 
     >>> least_of(50), least_of(90), least_of(99)
     (2, 10, 100)
@@ -260,7 +262,7 @@ def least_of(percent: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LatencyBucket:
-    """The number of latencies in ``[low_ms, high_ms)``; see `LATENCY_EDGES_MS`."""
+    """The number of latencies in ``[low_ms, high_ms)``, with the edges in `LATENCY_EDGES_MS`."""
 
     low_ms: float
     high_ms: float
@@ -285,10 +287,10 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ApiFacts:
-    """One API; ``name`` is None if the catalog lacks the api key.
+    """The facts about one API. ``name`` is None if the catalog lacks the api key.
 
-    ``failures`` counts the requests and responses whose body did not decode. ``versions`` are the
-    API versions that were seen. ``latency`` is None if no request was paired with its response.
+    ``failures`` counts the requests and responses whose body did not decode. ``versions`` contains
+    the captured API versions. ``latency`` is None if no request was paired with its response.
     ``may_wait`` is true if requests of the API say how long a broker may wait for records.
     """
 
@@ -306,7 +308,7 @@ class ApiFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """The traffic of one client; ``apis`` counts the different APIs that it used."""
+    """The traffic of one client. ``apis`` is the number of different APIs that it used."""
 
     client: Client
     connections: int
@@ -318,7 +320,7 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class VersionUse:
-    """One client used one version of one API ``requests`` times.
+    """The number of ``requests`` in one version of one API that one client sent.
 
     ``verdict`` is the most serious verdict of the audit, with the last release that reads the
     version and the first that does not. ``verdict`` is "read" if the audit has no objection.
@@ -350,9 +352,9 @@ class CompressionUse:
 class TopicFacts:
     """The records of one topic in one direction: written with Produce, or read with Fetch.
 
-    A record that was read twice counts twice. ``magic`` holds the versions of record batches that
-    were seen. Offsets are None if the producer does not know them yet. With ``is_id``, ``topic`` is
-    the topic's id, because the capture does not contain its name.
+    A record that was read twice counts twice. ``magic`` contains the versions of the captured
+    record batches. Offsets are None if the producer does not know them yet. If ``is_id`` is true,
+    ``topic`` is the topic's id, because the capture does not contain its name.
     """
 
     topic: str
@@ -374,11 +376,11 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class RecordHeaderFacts:
-    """One record header key, over all topics that use it.
+    """A record header key, over all topics that use it.
 
-    ``topics`` may be cut off; ``topic_count`` is complete. Lengths are in bytes, and None if every
-    value is null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share of values,
-    from 0 to 1, that are UTF-8.
+    ``topics`` may be incomplete, but ``topic_count`` includes all. Lengths are in bytes, or None if
+    every value is null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share of
+    values, from 0 to 1, that are UTF-8.
     """
 
     key: str
@@ -396,10 +398,10 @@ class RecordHeaderFacts:
 
 @dataclass(frozen=True, slots=True)
 class TaggedFieldUse:
-    """A tagged field that was sent; ``name`` is None if the spec has no field with this tag.
+    """A tagged field that was sent. ``name`` is None if the spec has no field with this tag.
 
     ``path`` is the path of the structure that holds the field ("" for the message itself).
-    ``bytes`` is the sum of its sizes, and None if they were not measured.
+    ``bytes`` is the sum of the field's sizes, or None if they were not measured.
     """
 
     message: str
@@ -432,7 +434,7 @@ class DecodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """The number of frames that failed to decode for one reason, which is without its numbers."""
+    """The number of frames that failed to decode for one reason, written without its numbers."""
 
     reason: str
     count: int
@@ -442,8 +444,8 @@ class FailureCount:
 class LenientUse:
     """Frames that do not fit their message's spec, but that Kafka's Java code reads.
 
-    All these frames have the same message, version, client and ``reason``. The frames reveal a
-    property of their writer: the client of a request, or the broker of a response.
+    All these frames have the same message, version, client and ``reason``. The frames show a
+    property of their writer: a request's client, or a response's broker.
     """
 
     client: Client
@@ -458,8 +460,8 @@ class OtherConnection:
     """A connection that does not use Kafka's protocol.
 
     ``evidence`` is the reason for this conclusion. ``looks_like`` is the name of another protocol
-    ("TLS"), or None. ``request_bytes`` counts the bytes of the end that is assumed to be the
-    client.
+    ("TLS"), or None. ``request_bytes`` is the number of bytes from the end that is assumed to be
+    the client.
     """
 
     client: str
@@ -497,17 +499,16 @@ class ConnectionFacts:
 class Facts:
     """The facts of one capture.
 
-    ``releases`` are those of the catalog, oldest first, and end with ``newest_release``.
-    ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers all of
-    them. ``lenient_uses`` describes the ``totals.lenient_frames``, without the rarest kinds if
-    there are too many. ``withheld_credentials`` counts the frames whose body was kept out of tables
-    and report. ``sources`` and ``unreadable`` may be cut off; ``source_files`` and
-    ``unreadable_files`` are complete. ``left_out`` counts, by field, the entries that
-    `flexwire.report.limits` left out. ``logs`` is None without log segments. ``request_logs`` is
-    None without request logs; otherwise sizes are unknown. ``tls`` is None without key logs.
-    ``sampled`` is empty if the captures hold all connections. Otherwise every number describes only
-    a part of the traffic. ``added_tags`` describes the taps that added tags. ``rehearsal`` is None
-    if no tap rehearsed a release.
+    ``releases`` are those of the catalog up to ``newest_release``, oldest first. ``failures`` may
+    be a sample of ``totals.decode_failures``, but ``failure_counts`` covers all of them.
+    ``lenient_uses`` describes the most frequent ``totals.lenient_frames``. ``withheld_credentials``
+    counts the frames whose body was kept out of tables and report. ``sources`` and ``unreadable``
+    may be incomplete, but ``source_files`` and ``unreadable_files`` include all files. ``left_out``
+    counts, by field, the entries that `flexwire.report.limits` left out. ``logs`` is None without
+    log segments. ``request_logs`` is None without request logs, which lack sizes. ``tls`` is None
+    without key logs. ``sampled`` is empty if the captures contain all connections. Otherwise every
+    number describes only a part of the traffic. ``added_tags`` describes the taps that added tags.
+    ``rehearsal`` is None if no tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -549,7 +550,7 @@ class Facts:
 
     @property
     def has_traffic(self) -> bool:
-        """True if the analysis read traffic; otherwise the facts about traffic mean nothing."""
+        """True if the analysis read traffic. Otherwise the facts about traffic mean nothing."""
         return self.logs is None or self.source_files > 0
 
     def to_json(self) -> dict[str, Any]:
@@ -559,7 +560,7 @@ class Facts:
 
     @classmethod
     def from_json(cls, obj: object) -> Self:
-        """Return facts from their JSON form; raise `ValueError` with the path of a wrong value."""
+        """Return facts from their JSON form. Raises `ValueError` with the path of a wrong value."""
         try:
             return msgspec.convert(obj, cls)
         except msgspec.ValidationError as error:
@@ -567,7 +568,7 @@ class Facts:
 
 
 def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
-    """Return the uses of versions, each with the audit's most serious verdict for any release."""
+    """Return the uses of versions with the audit's most serious verdict on each for any release."""
     gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
     apart: set[Client] = set()
     for finding in reversed(findings(audit)):
@@ -576,8 +577,7 @@ def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
             apart.add(client)
         if finding.version is not None:
             gravest[client, finding.api_key, finding.version] = finding
-            # For a connection without software name, the audit used the name from the client's
-            # other connections.
+            # Without a software name, the audit used the name from the client's other connections.
             gravest.setdefault(
                 (Client(client.client_id), finding.api_key, finding.version), finding
             )

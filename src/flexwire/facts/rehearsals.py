@@ -8,14 +8,14 @@ from typing import Final
 from flexwire.facts.units import count, plural
 
 MOST_REFUSED: Final = 200
-"""The facts name at most this many refused clients."""
+"""The largest number of refused clients that the facts name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedClient:
     """A client that a tap refused in a rehearsal of a release: its address and client id.
 
-    ``requests`` are refused requests, such as "Produce v2"; there may be more. ``times`` is the
+    ``requests`` contains some of the refused requests, such as "Produce v2". ``times`` is the
     number of refusals, and the two moments are those of the first and the last refusal.
     ``works_time_us`` is the time when a request of the same API was first answered afterwards, and
     ``works_with`` is that request. ``works_time_us`` and ``works_with`` are None if the capture has
@@ -39,11 +39,12 @@ class RefusedClient:
 class RehearsalFacts:
     """Captures of taps that rehearsed ``releases``, and the numbers of affected requests.
 
-    Versions were removed from ``narrowed`` responses; ``sent_on`` of these were sent in another
-    version. ``unsupported`` requests were answered with error 35, and ``closed`` requests ended
-    their connection. ``refused`` are the clients of these requests, most refusals first.
-    ``refused`` may be cut off; ``refused_count`` is complete. If a file has very many clients, the
-    file lists only some of them, and ``beyond`` counts the requests of the others.
+    Versions were removed from ``narrowed`` responses. For ``sent_on`` of these, the request was
+    forwarded in another version. ``unsupported`` requests were answered with error 35, and
+    ``closed`` requests ended their connection. ``refused`` contains the clients of these requests,
+    starting with the most refusals. ``refused`` may be incomplete, but ``refused_count`` includes
+    all clients. If a file has very many clients, the file lists only some of them, and ``beyond``
+    counts the requests of the others.
     """
 
     releases: tuple[str, ...] = ()
@@ -75,7 +76,7 @@ class RehearsalFacts:
 
     @property
     def outcomes(self) -> tuple[int, int, int]:
-        """The numbers of ``refused`` that work again, came back, and were not seen again."""
+        """The numbers of ``refused`` clients that work again, came back, or were not seen again."""
         works = sum(client.works_time_us is not None for client in self.refused)
         returned = sum(client.returned for client in self.refused) - works
         return works, returned, len(self.refused) - works - returned

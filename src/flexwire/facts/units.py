@@ -13,7 +13,7 @@ from flexwire.printable import printable
 
 ELLIPSIS = "\u2026"
 DASH = "\u2013"
-# This is long enough for any legitimate name. A client id may have 32767 bytes, and a record header
+# Any legitimate name is shorter than this. A client id may have 32767 bytes, and a record header
 # key may have more.
 TEXT_LIMIT = 120
 # The longest text in the facts, including hex samples of 512 bytes.
@@ -89,7 +89,7 @@ def human_bytes(number: float) -> str:
 
 
 def set_bytes(number: int) -> str:
-    """Return bytes in the way of configurations: in powers of 1024 if the result is exact.
+    """Return bytes as configurations write them: in powers of 1024 if the result is exact.
 
     >>> set_bytes(16384), set_bytes(1 << 20), set_bytes(1000), set_bytes(1_000_000)
     ('16 KiB', '1 MiB', '1.00 kB', '1.00 MB')
@@ -146,7 +146,7 @@ def span(microseconds: int) -> str:
 
 
 def moment_at(microseconds: int) -> datetime:
-    """Return the moment ``microseconds`` after the epoch; raise `OverflowError` beyond year 9999.
+    """Return the moment ``microseconds`` after the epoch. Raises `OverflowError` after year 9999.
 
     >>> moment_at(1_700_000_000_123_456)
     datetime.datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=datetime.timezone.utc)
@@ -155,7 +155,7 @@ def moment_at(microseconds: int) -> datetime:
 
 
 def microseconds_of(moment: datetime) -> int:
-    """Return the microseconds from the epoch to a moment, which is in UTC and has no zone.
+    """Return the microseconds from the epoch to a moment in UTC without a zone.
 
     >>> microseconds_of(datetime(1970, 1, 1, 0, 0, 1)), microseconds_of(moment_at(-5))
     (1000000, -5)
@@ -165,7 +165,7 @@ def microseconds_of(moment: datetime) -> int:
 
 
 def moment(microseconds: int, *, exact: bool = False) -> str:
-    """Return a moment in UTC; a moment outside the calendar is written as its number.
+    """Return a moment in UTC as text. A moment outside the calendar is written as its number.
 
     >>> moment(1_700_000_000_123_456), moment(1_700_000_000_123_456, exact=True)
     ('2023-11-14 22:13:20', '2023-11-14T22:13:20.123456Z')
@@ -180,7 +180,7 @@ def moment(microseconds: int, *, exact: bool = False) -> str:
 
 
 def period(first_us: int, last_us: int) -> str:
-    """Return a period in UTC; if both ends are on the same day, the day is written once.
+    """Return a period in UTC. If both ends are on the same day, the day is written once.
 
     >>> period(1_700_000_000_000_000, 1_700_000_005_000_000)
     '2023-11-14 22:13:20 to 22:13:25'
@@ -206,7 +206,7 @@ def share(part: float) -> str:
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
-    r"""Return versions as text; consecutive versions are joined by an en dash.
+    r"""Return versions as text. Consecutive versions are joined by an en dash.
 
     >>> ranges((0, 1, 2, 9)) == "0\u20132, 9"
     True

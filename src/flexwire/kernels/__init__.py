@@ -47,7 +47,7 @@ _NOT_BUILT = (
     "this installation was built without them; install again from a wheel of this platform, or "
     "with a C compiler"
 )
-# The kernels that this process has asked for and that were not built.
+# The kernels that this process has requested and that were not built.
 _MISSING: set[str] = set()
 
 
@@ -61,7 +61,7 @@ class KernelStatus:
     """Always None. Up to version 0.1 there were different kernels for different levels of
     processors."""
     is_compiled: bool
-    """True if there are kernels."""
+    """True if there are compiled kernels."""
     reason: str
     """The platform for which the kernels were built, or the reason why there are none."""
 
@@ -88,7 +88,7 @@ def is_off() -> bool:
 
 
 def lacks_kernels() -> bool:
-    """Return whether this process has asked for a kernel that was not built."""
+    """Return whether this process has requested a kernel that was not built."""
     return bool(_MISSING)
 
 
@@ -130,7 +130,10 @@ def _platform(module: ModuleType) -> str:
 
 
 class _CallableModule(ModuleType):
-    """A callable module, because up to version 0.1 ``flexwire.kernels()`` was `kernel_status`."""
+    """A callable module.
+
+    Up to version 0.1, ``flexwire.kernels()`` was the name of `kernel_status`.
+    """
 
     def __call__(self) -> KernelStatus:
         """Return whether this process uses kernels, with a warning that the name has changed."""

@@ -1,6 +1,6 @@
 """Brokers' files on disk, read without a broker: the logs of partitions, and request logs.
 
-A broker's directories hold more than its logs: files that are about to be deleted, unfinished
+A broker's directories contain more than its logs: files that are about to be deleted, unfinished
 compactions, and copies of the same partition on another disk. This package first decides which
 files belong to a log, as a broker decides when it starts. It then divides the log into pieces. Each
 piece contains everything that is needed to read it, so that any machine can read any piece

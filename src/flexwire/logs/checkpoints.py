@@ -1,12 +1,12 @@
-"""A broker's checkpoint files: one offset for each log, in the directory that holds the logs.
+"""A broker's checkpoint files: one offset for each log, in the directory that contains the logs.
 
-`log-start-offset-checkpoint` holds where logs start. A broker moves the start when it is asked to
-(`DeleteRecords`), and when a remote tier has dropped older segments. The broker removes complete
-segments later. It writes the file once a minute and when it stops. Records that were deleted within
-the last minute may therefore still be read.
+`log-start-offset-checkpoint` contains the offsets at which logs start. A broker moves the start
+when it is asked to (`DeleteRecords`), and when a remote tier has dropped older segments. The broker
+removes complete segments later. It writes the file once a minute and when it stops. Records that
+were deleted within the last minute may therefore still be read.
 
-`replication-offset-checkpoint` holds the high watermarks. All replicas in the ISR have the records
-up to these offsets, and consumers may read them. A broker writes the file every 5 seconds
+`replication-offset-checkpoint` contains the high watermarks. All replicas in the ISR have the
+records up to these offsets, and consumers may read them. A broker writes the file every 5 seconds
 (`replica.high.watermark.checkpoint.interval.ms`) and when it stops.
 """
 
@@ -54,7 +54,7 @@ def log_starts(directory: str) -> dict[Partition, int]:
 def high_watermarks(directory: str) -> HighWatermarks:
     """Return the high watermarks in the checkpoint file of a directory of logs.
 
-    The result has none if the file is missing or damaged. Raises `StorageError`.
+    The result is empty if the file is missing or damaged. Raises `StorageError`.
     """
     place = OutputDirectory(directory)
     return HighWatermarks(_offsets(place, HIGH_WATERMARKS), place.exists(_CLEAN))
@@ -82,8 +82,8 @@ def parse_offsets(text: str) -> dict[Partition, int] | None:
     r"""Return the offsets in a checkpoint's text, or None if no broker would write such a text.
 
     The first line is 0, the second the number of logs, and each further line describes one log. A
-    new file of a broker is empty. A file that ends after its first line has no entries either, as
-    Kafka reads it.
+    broker's new file is empty. Kafka also accepts a file that ends after its first line, and reads
+    no entries from it.
 
     >>> parse_offsets("0\n1\norders 3 1200\n")
     {Partition(topic='orders', partition=3): 1200}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
-    """Return the logs in ``paths`` that ``query`` asks for: one per partition, or all replicas.
+    """Return the logs in ``paths`` that ``query`` selects: one per partition, or all replicas.
 
     A path is a segment, a partition's directory, a directory above these, a pattern, or the URL of
     any of these. Raises `CaptureError` if there is no log, and `StorageError`.
@@ -58,7 +58,7 @@ def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
 
 
 def _one_each(all_replicas: list[Replica], directories: Iterable[str]) -> list[Replica]:
-    """Return one log per partition, chosen as Kafka would, with the older segments of a tier."""
+    """Return one log per partition, chosen as Kafka would, with older segments from a tier."""
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
     for replica in all_replicas:
         by_partition[replica.partition].append(replica)
@@ -95,14 +95,14 @@ UNKNOWN_EPOCH: Final = -1
 
 
 class LogTip(NamedTuple):
-    """The end of a log: the leader epoch of its last batch, and the next offset."""
+    """The end of a log: the leader epoch of the last batch, and the next offset."""
 
     epoch: int
     end: int
 
 
 def tip_of(segments: Sequence[LogSegment]) -> LogTip:
-    """Return the end of a log after its last complete batch; ``segments`` are in order."""
+    """Return the end of a log after its last complete batch. ``segments`` are in order."""
     end = segments[-1].base_offset
     for segment in reversed(segments):
         with open_file(segment.log) as log:
@@ -143,9 +143,10 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
 def in_step(
     replicas: Sequence[Replica], tips: Mapping[str, LogTip], leadership: Leadership | None
 ) -> Sequence[Replica]:
-    """Return the leader's replica, or the replicas in the ISR, or all of them, in this order.
+    """Return the leader's replica, else the replicas in the ISR, else all replicas.
 
-    The result is also all replicas if the metadata is older than the last records of a replica.
+    The result also includes all replicas if the metadata is older than the last records of a
+    replica.
     """
     if leadership is None or leadership.epoch < max(tip.epoch for tip in tips.values()):
         return replicas
@@ -176,7 +177,7 @@ def leaders_beside(
 
 
 def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
-    """Read the metadata log in a directory; return None if its final state is unknown."""
+    """Read the metadata log in a directory. Return None if its final state is unknown."""
     try:
         files = find_metadata(directory)
         base, epoch = newest_base(files)

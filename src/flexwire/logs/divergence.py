@@ -1,4 +1,4 @@
-"""Find where the replicas of a partition differ: Kafka would remove these records from one of them.
+"""Find where the replicas of a partition differ, and which records Kafka would remove from one.
 
 All records of a leader epoch come from one leader. Two logs are therefore equal up to the end of
 the last epoch that began at the same offset in both (KIP-101). The other batches are compared by
@@ -30,7 +30,7 @@ _EPOCHS: Final = "leader-epoch-checkpoint"
 
 
 class Divergence(NamedTuple):
-    """Replicas of a partition that differ; the replica that is read comes first.
+    """Replicas of a partition that differ. The replica that is read comes first.
 
     ``brokers`` are the broker ids in `meta.properties`. Each tuple has an entry for each replica.
     ``first_difference`` is the first offset at which two replicas have records of different leader
@@ -45,7 +45,7 @@ class Divergence(NamedTuple):
 
 
 def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
-    """Return the partitions that have several replicas among the files, if these replicas differ.
+    """Return the partitions that have several replicas among the files, if these differ.
 
     Raises `StorageError` for files that no longer exist.
     """
@@ -93,7 +93,7 @@ def first_difference(log: Replica, other: Replica) -> int | None:
 
 
 def _alike_to(first: Replica, other: Replica) -> int:
-    """Return an offset below which two logs are equal; 0 if no checkpoint shows one."""
+    """Return an offset below which two logs are equal, or 0 if no checkpoint shows one."""
     mine, theirs = _began(first), _began(other)
     common = [epoch for epoch, start in mine.items() if theirs.get(epoch) == start]
     if not common:
@@ -108,7 +108,7 @@ def _alike_to(first: Replica, other: Replica) -> int:
 
 
 def _began(log: Replica) -> dict[int, int]:
-    """Return the start of each leader epoch of a log; empty if no valid file lists them."""
+    """Return the start of each leader epoch of a log. It is empty if no valid file lists them."""
     try:
         [source] = list_files([f"{log.directory}/{_EPOCHS}"], _is_epochs, "is a checkpoint")
     except CaptureError:

@@ -1,4 +1,4 @@
-"""The files of a log: their names, the segments that they form, and queries of logs.
+"""The files of a log: their names, the segments that they form, and queries for logs.
 
 For tiered storage, the layout is that of Kafka's own `LocalTieredStorage`. Other implementations
 name and transform files as they like.
@@ -30,7 +30,7 @@ _READ_AHEAD: Final = 1 << 16
 
 @contextmanager
 def open_file(source: InputFile) -> Iterator[LogFile]:
-    """Open a file for random reading, with the length from the time when the file was listed.
+    """Open a file for random access, with the length that it had when it was listed.
 
     Raises `StorageError` if the file no longer exists, or was replaced by another one.
     """
@@ -83,9 +83,9 @@ LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT = (
     "txnindex",
     "snapshot",
 )
-"""The kinds of files, by the extensions of their names."""
+"""The kinds of files, given by the extensions of their names."""
 DELETED, CLEANED, SWAP = "deleted", "cleaned", "swap"
-"""A further extension, in the name of a file that a broker is about to delete or to add."""
+"""A second extension, in the name of a file that a broker is about to delete or to add."""
 
 _UUID: Final = "[A-Za-z0-9_-]{22}"
 _FILE: Final = re.compile(
@@ -94,13 +94,13 @@ _FILE: Final = re.compile(
 )
 _DIRECTORY: Final = re.compile(r"(.+)-([0-9]{1,10})")
 _TIERED_DIRECTORY: Final = re.compile(rf"(.+)-([0-9]{{1,10}})-{_UUID}")
-# A broker deletes files of the first kind and ignores the second kind. Copying a file of the third
-# kind was not finished.
+# A broker deletes files of the first kind and ignores files of the second kind. A file of the third
+# kind was not copied completely.
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(?:delete|stray|future)")
 
 
 class FileName(NamedTuple):
-    """The parts of a file's name; ``segment`` distinguishes files of the same offset in a tier."""
+    """The parts of a file's name. ``segment`` distinguishes files of the same offset in a tier."""
 
     base_offset: int
     segment: str
@@ -131,7 +131,7 @@ def parse_file(name: str) -> FileName | None:
 
 
 LOG_NAMES: Final = "has the name of a log segment"
-"""A description of a log's file names, for errors."""
+"""A description of a log's file names, for error messages."""
 
 
 def is_log_file(name: str) -> bool:
@@ -140,7 +140,7 @@ def is_log_file(name: str) -> bool:
 
 
 def is_set_aside(directory: str) -> bool:
-    """Return whether a broker would skip this directory, because it is deleted or incomplete.
+    """Return whether a broker would skip this directory because it is deleted or incomplete.
 
     >>> is_set_aside("orders-0.00c04fd430c800c04fd430c800c04fd4-delete"), is_set_aside("orders-0")
     (True, False)
@@ -149,7 +149,7 @@ def is_set_aside(directory: str) -> bool:
 
 
 def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
-    """Return the partition that a directory is named after, or None for any other name.
+    """Return the partition in the name of a directory, or None for any other name.
 
     >>> parse_directory("clicks-eu-12", is_tiered=False)
     Partition(topic='clicks-eu', partition=12)
@@ -164,7 +164,7 @@ def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """A segment with its indexes; the offsets from ``below`` on belong to another segment."""
+    """A segment with its indexes. Offsets of ``below`` or more belong to another segment."""
 
     base_offset: int
     log: InputFile
@@ -197,36 +197,36 @@ class Bounds:
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
-        """Both ends; None means that there is no limit."""
+        """Both ends. None means that there is no limit."""
         low = None if self.low == INT64_MIN else self.low
         return low, None if self.high == INT64_MAX else self.high
 
 
 EVERY: Final = Bounds()
-"""No bounds."""
+"""No bounds: every number is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """A query of logs.
+    """The selection of logs and of their records.
 
     Attributes:
-        topics: names of topics; None for all, internal topics included.
-        partitions: numbers of partitions; None for all.
-        starting: the first offset by partition; a partition that is missing here starts with its
-            log.
-        ending: the offset after the last, by partition; one that is missing ends with its log.
-        starting_timestamp: each partition begins at its first record with this time or later, in
-            ms.
-        ending_timestamp: each partition ends before its first record with this time or later, in
-            ms.
+        topics: names of topics, or None for all topics, including internal ones.
+        partitions: numbers of partitions, or None for all.
+        starting: the first offset by partition. Other partitions start with their logs.
+        ending: the offset after the last offset, by partition. Other partitions end with their
+            logs.
+        starting_timestamp: each partition begins at its first record at or after this time, in ms.
+        ending_timestamp: each partition ends before its first record at or after this time, in ms.
         offsets: only records with these offsets.
         timestamps: only records with these timestamps, in ms.
         isolation: "read_committed" leaves out records of aborted and of open transactions.
-        replicas: which directory is read if several hold one partition. "longest" is the one that
-            Kafka would continue with: the leader's or one of the ISR, by the cluster's metadata if
-            that is present, else by leader epoch and then by end. "all" reads all of them.
-        includes_deleted: also records before the start of a log that its files still hold.
+        replicas: which directory is read if several directories contain the same partition.
+            "longest" is the directory with which Kafka would continue. The cluster's metadata shows
+            the leader and the ISR. Without it, leader epochs and then the ends of the logs decide.
+            "all" reads all directories.
+        includes_deleted: also read records before the start of a log, if its files still contain
+            them.
         piece_bytes: the approximate size of one piece.
         starting_timestamps: as ``starting_timestamp``, for some partitions, and instead of it.
         ending_timestamps: as ``ending_timestamp``, for some partitions, and instead of it.

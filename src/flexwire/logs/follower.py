@@ -1,6 +1,6 @@
-"""Logs that grow: the offsets to read next, and the records that were deleted before.
+"""Logs that grow: find the offsets to read next, and the records that were deleted before.
 
-Progress is stored as the next offset, as a consumer does. The file of that offset is therefore
+Progress is stored as the next offset, as in a consumer. The file of that offset is therefore
 irrelevant: the segment may have grown, there may be new segments, or compaction may have merged
 several segments.
 """
@@ -36,7 +36,7 @@ class LogExtent(NamedTuple):
 
 
 class LogFollower:
-    """Reads the logs in some paths repeatedly, while they grow and new logs appear.
+    """Read the logs in some paths repeatedly, while they grow and new logs appear.
 
     ``query`` defines the beginning of each log. The query has no ends, and selects one replica of
     each partition. With ``fails_on_loss``, a log that has lost the next records raises
@@ -76,7 +76,7 @@ class LogFollower:
     ) -> Offsets:
         """Return the offsets at which to stop, with at most ``most`` records after ``start``.
 
-        A log that is not in ``start`` is new, and is read from its first offset on. With ``until``
+        A log that is not in ``start`` is new, and is read from its first offset. With ``until``,
         the result does not exceed these offsets, and other logs are left out.
         """
         ends = dict(start)
@@ -123,7 +123,7 @@ class LogFollower:
 
 
 def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end: int) -> None:
-    """Raise an error for a log that is missing, or lacks offsets from ``low`` up to ``end``."""
+    """Raise an error for a log that is missing, or that lacks offsets from ``low`` to ``end``."""
     if log is None:
         raise _loss(f"{partition} is gone; it had been read up to offset {low or 0}")
     first, last = log.first, end_offset(log.segments[-1])
@@ -138,7 +138,7 @@ def _loss(reason: str) -> CaptureError:
 
 
 def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
-    """Return offsets between two limits, with ``most`` records in all, shared proportionally."""
+    """Return offsets between two limits, with ``most`` records in all, divided proportionally."""
     sizes = {partition: last - begin[partition] for partition, last in end.items()}
     total = sum(sizes.values())
     if total <= most:
@@ -154,13 +154,13 @@ def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Of
 
 @dataclass(frozen=True, slots=True)
 class LogResumption:
-    """The new part of a log, and how the log continued at the offset that was to be read.
+    """The new part of a log, and how the log continued at the offset where reading should start.
 
     Attributes:
         next_offset: the offset to read next.
         waiting: bytes after the last whole batch, which may be part of a batch.
-        is_behind: true if the log ends before the offset that was to be read.
-        is_gone: true if the log begins after that offset: the records between were deleted.
+        is_behind: true if the log ends before the offset where reading should start.
+        is_gone: true if the log begins after it, because records in between were deleted.
     """
 
     pieces: tuple[LogPiece, ...]
@@ -171,7 +171,7 @@ class LogResumption:
 
 
 def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumption:
-    """Return the part of a log from an offset on, or all of it, up to its last complete batch."""
+    """Return the part of a log that begins at an offset, up to its last complete batch."""
     last = log.segments[-1]
     end = whole_end(last)
     waiting = last.log.size - end.position

@@ -1,9 +1,9 @@
 """Offsets without a record: they prove that records were removed from a log.
 
-A leader gives each record the next offset. So a log without a gap holds every record that it was
-ever given. Compaction leaves gaps between and within batches, and deletion leaves one at the start.
-`cleaner-offset-checkpoint` proves less: it says how far this broker compacted, but the log may be
-copied from another broker that compacted further.
+A leader assigns the next offset to each record. A log without a gap therefore contains every record
+that was ever written to it. Compaction leaves gaps between and within batches, and deletion leaves
+one at the start. `cleaner-offset-checkpoint` proves less: it shows how far this broker compacted,
+but the log may be a copy from another broker that compacted further.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PieceOffsets(NamedTuple):
-    """The offsets in a piece of a log, from ``first`` up to ``end``, and the holes between them.
+    """The offsets in a piece of a log, from ``first`` up to ``end``, and the holes in between.
 
     The holes lie between ``first_hole``, the lowest offset that may be missing, and ``holes_end``,
     the offset after the last one. Both are None if nothing is missing.
@@ -38,7 +38,7 @@ class PieceOffsets(NamedTuple):
 
 
 class Holes(NamedTuple):
-    """The holes of a log: it is complete below ``first`` and from ``end`` on.
+    """The holes of a log. The log is complete below ``first`` and at or above ``end``.
 
     ``log_end`` is the offset after the log's last record. A log without holes has ``end`` 0.
     """
@@ -49,7 +49,7 @@ class Holes(NamedTuple):
 
 
 def offsets_of(piece: LogPiece) -> PieceOffsets | None:
-    """Return the offsets in a piece, by the headers of its batches; None if it has no batch."""
+    """Return the offsets in a piece, from the headers of its batches. None without batches."""
     heard = _OffsetListener(piece.offsets.low)
     read_headers(piece, heard)
     return heard.held
@@ -71,7 +71,7 @@ def holes_of(log: Replica, pieces: Iterable[PieceOffsets]) -> Holes:
 
 
 class _OffsetListener:
-    """Receives headers in order, and adds up their offsets.
+    """Receive headers in order, and add up their offsets.
 
     Attributes:
         held: the offsets of the batches so far.
@@ -91,7 +91,8 @@ class _OffsetListener:
         ends, counts = headers.last_offsets[rows] + 1, headers.counts[rows]
         expected = bases[0] if self.held is None else self.held.end
         before = np.maximum.accumulate(np.concatenate([[expected], ends]))[:-1]
-        # A message that wraps others does not say how many, so some may be missing.
+        # A wrapper message does not contain the number of its messages, so some of them may be
+        # missing.
         is_holed = counts < headers.last_offsets[rows] + 1 - headers.base_offsets[rows]
         is_after_hole = bases > before
         firsts = np.concatenate([before[is_after_hole], bases[is_holed]]).tolist()

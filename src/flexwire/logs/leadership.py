@@ -1,8 +1,8 @@
 """The leader and the ISR of each partition, read from the log of the cluster's metadata.
 
-Only the final state is needed, and only if several replicas of a partition are present. So records
-are read one by one here, without Spark. `answers/state/cluster_partitions.py` has the partitions as
-of any moment.
+Only the final state is needed, and only if there are several replicas of a partition. Records are
+therefore read one by one here, without Spark. `answers/state/cluster_partitions.py` computes the
+partitions at any moment.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (
     "EndTransactionRecord",
     "AbortTransactionRecord",
 )
-# In a change: the leader stays. A new leader raises the epoch (`PartitionRegistration`).
+# In a change, this value means that the leader does not change. A new leader raises the epoch
+# (`PartitionRegistration`).
 _SAME_LEADER: Final = -2
 # A frame begins with its version and its api key. Each takes one byte in the records of `_READS`.
 _API_KEY_AT: Final = 1
 
 
 class Leadership(NamedTuple):
-    """The leader of a partition (-1 for none), its epoch, and the replicas in the ISR."""
+    """The leader of a partition (-1 if there is none), its epoch, and the replicas in the ISR."""
 
     leader: int
     epoch: int
@@ -62,7 +63,7 @@ class Leaderships:
         }
 
     def read(self, files: Iterable[InputFile], start: int = 0) -> None:
-        """Read the records of files from an offset on, up to the first damaged or unknown one."""
+        """Read the records of files, from an offset to the first damaged or unknown record."""
         read = _api_keys()
         for offset, value in _values(files):
             if offset < start or len(value) <= _API_KEY_AT or value[_API_KEY_AT] not in read:

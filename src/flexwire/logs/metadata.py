@@ -4,12 +4,12 @@ The name of a snapshot's file contains two numbers: the offset of the state, and
 last record before that offset. Offsets inside the snapshot begin at 0.
 
 Control records describe the quorum. A leader writes control records between the records of the
-state, and a snapshot repeats the last control records. From kraft.version 1 on, records contain the
-voters. In earlier versions the voters are in each controller's configuration, and the record at the
-beginning of a leader's epoch lists the voters' ids.
+state, and a snapshot repeats the last control records. Since kraft.version 1, records contain the
+voters. In earlier versions, the voters are in each controller's configuration, and the record at
+the beginning of a leader's epoch lists the voters' ids.
 
-The state at an offset is known if all records up to that offset are present after a snapshot, or
-from offset 0 on.
+The state at an offset is known if all records before that offset are present, starting after a
+snapshot or at offset 0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotName(NamedTuple):
-    """The name of a snapshot: it holds the state at ``offset``, and its last epoch is ``epoch``."""
+    """The name of a snapshot, which contains its ``offset`` and its last ``epoch``."""
 
     offset: int
     epoch: int
@@ -79,7 +79,7 @@ class OffsetRun:
 
 @dataclass(frozen=True, slots=True)
 class MetadataSnapshot:
-    """A snapshot, with the time of its last record in ms; ``problem`` is why it cannot be used."""
+    """A snapshot and the time of its last record in ms. ``problem`` is why it cannot be used."""
 
     name: SnapshotName
     timestamp: int | None
@@ -142,7 +142,7 @@ class MetadataCoverage:
         return chosen._replace(end=offset)
 
     def at_time(self, time: int) -> int:
-        """Return the offset of the first record after ``time``, in ms, or else the end.
+        """Return the offset of the first record after ``time`` (in ms), or the end without one.
 
         Raises `CaptureError` if an earlier record may exist outside the known offsets.
         """
@@ -159,8 +159,8 @@ class MetadataCoverage:
     def committed(self) -> int:
         """Return an offset below which all records of the log are certainly committed.
 
-        A snapshot holds only committed records. If a quorum has one voter, each record is committed
-        when it is written.
+        A snapshot contains only committed records. If a quorum has one voter, each record is
+        committed when it is written.
         """
         snapshots = [
             snapshot.name.offset
@@ -222,7 +222,7 @@ class MetadataFiles:
 
 
 def find_metadata(path: str | Path) -> MetadataFiles:
-    """Find the only directory of the metadata log that is ``path`` or lies below it.
+    """Return the only directory of the metadata log that is ``path`` or below it.
 
     Raises `CaptureError` if there is no such directory or more than one, and `StorageError`.
     """
@@ -300,7 +300,7 @@ class _EpochRuns:
         self.epochs: list[tuple[int, int]] = []
 
     def runs(self) -> list[OffsetRun]:
-        """Return all runs in order; an empty run marks the beginning of the log."""
+        """Return all runs in order. An empty run marks the beginning of the log."""
         return [*self._ended, *([] if self._run is None else [self._run])]
 
     def add(self, source: InputFile) -> None:
@@ -340,7 +340,7 @@ class _EpochRuns:
 
 
 def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
-    """Yield the batches of a file with their epochs and attributes, in order; damage is skipped."""
+    """Yield the batches of a file with their epochs and attributes, in order. Damage is skipped."""
     position = 0
     while position < log.size:
         data = log.read(position, HEADER_SIZE)
@@ -360,7 +360,7 @@ def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
 
 
 def _voters(log: LogFile, place: BatchPlace) -> int | None:
-    """Return the number of voters in a control batch; 0 if the batch cannot be read."""
+    """Return the number of voters in a control batch, or 0 if the batch cannot be read."""
     try:
         controls = controls_of(log, place)
     except FlexwireError:
@@ -373,7 +373,7 @@ def _voters(log: LogFile, place: BatchPlace) -> int | None:
 
 
 def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
-    """Return the records of a control batch; other batches have none."""
+    """Return the records of a control batch. Other batches have no control records."""
     batch = read_batch(log, place)
     if not batch.is_control:
         return []
@@ -381,7 +381,7 @@ def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
 
 
 def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> MetadataSnapshot:
-    """Read the two ends of a snapshot, and compare the snapshot with the log."""
+    """Read both ends of a snapshot, and compare the snapshot with the log."""
     timestamp, problem = None, None
     try:
         with open_file(source) as log:
@@ -437,7 +437,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A voter; only its id is known if the source is the record of a leader's election."""
+    """A voter. If the source is the record of a leader's election, only the id is known."""
 
     voter: int
     directory_id: str | None = None
@@ -447,7 +447,7 @@ class Voter(NamedTuple):
 
 
 class QuorumRecord(NamedTuple):
-    """The content of a control record (a version, or voters), or why the content is unknown.
+    """The content of a control record (a version or voters), or why the content is unknown.
 
     ``timestamp`` is in ms.
     """
@@ -485,7 +485,7 @@ def quorum_records(
 
 
 def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
-    """Return the content of a control record, or None if the record is not about the quorum."""
+    """Return the content of a control record, or None if it is not about the quorum."""
     fields: dict[str, Any]
     fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:

@@ -1,4 +1,4 @@
-"""Turn paths and a query into the pieces to read, with the aborted transactions.
+"""Convert paths and a query to the pieces to read, with the aborted transactions.
 
 A broker writes an index of aborted transactions next to each segment in which an aborted
 transaction ends. If a segment has other indexes but not this one, it has no aborted transactions.
@@ -63,7 +63,7 @@ _ABORT = 0
 
 
 class TransactionOutcome(IntEnum):
-    """The outcome of the transaction of a batch."""
+    """The outcome of the transaction to which a batch belongs."""
 
     NONE = 0
     """The batch is in no transaction, or is the control batch that ends one."""
@@ -72,7 +72,7 @@ class TransactionOutcome(IntEnum):
     OPEN = 3
     """The transaction had not ended at the end of the log."""
     UNKNOWN = 4
-    """The necessary index, snapshot or control batch is damaged."""
+    """An index, snapshot or control batch that is needed is damaged."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Transactions:
     Attributes:
         aborted: the aborted transactions.
         opened: the first offset of each open transaction, by its producer.
-        is_known: false if the file that would tell is damaged.
+        is_known: false if the file with these facts is damaged.
     """
 
     aborted: tuple[TransactionAbort, ...] = ()
@@ -110,7 +110,7 @@ class Transactions:
 
 
 def transactions_if_sound(replica: Replica) -> Transactions:
-    """Return the outcomes of a log's transactions; unknown if a file about them is damaged."""
+    """Return the outcomes of a log's transactions. Unknown if a file about them is damaged."""
     try:
         return read_transactions(replica)
     except CaptureError:
@@ -146,7 +146,7 @@ def read_transactions(replica: Replica) -> Transactions:
     for index in replica.later_transactions:
         aborted.update(_indexed(index))
     if is_alone:
-        # All segments were read from the first one on, so all aborted transactions are known.
+        # All segments were read, starting with the first, so all aborted transactions are known.
         aborted.update(ends.aborted)
     return Transactions(tuple(sorted(aborted)), ends.open)
 
@@ -192,7 +192,7 @@ def _sound(
 
 
 class _TransactionListener:
-    """Receives batches in order, and determines the outcomes of their transactions."""
+    """Receive batches in order, and determine the outcomes of their transactions."""
 
     def __init__(self, first_offsets: dict[int, int]) -> None:
         self.open = first_offsets
@@ -374,7 +374,7 @@ def _first_as_late(log: Replica, timestamp: int) -> int | None:
 
 
 def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
-    """Return whether all records of a segment are certainly earlier; False for the last segment."""
+    """Return whether all records of a segment are certainly earlier. False for the last segment."""
     if timestamp == INT64_MIN:
         return False
     latest = latest_time(segment)
@@ -382,7 +382,7 @@ def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
 
 
 def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
-    """Return the byte ranges of a segment to read; each consists of complete batches."""
+    """Return the byte ranges of a segment to read. Each range consists of complete batches."""
     start, stop = 0, segment.log.size
     is_bounded = bounds.low > segment.base_offset or bounds.ends[1] is not None
     if not is_bounded and stop <= size:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-# An index is allocated at full size and filled from its start, so the zeros at its end need not be
-# read.
+# An index is allocated at full size and filled from its start, so the zeros at its end can be
+# skipped.
 _INDEX_PIECE: Final = 1 << 16
 
 
@@ -39,7 +39,7 @@ class OffsetIndex(NamedTuple):
 
 
 def offset_index(segment: LogSegment) -> OffsetIndex:
-    """Read the offset index of a segment; the result is empty if it is missing or not in order."""
+    """Read the offset index of a segment. The result is empty if it is missing or not in order."""
     entries = _entries(segment.index, _OFFSET_ENTRY)
     offsets = entries["offset"].astype(np.int64) + segment.base_offset
     positions = entries["position"].astype(np.int64)
@@ -198,7 +198,10 @@ def end_before(segment: LogSegment, offset: int) -> int:
 
 
 def latest_time(segment: LogSegment) -> int | None:
-    """Return the highest timestamp of a segment that is not the log's last, by its time index."""
+    """Return the highest timestamp of a segment, by its time index.
+
+    It must not be the last segment.
+    """
     index = time_index(segment)
     return None if index is None else int(index[0][-1])
 

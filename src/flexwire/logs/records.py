@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Skips = Callable[[BatchHeaders], Words]
 
 
-# This many bytes are read at once, and are returned in about one batch. With four times as many
+# The number of bytes that are read at once and returned in about one batch. With four times as many
 # bytes, every memory page would be new, and no data would still be in a cache when Spark sends the
 # batch.
 _ROOM: Final = 4 << 20
@@ -90,7 +90,7 @@ class LogPiece:
 
 
 class BatchDamage(NamedTuple):
-    """A place in a file that holds no valid record batch, and the reason.
+    """A place in a file that contains no valid record batch, and the reason.
 
     ``is_torn`` marks bytes that a broker cuts off when it starts: an incomplete batch at the end,
     or zeros that were allocated in advance.
@@ -150,7 +150,7 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
 def read_control_records(
     piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Yield only the control records of a piece; see `read_piece` for arguments and errors."""
+    """Yield only the control records of a piece. Arguments and errors are those of `read_piece`."""
 
     def skip_others(headers: BatchHeaders) -> Words:
         skipped: Words = headers.attributes & CONTROL_MASK == 0
@@ -166,9 +166,9 @@ def digest_piece(
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
     """Digest all batches of a piece, including control batches, and skip damaged bytes.
 
-    Yields the result of `BatchDigests.take` whenever there is no room for more. All positions,
-    including those of damaged bytes, are counted from the start of the file. A batch whose
-    decompressed size exceeds ``inflation`` counts as damaged.
+    Yields the result of `BatchDigests.take` whenever there is no room for more digests. All
+    positions, including those of damaged bytes, are counted from the start of the file. A batch
+    whose decompressed size exceeds ``inflation`` counts as damaged.
     """
 
     def skip_none(headers: BatchHeaders) -> Words:
@@ -187,7 +187,7 @@ def digest_piece(
 
 
 class _HiddenBatches:
-    """Decides which batches are hidden from consumers: control batches and aborted transactions.
+    """Decide which batches consumers do not see: control batches and aborted transactions.
 
     With ``of_transactions``, batches outside transactions are also hidden.
     """
@@ -241,7 +241,7 @@ def _within(offsets: Words, aborted: Sequence[TransactionAbort]) -> Words:
 
 
 class _PieceReader:
-    """Fills a buffer from a piece, and passes the buffer to a `RecordReader` whenever it is full.
+    """Fill a buffer from a piece, and pass the buffer to a `RecordReader` whenever it is full.
 
     Attributes:
         at: the file position at which the buffer begins.
@@ -310,7 +310,7 @@ class _PieceReader:
         yield from self._damage(reader)
 
     def _damage(self, reader: RecordReader) -> Iterator[BatchDamage]:
-        """Yield the damage, and keep those bytes in the buffer that could not be read yet."""
+        """Yield the damage. Keep the bytes in the buffer that could not be read yet."""
         for error in reader.errors:
             if self._is_zero(error.offset):
                 yield self._zeros(error.offset)
@@ -362,7 +362,7 @@ KAFKA_COLUMNS: Final = {
     "timestampType": pa.int32(),
     HEADERS: pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
 }
-"""The columns of Spark's Kafka source; record headers are present only if requested."""
+"""The columns of Spark's Kafka source. Record headers are present only if they are requested."""
 # Control batches contain no records for consumers.
 FACT_COLUMNS: Final = {name: kind for name, kind in BATCH_COLUMNS.items() if name != "is_control"}
 """The columns of a record that describe its batch."""
@@ -380,17 +380,17 @@ only the columns about the place have values as well.
 
 _TIMESTAMP_TYPE = "timestampType"
 _LAST_ASCII: Final = 0x7F
-# Types of timestamps, by the length of their names.
+# The types of timestamps, by the lengths of their names.
 _TYPE_NUMBERS = np.zeros(1 + max(map(len, TimestampType)), np.int32)
 _TYPE_NUMBERS[len(TimestampType.NO_TIMESTAMP_TYPE)] = -1
 _TYPE_NUMBERS[len(TimestampType.LOG_APPEND_TIME)] = 1
 _FROM = {_TIMESTAMP_TYPE: "timestamp_type"}
-# This is a small column to read if only the number of records is requested.
+# This small column is read if only the number of records is requested.
 _LEAST = "magic"
 
 
 class LogRows:
-    """Builds rows of a schema, which has names of `LOG_COLUMNS` with their types, in any order."""
+    """Build rows of a schema that contains some `LOG_COLUMNS` with their types, in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -412,7 +412,7 @@ class LogRows:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _repeat(self, name: str, value: object, count: int) -> pa.Array:
-        """Return one value for each row; all batches of a piece share the array."""
+        """Return one value for each row. All batches of a piece share the array."""
         repeated = self._repeated.get((name, value))
         if repeated is None or len(repeated) < count:
             repeated = pa.repeat(pa.scalar(value, LOG_COLUMNS[name]), count)
@@ -451,14 +451,14 @@ def _column(name: str, batch: pa.RecordBatch) -> pa.Array:
 
 def _type_numbers(types: pa.Array) -> pa.Array:
     """Return the types of timestamps as the numbers of Kafka's Java code: -1 for none, 0, 1."""
-    # The names differ in length, and to compare lengths is many times faster.
+    # The names differ in length, and comparing lengths is many times faster.
     ends = np.frombuffer(types.buffers()[1], np.int32)[types.offset :][: len(types) + 1]
     numbers = _TYPE_NUMBERS[np.diff(ends)]
     return pa.Array.from_buffers(pa.int32(), len(types), [None, pa.py_buffer(numbers)])
 
 
 def _with_texts(headers: pa.Array) -> pa.Array:
-    """Return record headers with texts as keys; null if a record has none."""
+    """Return record headers with texts as keys, or null for a record without headers."""
     offsets = headers.offsets
     numbers = offsets.to_numpy(zero_copy_only=True)
     items = headers.values
@@ -494,7 +494,7 @@ _OF_BATCH: Final = (
     "is_transactional",
 )
 GROUPS: Final = (*_OF_PLACE, *_SIZES, *_OF_BATCH)
-"""The columns by which records can be counted; sizes are those of keys or values in bytes."""
+"""The columns by which records can be counted. Sizes are those of keys or values, in bytes."""
 SUM_COLUMNS: Final = {
     **{name: LOG_COLUMNS.get(name, pa.int32()) for name in GROUPS},
     RECORDS: pa.int64(),
@@ -509,11 +509,11 @@ _MOST: Final = 1 << 16
 
 
 class LogSums:
-    """Counts records by some `GROUPS`, and returns the sums as rows of a schema."""
+    """Count records by some `GROUPS`, and return the sums as rows of a schema."""
 
     def __init__(self, schema: pa.Schema, groups: tuple[str, ...]) -> None:
         self.schema = schema
-        # The columns of the place have the same value in a complete piece. At least one column must
+        # The columns of the place have the same value in the whole piece. At least one column must
         # remain.
         self._keys = [group for group in groups if group not in _OF_PLACE] or ["magic"]
         self._sums = {name: size for name, size in _SUMS.items() if name in schema.names}
@@ -564,7 +564,7 @@ class LogSums:
             table = grouped.aggregate([(name, "sum") for name in sums])
             table = _renamed(table, {f"{name}_sum": name for name in sums}).combine_chunks()
             columns = {name: table[name].combine_chunks() for name in table.column_names}
-            # The sum of only nulls is null.
+            # The sum of nulls alone is null.
             columns |= {name: pc.fill_null(columns[name], 0) for name in sums}
         self._counted.clear()
         self._rows = 0

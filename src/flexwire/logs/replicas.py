@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 class Replica:
     """The log of a partition in one directory: its segments in order, and producer snapshots.
 
-    ``later_transactions`` are indexes of later segments, if the user named only part of a log. The
-    records before ``start`` were deleted.
+    ``later_transactions`` contains indexes of later segments, if the user gave only a part of a
+    log. The records before ``start`` were deleted.
     """
 
     partition: Partition
@@ -66,7 +66,7 @@ class Replica:
 
     @property
     def beside(self) -> str:
-        """The directory that holds this log and the other logs of the broker."""
+        """The directory that contains this log and the other logs of the broker."""
         return self.directory.rstrip("/").rpartition("/")[0]
 
     def __str__(self) -> str:
@@ -80,8 +80,8 @@ def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replic
         _add(directories, source)
     for directory, files in directories.items():
         if all(name.kind == LOG for name in files):
-            # The user named single segments, not their directory. The files next to these segments
-            # are needed too.
+            # The user gave single segments instead of their directory. The files next to these
+            # segments are needed too.
             beside: dict[str, Named] = defaultdict(dict)
             for source in list_files([directory], is_log_file, LOG_NAMES):
                 _add(beside, source)
@@ -97,7 +97,10 @@ def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replic
 
 
 def _started(replicas: list[Replica]) -> list[Replica]:
-    """Return the logs with their start; a tier's files have no start and precede a broker's."""
+    """Return the logs with their starts.
+
+    Files of a tier have no start, and precede those of a broker.
+    """
     brokers = {
         replica.directory.rpartition("/")[0] for replica in replicas if not replica.is_tiered
     }
@@ -122,7 +125,7 @@ def _add(directories: dict[str, Named], source: InputFile) -> None:
 
 
 def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]:
-    """Yield the log in a directory, if the query selects it; a tier uses other names for files."""
+    """Yield the log in a directory, if the query selects it. A tier uses other names for files."""
     for is_tiered in (False, True):
         mine = {name: source for name, source in files.items() if bool(name.segment) is is_tiered}
         if not any(name.kind == LOG for name in mine):
@@ -169,7 +172,7 @@ def _segments(files: Named, state: str) -> dict[tuple[int, str], LogSegment]:
 
 
 def _as_started(files: Named) -> tuple[LogSegment, ...]:
-    """Return the segments that a broker has after its start."""
+    """Return the segments that a broker has after it starts."""
     segments = _segments(files, "")
     cleaned = [name.base_offset for name in files if name.state == CLEANED]
     swapped = {
@@ -185,7 +188,7 @@ def _as_started(files: Named) -> tuple[LogSegment, ...]:
 
 
 def _in_order(files: Named) -> tuple[LogSegment, ...]:
-    """Return the segments of a tier; each ends where the next one begins.
+    """Return the segments of a tier. Each segment ends where the next one begins.
 
     If a segment was copied twice, the longer copy is used.
     """

@@ -27,7 +27,7 @@ class RowOptions:
     ``groups`` are the columns by which records are counted. If there are none, the rows are
     records. ``mode`` decides what happens for damaged bytes: "PERMISSIVE" makes a row, "FAILFAST"
     raises an error. Damaged bytes that a broker would also remove are only logged. ``tells_torn``
-    says whether this includes a batch that is cut off at the end of a log.
+    is true if a batch that is cut off at the end of a log is logged too.
     """
 
     mode: Mode = "FAILFAST"
@@ -39,7 +39,7 @@ class RowOptions:
 def read_rows(
     pieces: Iterable[LogPiece], schema: pa.Schema, options: RowOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of pieces with the columns of a schema; see `flexwire.logs.records`."""
+    """Yield the rows of pieces with the columns of a schema, as `flexwire.logs.records` does."""
     rows, sums = LogRows(schema), None
     if options.groups:
         sums = LogSums(schema, options.groups)

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1024 * 1024
 _SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
-# The length and the magic number are enough to see that no batch begins here.
+# The length and the magic number are enough to recognize that no batch begins here.
 _LEAST_HEADER = MAGIC_AT + 1
 
 
 class Damage(NamedTuple):
     """Bytes of a file that are not in the expected format.
 
-    The damaged bytes are ``size`` bytes from ``position`` on. Reading continued after these bytes.
+    The ``size`` damaged bytes begin at ``position``. Reading continued after these bytes.
     """
 
     position: int
@@ -68,7 +68,7 @@ class BatchPlace(NamedTuple):
 
 
 class LogFile:
-    """A file that is read piece by piece; use `open_log` to open one.
+    """A file that is read piece by piece. Use `open_log` to open a file.
 
     The file is not mapped into memory, because a reader would crash if a broker truncated a mapped
     file.
@@ -82,7 +82,7 @@ class LogFile:
     def read(self, position: int, size: int) -> bytes:
         """Return ``size`` bytes, or fewer at the end of the file. Raises `CaptureError`."""
         try:
-            # A seek within the buffered bytes is free.
+            # A seek within the buffered bytes takes no time.
             self._file.seek(position)
             return self._file.read(max(0, min(size, self.size - position)))
         except OSError as error:
@@ -91,7 +91,7 @@ class LogFile:
             ) from error
 
     def is_zero(self, position: int) -> bool:
-        """Return whether the file contains only zeros from ``position`` on."""
+        """Return whether the rest of the file, starting at ``position``, contains only zeros."""
         while position < self.size:
             piece = self.read(position, _READ_AHEAD)
             if not piece or piece.count(0) != len(piece):
@@ -102,7 +102,7 @@ class LogFile:
 
 @contextmanager
 def open_log(path: Path) -> Iterator[LogFile]:
-    """Open a file for reading piece by piece. Raises `CaptureError`."""
+    """Open a file that is read piece by piece. Raises `CaptureError`."""
     try:
         file = path.open("rb", buffering=_READ_AHEAD)
     except OSError as error:
@@ -128,7 +128,7 @@ def plain_name(path: Path) -> str:
 
 
 def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
-    """Yield every batch from ``position`` on, by headers alone; records and CRCs are not read.
+    """Yield every batch at or after ``position``, by headers alone. Records and CRCs are not read.
 
     After damaged bytes, the search continues at the next complete batch of magic 2 with a correct
     CRC. A partial batch, or zeros, at the end of the file count as damaged too.
@@ -153,7 +153,7 @@ def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
 def place_at(log: LogFile, position: int) -> BatchPlace:
     """Read the header of the batch at ``position``.
 
-    Raises `RecordError` if no batch begins there, or if the file does not hold all of it.
+    Raises `RecordError` if no batch begins there, or if the file does not contain the whole batch.
     """
     data = log.read(position, HEADER_SIZE)
     try:
@@ -185,7 +185,7 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
 def read_batch(
     log: LogFile, place: BatchPlace, *, check_crc: bool = True, max_inflated: int = MAX_INFLATED
 ) -> RecordBatch:
-    """Read a complete batch, whose records decompress to at most ``max_inflated`` bytes.
+    """Read a complete batch. Its records may decompress to at most ``max_inflated`` bytes.
 
     Raises `RecordError` with the position in the file.
     """
@@ -221,7 +221,7 @@ class TimeEntry(NamedTuple):
 def read_offset_index(
     index: LogFile, base_offset: int, log: LogFile | None
 ) -> Iterator[OffsetEntry | Damage]:
-    """Read the entries of an offset index; offsets and positions must ascend.
+    """Read the entries of an offset index. Offsets and positions must ascend.
 
     If ``log`` is given, the last offset of the batch at an entry's position must equal the entry's
     offset.
@@ -259,7 +259,7 @@ def _offset_mismatch(log: LogFile, entry: OffsetEntry) -> Iterator[str]:
 def read_time_index(
     index: LogFile, base_offset: int, log: LogFile | None
 ) -> Iterator[TimeEntry | Damage]:
-    """Read the entries of a time index; timestamps must ascend, and offsets must not descend.
+    """Read the entries of a time index. Timestamps must ascend, and offsets must not descend.
 
     If ``log`` is given, the batch whose last offset is the entry's offset must have the entry's
     timestamp as its highest. An entry whose offset descends is not compared, because the log is
@@ -285,7 +285,7 @@ def read_time_index(
 
 
 class _TimeComparison:
-    """Compares the entries of a time index with a log, in ascending order."""
+    """Compare the entries of a time index with a log, in ascending order."""
 
     def __init__(self, log: LogFile) -> None:
         self._places = (place for place in walk(log) if isinstance(place, BatchPlace))
@@ -334,14 +334,17 @@ def _descent(what: str, last: int, number: int, *, is_strict: bool) -> Iterator[
 
 
 MAX_STATE_BYTES = 64 * 1024 * 1024
-"""The largest accepted size of a producer snapshot or checkpoint, which are read completely."""
+"""The largest accepted size of a producer snapshot or checkpoint.
+
+These files are read completely.
+"""
 
 _INT16_SIZE = 2
 _ABORTED_TXN = "AbortedTxn"
 # The entry consists of a version and four numbers of 8 bytes.
 _ABORTED_TXN_SIZE = 34
 _PRODUCER_SNAPSHOT = "ProducerSnapshot"
-# The CRC covers all bytes after the version and the CRC itself.
+# The CRC covers all bytes after the version and the CRC.
 _CRC_START = 6
 _CHECKPOINT_VERSION = 0
 
@@ -351,7 +354,7 @@ StateEntry: TypeAlias = dict[str, Any]
 
 
 def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
-    """Read the aborted transactions of a segment; their last offsets must ascend."""
+    """Read the aborted transactions of a segment. Their last offsets must ascend."""
     whole = index.size - index.size % _ABORTED_TXN_SIZE
     last_offset = -1
     for at in range(0, whole, _ABORTED_TXN_SIZE):
@@ -360,7 +363,8 @@ def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
         try:
             fields = message(_ABORTED_TXN).decode(data[_INT16_SIZE:], version).to_json(version)
         except (DecodeError, UnknownMessageError) as error:
-            # An entry of a later version may have another size, so the next entry cannot be found.
+            # An entry of a later version may have another size, so it is impossible to find the
+            # next entry.
             yield Damage(at, index.size - at, str(error))
             return
         yield {"version": version, **fields}
@@ -399,7 +403,7 @@ _OFFSET_COLUMNS = ("topic", "partition", "offset")
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Return whether a file has the name of a broker's checkpoint; KRaft snapshots do not count."""
+    """Return whether a file has the name of a broker's checkpoint. KRaft snapshots do not count."""
     name = plain_name(path)
     return name == _EPOCHS_NAME or name.endswith("-offset-checkpoint")
 

@@ -1,4 +1,4 @@
-"""All sums over the tables that the report needs, and the facts that are made from them."""
+"""All sums over the tables that the report needs, and the facts made from these sums."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def first_sources(packets: Mapping[str, int]) -> dict[str, int]:
     return {path: packets[path] for path in nsmallest(SOURCES_SHOWN, packets)}
 
 
-# The same captures must always result in the same file, so these are sorted.
+# The files are sorted, because the same captures must always result in the same facts.
 _UNORDERED = (
     *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
     *("tagged_fields", "lenient_uses"),
@@ -85,7 +85,7 @@ _UNORDERED = (
 
 
 def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
-    """Build the facts, in an order that does not depend on the order in which they were found."""
+    """Build the facts. Their order does not depend on the order in which they were found."""
     facts_by_name: dict[str, Any] = {
         field.name: getattr(parts, field.name) for field in fields(parts)
     }
@@ -133,7 +133,7 @@ def bucket_us(span_us: int) -> int:
 
 PACKETS: Final = "packets"
 """The path of the table of packets."""
-# Brokers received the forwarded requests first, which are in other tables.
+# Brokers forwarded these requests. The client's own requests are in other tables.
 _UNSUMMED: Final = {FORWARDED, *(table.place for table in GROWN_TABLES)}
 
 
@@ -191,7 +191,7 @@ class AnalysisSums:
         self.audit.merge(other.audit)
 
     def parts(self, given_brokers: BrokerEnds) -> TableFacts:
-        """Return the facts of all tables; ``given_brokers`` are ends that the user named."""
+        """Return the facts of all tables. ``given_brokers`` are ends that the user named."""
         frames = self._frames
         undecodable = self._records.undecodable
         return TableFacts(

@@ -1,10 +1,10 @@
-"""The evidence for an audit, summed over rows of tables, while or after these are written.
+"""The evidence for an audit, summed over rows of tables while they are written, or later.
 
 The driver joins the facts about each connection by its name, part by part
-(`flexwire.measures.ownership`). The size of the result is limited by the number of clients and
-versions, and by that of brokers and APIs. `flexwire.measures.audit_rows` limits how many clients
-are judged. The others are counted. For clients with findings, the size also grows with the names of
-their groups and topics.
+(`flexwire.measures.ownership`). The number of clients and versions, and the number of brokers and
+APIs, limit the size of the result. `flexwire.measures.audit_rows` limits how many clients are
+judged. Further clients are only counted. For clients with findings, the size also grows with the
+names of their groups and topics.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ if TYPE_CHECKING:
 
 _REQUEST = "Request"
 MOST_BROKERS = 10_000
-"""The versions offered by at most this many brokers are kept."""
-# Other brokers are counted exactly up to this number, and the count is an estimate above it.
+"""The largest number of brokers whose offered versions are kept."""
+# Further brokers are counted exactly up to this number. Above it, the count is an estimate.
 _MOST_COUNTED = 10_000
 
 
 class AuditSums:
-    """Partial sums of the evidence; with ``spills``, the sums of all ranges are merged here."""
+    """Partial sums of the evidence. With ``spills``, the sums of all ranges are merged here."""
 
     def __init__(self, *, spills: bool = False) -> None:
         self._rows = ConnectionRows(AUDITED, spills=spills)
@@ -93,7 +93,7 @@ class AuditSums:
         self._offers: _Ranges = {}
         self._others = DistinctCounter()
         self._cluster = ClusterSums()
-        # The clients to judge, once they are chosen; None if all clients are judged.
+        # The clients to judge as soon as they are chosen, or None if all clients are judged.
         self._chosen: ChosenClients | None = None
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
@@ -110,7 +110,7 @@ class AuditSums:
             self._add_message(table.removeprefix(f"{MESSAGES}/"), rows, own)
 
     def _add_message(self, message: str, rows: pa.RecordBatch, own: pa.RecordBatch) -> None:
-        # The name of a connection contains the broker of the connection.
+        # The name of a connection contains the connection's broker.
         if message in CLUSTER_MESSAGES:
             self._cluster.add(cluster_rows(message, rows))
         if message == OFFERS_MESSAGE:
@@ -130,11 +130,11 @@ class AuditSums:
         return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
 
     def ids_of_lines_without(self) -> Iterator[dict[str, LoggedIds]]:
-        """Yield the ids of connections in request logs that some lines of the connection lack."""
+        """Yield the ids of connections in request logs that some of their lines lack."""
         return (ids_of_lines_without(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:
-        """Add the sums of another task, which must not spill."""
+        """Add the sums of another task. That task must not spill."""
         self._rows.merge(other._rows)
         for broker, ranges in other._offers.items():
             for api_key, (lowest, highest) in ranges.items():
@@ -177,7 +177,7 @@ class AuditSums:
             broker: {api_key: Versions(*bounds) for api_key, bounds in ranges.items()}
             for broker, ranges in self._offers.items()
         }
-        # If brokers were left out, one of them may have another release.
+        # A broker that was left out may have another release.
         offered_ranges = offers if not self._others.count else {}
         evidence = evidence_of(uses.values(), clients, offered_ranges, self._cluster.evidence())
         if self._chosen is not None:
@@ -190,7 +190,7 @@ class AuditSums:
     def _candidates(self) -> ChosenClients | None:
         """Return the clients to judge if there are too many, or None if all are judged."""
         if self._rows.count(SENT) <= min(MOST_CLIENTS, MOST_USES):
-            return None  # there cannot be more clients or uses than rows
+            return None  # There cannot be more clients or uses than rows.
         every = Candidates()
         offers = {
             broker: hash(frozenset(ranges.items())) for broker, ranges in self._offers.items()
@@ -226,7 +226,7 @@ def _touched(groups: Collection[str] = (), topics: Collection[str] = ()) -> Name
 
 
 class _ConnectionPart:
-    """All facts about some connections: those that are Kafka and whose client is known."""
+    """All facts about some connections: those that are Kafka and have a known client."""
 
     def __init__(self, rows: dict[str, pa.RecordBatch], chosen: ChosenClients | None) -> None:
         logged = rows[OF_LOG]
@@ -237,8 +237,8 @@ class _ConnectionPart:
         self._stated, self._stated_at = self._of_part(rows[STATED])
         sent, _ = self._of_part(rows[SENT])
         self._sent, self._sent_at = self._of_part(attributed(sent, AUDITED[SENT]))
-        # Marks one row of each connection, which was sent by the client to which the connection
-        # counts.
+        # This column marks one row of each connection. The row was sent by the client for which the
+        # connection counts.
         self._counts = np.zeros(len(self._sent), np.bool_)
         self._counts[owning(self._sent)] = True
         self._address = self._fact("address")
@@ -248,7 +248,7 @@ class _ConnectionPart:
             self._keep(np.isin(self._hashes(), chosen.clients))
 
     def _hashes(self) -> Numbers:
-        """The hash of the client that has sent each row of requests."""
+        """The hash of the client that sent each row of requests."""
         named = self._sent["client_id"], self._address, self._principal
         return hashes(named, len(self._sent))
 
@@ -261,7 +261,7 @@ class _ConnectionPart:
 
     @cached_property
     def _groups(self) -> tuple[list[Key], Numbers]:
-        """Return the clients, and in order which of them sends on which connection."""
+        """Return the clients, and which of them sends on which connection, in order."""
         if not len(self._sent):
             return [], np.zeros((0, 2), np.int64)
         clients = RowGroups(
@@ -271,10 +271,10 @@ class _ConnectionPart:
         return [*clients.values()], members
 
     def add_candidates(self, every: Candidates, offers: Mapping[str, int]) -> None:
-        """Count what each client has sent; ``offers`` says which brokers offer equal versions."""
+        """Count what each client has sent. ``offers`` says which brokers offer equal versions."""
         sent, brokers = self._sent, self._fact("broker").dictionary_encode()
         alike = [offers.get(broker, 0) for broker in brokers.dictionary.to_pylist()]
-        # If the ends of a connection are unknown, it has no broker.
+        # A connection whose ends are unknown has no broker.
         codes = np.asarray(brokers.indices.fill_null(len(alike)))
         offered_alike = np.array([*alike, 0], np.int64)[codes]
         flags = self._fact("from_start"), self._fact("is_closed_by_broker")
@@ -293,10 +293,11 @@ class _ConnectionPart:
         """Yield every version that was sent, with the evidence from its connections."""
         sent, at = self._sent, self._sent_at
         asked = np.zeros(len(self._kafka), np.bool_)
-        # Only ApiVersions has the software, and on SASL listeners request logs lack that request.
+        # Only ApiVersions contains the software, and request logs of SASL listeners lack that
+        # request.
         is_stated = np.asarray(sent[SOFTWARE[0]].is_valid())
         asked[at[is_stated | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
-        # If the broker has answered a version once on the connection, it reads that version.
+        # If the broker has answered a version once on the connection, it can read that version.
         is_unanswered = pc.equal(sent["answers"], 0)
         computed = {
             "address": self._address,
@@ -354,7 +355,7 @@ class _ConnectionPart:
     def statements(
         self, row_kinds: Collection[str], keys: Collection[Key] | None = None
     ) -> Iterator[tuple[Key, str, str]]:
-        """Yield facts in requests about the clients of connections, for ``keys`` or for all."""
+        """Yield facts from requests about the clients of connections, for ``keys`` or for all."""
         every, members = self._groups
         if keys is not None:
             is_wanted = np.array([key in keys for key in every], np.bool_)
@@ -376,7 +377,7 @@ class _ConnectionPart:
 
 _SENT_KEYS = AUDITED[SENT].keys
 _OF_A_USE = (*SOFTWARE, "api_key", "api_version")
-# At most this many rows become Python objects at the same time.
+# The largest number of rows that become Python objects at the same time.
 _AT_ONCE = 10_000
 _USES = RowKind(
     pa.schema(

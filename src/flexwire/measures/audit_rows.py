@@ -1,9 +1,9 @@
-"""The rows from which an audit is made, and the choice of clients if there are too many.
+"""The rows from which an audit is made, and the selection of clients if there are too many.
 
 Clients choose their own names, and anybody can write a request log, so each line may name a new
 client. The evidence about a client takes a hundred times as much memory as choosing clients. All
 clients are therefore counted first, by hashes, and evidence is kept only for the chosen clients.
-The others are only counted.
+Further clients are only counted.
 """
 
 from __future__ import annotations
@@ -104,17 +104,18 @@ COLUMNS: Final = {
         "principal",
     ),
 }
-"""The columns to read from each table. Older tables of connections do not have the principal."""
+"""The columns to read from each table. Older tables of connections lack the principal."""
 EVIDENT: Final[dict[str, tuple[str, ...]]] = {
     REPLICAS_MESSAGE: ("replica_id", "replica_state"),
     **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
 }
-"""The messages with more facts than names, and the fields of the body with these facts (None: all
-fields)."""
+"""The messages that contain more facts than names, and the body fields with these facts (None for
+all fields).
+"""
 
 
 def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows with unique names of connections, even if several analyses share the table.
+    """Return rows in which names of connections are unique, even if several analyses share a table.
 
     In each analysis, connections are named after their ends, so names are repeated in other
     analyses.
@@ -157,7 +158,7 @@ def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the facts about connections from request logs, with equal rows joined."""
+    """Return the facts about connections from request logs, combining equal rows."""
     kind = AUDITED[OF_LOG]
     return kind.united(rows.select(kind.schema.names))
 
@@ -214,7 +215,7 @@ def _by_connection(rows: pa.RecordBatch) -> pa.TableGroupBy:
 
 
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
-    """Return the ids of connections that some of their lines lack, from partial facts.
+    """Return the ids of connections that are missing from some of their lines, from partial facts.
 
     They are the ids that are in the table of connections. A line before the first client id of its
     connection stays without one. If a line was cut before the name of its connection, it belongs to
@@ -280,7 +281,7 @@ _REPLICAS = ("replica_id", ["replica_state", "replica_id"])
 
 
 def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | None] | None:
-    """Return the values at a path, and the row of each value; None if each has its own row.
+    """Return the values at a path, and the row of each value (None if each has its own row).
 
     The result is None if there is no such column, because some versions name it differently.
     """
@@ -309,7 +310,7 @@ def _stated(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.Rec
 
 def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     """Yield the versions that brokers offer in ApiVersions: broker, API, lowest, highest."""
-    # If a broker does not read the requested version, its response has only ApiVersions (KIP-511).
+    # If a broker cannot read the requested version, its response lists only ApiVersions (KIP-511).
     is_answered = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
     responses = rows.filter(is_answered)
     each = pc.struct_field(responses["body"], "api_keys")
@@ -343,20 +344,23 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
 
 
 MOST_CLIENTS: Final = 50_000
-"""At most this many clients are judged."""
+"""The largest number of clients that are judged."""
 MOST_USES: Final = 300_000
-"""Together, they have at most this many uses of versions that differ in their evidence."""
+"""The largest number of uses of versions, differing in their evidence, that all judged clients have
+together.
+"""
 MOST_USES_OF_ONE: Final = 20_000
 """A client with more uses than this is not judged. An honest client has less than a hundredth of
-them."""
+this number.
+"""
 
-# This may be any odd number. It combines the hashes of several columns.
+# Any odd number is suitable. It combines the hashes of several columns.
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
 class ChosenClients(NamedTuple):
-    """The hashes of the judged clients in ascending order, and the numbers of those left out."""
+    """The hashes of the judged clients in ascending order, and the numbers of omitted clients."""
 
     clients: Numbers
     left_out: int
@@ -410,7 +414,7 @@ class Candidates:
 
 
 class _Counts:
-    """Sums of numbers by key, with another number for each key."""
+    """Sums of numbers by key, and another number for each key."""
 
     def __init__(self) -> None:
         self.keys = np.zeros(0, np.uint64)

@@ -1,4 +1,4 @@
-"""The facts about a cluster in messages: its features, and configurations that a release lacks.
+"""The facts about a cluster in messages: its features, and configurations that releases removed.
 
 `cluster_rows` makes rows from a message's table. Tasks add these rows up, and queries over finished
 tables use the same rows, so that both agree. `ClusterSums` adds rows up in limited memory: `SHOWN`
@@ -45,24 +45,24 @@ _TEXT: Final = pa.string()
 CLUSTER_ROWS: Final = pa.schema(
     [
         ("what", _TEXT),
-        # For `SETS`, the connection on which it was sent.
+        # For `SETS`, the connection on which the request was sent.
         ("connection", _TEXT),
         ("kind", _TEXT),
         # The configuration or feature. For `SETS`, it has the form that `evidence.configured_of`
         # reads. It is null if a broker has no feature.
         ("name", _TEXT),
-        # The topic or broker to which it belongs.
+        # The topic or broker to which the row belongs.
         ("resource", _TEXT),
         ("epoch", pa.int64()),
         ("level", pa.int64()),
     ]
 )
 """Rows in which each fact occurs once."""
-# Enumerations of Kafka's Java code, which are in no spec. Deleting a removed configuration solves
-# the problem, so it does not count.
+# The enumerations come from Kafka's Java code and are in no spec. Deleting a removed configuration
+# solves the problem, so a deletion does not count.
 _DELETE: Final = 1
-# The source of a value: for a topic, the topic itself; for a broker, the broker, all brokers, or
-# its file.
+# The source of a value. A topic's value comes from the topic itself. A broker's value comes from
+# the broker, from all brokers, or from its file.
 _OWN_SOURCES: Final[dict[ConfiguredKind, tuple[int, ...]]] = {"topic": (1,), "broker": (2, 3, 4)}
 _NUMBERS: Final = {kind: number for number, kind in RESOURCE_TYPES.items()}
 _MOST_BROKERS: Final = 10_000
@@ -70,7 +70,7 @@ _MOST_COUNTED: Final = 10_000
 
 
 def cluster_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the facts about a cluster in the rows of a message's table, each only once."""
+    """Return the facts about a cluster in the rows of a message's table, each fact only once."""
     if message == OFFERS_MESSAGE:
         tables = _features(rows)
     elif message == DESCRIBED_MESSAGE:
@@ -190,7 +190,7 @@ def _gone_names(kind: ConfiguredKind) -> pa.Array:
 
 
 class _Names:
-    """The first names in alphabetical order, and their number (an estimate above 10,000)."""
+    """The first names in alphabetical order, and the number of all (an estimate above 10,000)."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
@@ -221,7 +221,7 @@ class ClusterSums:
         self._described: dict[ConfiguredKind, _Names] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows. Rows of `SETS` are about clients, and are ignored here."""
+        """Add rows. Rows of `SETS` are about clients and are ignored here."""
         every = pa.Table.from_batches([rows])
         for row in every.filter(pc.equal(rows["what"], FEATURE)).to_pylist():
             levels = {} if row["name"] is None else {row["name"]: row["level"]}
@@ -259,7 +259,7 @@ class ClusterSums:
             self._described.setdefault(kind, _Names()).merge(names)
 
     def evidence(self) -> ClusterEvidence:
-        """Return the facts, in an order that does not depend on the order of adding them."""
+        """Return the facts. Their order does not depend on the order in which they were added."""
         self._prune(_MOST_BROKERS)
         return ClusterEvidence(
             {

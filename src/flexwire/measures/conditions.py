@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FrameOutcomes:
-    """Frames with one of these outcomes or, with ``others``, with any other outcome.
+    """Frames with one of these outcomes or, if ``others`` is true, with any other outcome.
 
     A frame without an outcome never matches.
     """

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 SHOWN = 200
-"""The report lists at most this many connections that are not Kafka. The table lists them all."""
+"""The largest number of connections other than Kafka that the report lists. The table lists all of
+them.
+"""
 
 _SHOWN_COLUMNS = (
     "client",
@@ -34,7 +36,7 @@ class ConnectionSums:
     def __init__(self) -> None:
         self._silent = self._unread = self._nameless = 0
         self._others = self._other_frames = self._other_bytes = 0
-        # Each has its sort key, with which the largest come first.
+        # Each connection has its sort key. By this key, the largest connections come first.
         self._largest: list[tuple[tuple[int, str], OtherConnection]] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -71,7 +73,7 @@ class ConnectionSums:
         self._keep(other._largest)
 
     def facts(self, given_brokers: tuple[str, ...] = ()) -> ConnectionFacts:
-        """Return the facts; ``given_brokers`` are ends that the user named as brokers."""
+        """Return the facts. ``given_brokers`` are ends that the user named as brokers."""
         return ConnectionFacts(
             given=given_brokers,
             not_kafka=self._others,

@@ -1,4 +1,4 @@
-"""Counters in limited memory: for names, occurrences of numbers, and distinct values.
+"""Counters in limited memory, for names, for occurrences of numbers, and for distinct values.
 
 The result does not depend on the order in which parts are merged. A limited number of names is kept
 (the first in alphabetical order), each cut to a limited length. All other names share one counter.
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 MOST_DIFFERENT: Final = 10_000
-"""Up to this many different numbers are counted exactly. Above it, numbers are rounded to four
-significant digits.
+"""Up to this many different numbers are counted exactly. Above this limit, numbers are rounded to
+four significant digits.
 """
 _DIGITS = 4
 
@@ -33,7 +33,7 @@ _DIGITS = 4
 def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
     """Return the different numbers in order, and how often each of them occurs."""
     if len(numbers) and numbers.min() >= 0 and numbers.max() <= 4 * len(numbers):
-        # This is faster than sorting.
+        # This method is faster than sorting.
         counts = np.bincount(numbers)
         different = np.flatnonzero(counts)
         return different, counts[different]
@@ -66,7 +66,7 @@ class ValueCounts:
         self.add(other.values, other.counts)
 
     def at_ranks(self, ranks: Sequence[int]) -> Numbers:
-        """Return the numbers at these ranks; rank 1 is the smallest number."""
+        """Return the numbers at these ranks. Rank 1 is the smallest number."""
         numbers: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
         return numbers
 
@@ -107,7 +107,7 @@ _Counted = TypeVar("_Counted", bound=Mergeable)
 
 
 def shortened(name: str) -> str:
-    """Return a name that is short enough to keep. Equal names stay equal."""
+    """Return a name that is short enough to keep. Equal names remain equal."""
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
@@ -138,7 +138,7 @@ _WORD = (1 << 64) - 1
 
 
 def hash_of(value: bytes) -> int:
-    """Return an evenly distributed 64-bit hash, which is the same in every process.
+    """Return an evenly distributed 64-bit hash. It is the same in every process.
 
     >>> hash_of(b"") == 0, 0 < hash_of(b"a") < 2**64
     (True, True)
@@ -209,7 +209,7 @@ class DistinctCounter:
         self.keep(most)
 
     def keep(self, most: int) -> None:
-        """Keep at most ``most`` hashes from now on, and never more than before."""
+        """Keep at most ``most`` hashes, now and later, and never more than before."""
         if len(self.hashes) > most:
             self.hashes, self.is_cut = self.hashes[:most].copy(), True
 
@@ -234,7 +234,7 @@ class DistinctCounter:
 def _different(some: Numbers, others: Numbers) -> Numbers:
     """Return the distinct numbers in either array, in order."""
     both = np.concatenate([some, others])
-    # This is faster than np.unique, which is better for numbers that repeat often.
+    # This method is faster than np.unique, which is better for numbers that repeat often.
     both.sort()
     return both[changes(both)]
 
@@ -243,7 +243,7 @@ class LengthCounts(ValueCounts):
     """A count for each length."""
 
     def add_all(self, lengths: Numbers) -> None:
-        """Add lengths. A length counts as often as it is given."""
+        """Add lengths. A length that is given several times counts several times."""
         if len(lengths):
             self.add(*occurring(lengths))
 

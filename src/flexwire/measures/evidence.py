@@ -30,17 +30,18 @@ MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
 SOFTWARE: Final = ("client_software_name", "client_software_version")
 PORT: Final = r":\d+$"
-"""Matches the part of an end after its address. An IPv6 address has brackets, because it contains
-colons.
+"""Matches the part of an endpoint after its address. An IPv6 address has brackets, because it
+contains colons.
 """
 SHOWN: Final = 20
-"""At most this many names of a client's groups, and of its topics, are kept. All of them are
-counted."""
+"""The largest number of a client's groups, and of its topics, whose names are kept. All of them are
+counted.
+"""
 
 Key = tuple[str | None, str | None, str | None]
-"""What identifies a client: its client id, address and principal.
+"""The identity of a client: its client id, address and principal.
 
-Software is known only per connection, and a client that never sends ApiVersions has none.
+Software is known only per connection, and is unknown for a client that never sends ApiVersions.
 """
 Software = tuple[str | None, str | None]
 Offers = dict[str, dict[int, Versions]]
@@ -48,12 +49,12 @@ Offers = dict[str, dict[int, Versions]]
 
 
 class SeenUse(NamedTuple):
-    """The number of a client's requests of a version, on connections with the same evidence.
+    """The number of a client's requests in one version, on connections with the same evidence.
 
     ``asked`` is true if the client sent ApiVersions on these connections. ``closed`` is true if the
-    broker closed them and answered no such request. ``lowest`` and ``highest`` are the versions
-    that the broker offers, or null if it does not have the API. ``is_range_seen`` says whether the
-    broker's offer was seen at all.
+    broker closed these connections and answered no such request. ``lowest`` and ``highest`` are the
+    versions that the broker offers, or null if it lacks the API. ``is_range_seen`` is true if the
+    broker's offer was captured.
     """
 
     client_id: str | None
@@ -75,7 +76,7 @@ class SeenUse(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The fact that identifies the client."""
+        """The key that identifies the client."""
         return self.client_id, self.address, self.principal
 
     @property
@@ -97,7 +98,7 @@ class SeenClient:
     whole: bool = True
     mechanisms: set[str] = field(default_factory=set)
     is_replica: bool = False
-    # Each is in the form that `configured_of` reads.
+    # Each configuration is in the form that `configured_of` reads.
     configured: set[str] = field(default_factory=set)
 
 
@@ -105,8 +106,8 @@ class SeenClient:
 class AuditEvidence:
     """The evidence about every client, and the releases that the brokers may have.
 
-    If there are too many clients, ``clients_left_out`` is the number of missing ones, which have
-    sent ``requests_left_out`` requests. The offers of ``brokers_left_out`` brokers are missing too.
+    If there are too many clients, ``clients_left_out`` of them are missing. They have sent
+    ``requests_left_out`` requests. The offers of ``brokers_left_out`` brokers are missing too.
     """
 
     conducts: dict[Party, Conduct]
@@ -126,7 +127,7 @@ class AuditEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvidence:
-    """Facts about a cluster from messages, in the form that `ClusterSeen` has."""
+    """Facts about a cluster from messages, in the form that `ClusterSeen` uses."""
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)
@@ -135,7 +136,7 @@ class ClusterEvidence:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities:
-    """The groups and topics that a client has named: the first by alphabet, and their number."""
+    """The groups and topics that a client has named: the first ones, and the number of all."""
 
     groups: tuple[str, ...] = ()
     group_count: int = 0
@@ -159,7 +160,7 @@ def evidence_of(
     offers: Offers,
     cluster_evidence: ClusterEvidence,
 ) -> AuditEvidence:
-    """Build the evidence, in an order that does not depend on the order in which it was found."""
+    """Build the evidence. Its order does not depend on the order in which it was found."""
     seen_uses = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
     for use in seen_uses:
@@ -203,21 +204,21 @@ def configured_of(text: str) -> ConfigurationUse:
 
 
 def key_of(party: Party) -> Key:
-    """Return what identifies a party, regardless of its software."""
+    """Return the identity of a party, regardless of its software."""
     return party.client_id, party.address, party.principal
 
 
 def _brokers(offers: Offers) -> tuple[str, ...]:
-    """Return the releases that the brokers may have; none if a broker matches no release."""
+    """Return the releases that the brokers may have. None if a broker matches no release."""
     fitting = [fitting_releases(ranges) for _, ranges in sorted(offers.items())]
     if not fitting or not all(fitting):
         return ()
-    # The order of the catalog is used, because names of releases do not sort like numbers.
+    # The catalog's order is used, because names of releases do not sort like numbers.
     return tuple(dict.fromkeys(release for some in sorted(fitting, key=len) for release in some))
 
 
 def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
-    """Return the software of each client that has named exactly one, on any connection."""
+    """Return the software of each client that has named exactly one software on any connection."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
     for use in uses:
         if use.client_software_name is not None:
@@ -227,7 +228,8 @@ def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
 
 def _party(key: Key, software: Software, alone: Mapping[Key, Software]) -> Party:
     if software[0] is None:
-        # If a client names its software on one connection, the software is the same on its others.
+        # A client that names its software on one connection uses the same software on its other
+        # connections.
         software = alone.get(key, software)
     return Party(*key, *software)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_REASONS = 200
-"""The report lists at most this many reasons, with the most frequent reasons first."""
+"""The largest number of reasons that the report lists, starting with the most frequent reasons."""
 
 _FIGURES = re.compile(r"[0-9]+")
 _MOST_KEPT = 10_000
@@ -30,20 +30,20 @@ _MOST_KEPT = 10_000
 class ReasonCounts:
     """The number of rows for each reason, separately for different values in other columns.
 
-    Reasons that differ only in numbers count as one reason. The numbers in it are replaced by "…",
-    unless they are always the same. A capture can have any number of reasons. When there are more
-    than twice ``most``, the rarest are only counted, in ``uncounted``.
+    Reasons that differ only in numbers count as one reason. Its numbers are replaced by "…", unless
+    they are always the same. A capture can have any number of reasons. When there are more than
+    twice ``most``, the rarest are only counted, in ``uncounted``.
     """
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
-        # By the other columns and the reason without numbers: the count, and the full reason if it
-        # is unique.
+        # By the other columns and the reason without numbers: the count, and the full reason if
+        # there is only one.
         self._counts: dict[Key, tuple[int, str | None]] = {}
         self.uncounted = 0
 
     def add(self, groups: RowGroups) -> None:
-        """Add rows in groups, whose last column is the reason."""
+        """Add rows in groups. The last column of the groups is the reason."""
         for (*others, text), count in zip(groups.values(), groups.counts(), strict=True):
             reason: str = text or ""
             self._add((*others, _FIGURES.sub("…", reason)), count, reason)
@@ -104,7 +104,7 @@ FAILURES = pa.schema(
         )
     ]
 )
-"""The columns of a failure, as in the table of frames; ``bytes`` contains only the first bytes."""
+"""The columns of a failure, as in the table of frames. ``bytes`` contains only the first bytes."""
 
 # The order of failures: by time, and then by other columns, so that the order is always the same.
 _ORDER = ("time", "connection", "direction", "frame_index", "error", "size")
@@ -178,7 +178,7 @@ _MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Return the rows of bytes that are not a record batch, except cut off or withheld bytes."""
+    """Return rows of bytes that are not a record batch, except truncated or withheld bytes."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):
@@ -190,7 +190,7 @@ def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     is_fine = pc.or_(
         pc.starts_with(errors, PARTIAL_BATCH), pc.equal(errors, pa.scalar(WITHHELD_RECORDS))
     )
-    # A row without an error is neither of these.
+    # A row without an error is in neither category.
     return records.filter(pc.invert(is_fine))
 
 

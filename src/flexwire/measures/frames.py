@@ -177,14 +177,14 @@ class FrameSums:
         # By slice and direction, and by source: the numbers of frames and bytes.
         self._slices = Tally()
         self._sources = Tally()
-        # Each name is kept as a single object, so that a pickle has it only once.
+        # Each name is kept as a single object, so that a pickle contains it only once.
         self._connections: dict[str, str] = {}
         self._brokers: set[str] = set()
         self._of_clients: dict[Key, set[str]] = {}
         self._latencies = LatencySums()
         self._lenient = ReasonCounts()
         self.failures = FailureSums()
-        """The frames that did not decode, to which other failures may be added."""
+        """The frames that did not decode. Other failures may be added to them."""
 
     def add(self, frames: pa.RecordBatch) -> None:
         """Add rows of the table of frames."""
@@ -257,7 +257,7 @@ class FrameSums:
         return [self._connections.setdefault(connection, connection) for connection in connections]
 
     def merge(self, other: FrameSums) -> None:
-        """Add the sums of another task, whose slices must have the same width."""
+        """Add the sums of another task. Its slices must have the same width."""
         if other._bucket_us != self._bucket_us:
             raise ValueError("these are sums over slices of different lengths")
         self._note_time(other._first_us, other._last_us)
@@ -275,7 +275,7 @@ class FrameSums:
     def totals(
         self, *, undecodable_records: int = 0, skipped_packets: int = 0, beyond_bounds: int = 0
     ) -> Totals:
-        """Return the totals. The arguments are numbers that the table of frames does not have."""
+        """Return the totals. The arguments are numbers that are not in the table of frames."""
         traffic = self._groups()
 
         def of(outcome: str) -> int:
@@ -338,7 +338,7 @@ class FrameSums:
         return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
-        """Return the client, version and API of each use, which an audit has not judged yet."""
+        """Return the client, version and API of each use. No audit has judged them yet."""
         return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:

@@ -1,4 +1,4 @@
-"""Groups of rows with equal values in some columns, and runs of equal adjacent rows."""
+"""Group rows with equal values in some columns, and find runs of equal adjacent rows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn:
-    """A column as codes: the value in a row is ``values[codes[row]]``."""
+    """A column as codes. The value in a row is ``values[codes[row]]``."""
 
     codes: Numbers
     values: Sequence[Any]
 
 
 def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
-    """Return a column as codes for its distinct values, and these values. Null is a value."""
+    """Return a column as codes for its distinct values, and these values.
+
+    Null counts as a value.
+    """
     if _is_one_text(column):
         return np.zeros(len(column), np.int64), column.slice(0, 1)
     encoded = pc.dictionary_encode(column, null_encoding="encode")
@@ -54,7 +57,7 @@ def _is_one_text(column: pa.Array) -> bool:
 
 
 def coded(column: pa.Array) -> CodedColumn:
-    """Return a column as codes. Null is a value."""
+    """Return a column as codes. Null counts as a value."""
     codes, values = numbered(column)
     return CodedColumn(codes, values.to_pylist())
 
@@ -104,13 +107,13 @@ class RowGroups:
         return counts
 
     def sums(self, numbers: Numbers) -> list[int]:
-        """Return the sum of the numbers in each group, which is exact below 2 ** 53."""
+        """Return the sum of the numbers in each group. The sum is exact below 2 ** 53."""
         sums: list[int] = np.bincount(self.of, weights=numbers).astype(np.int64).tolist()
         return sums
 
 
 def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
-    """Return the first row of each code that occurs, and each row's place among these codes."""
+    """Return the first row of each code that occurs, and each row's index among these codes."""
     rows = len(codes)
     if different > 4 * rows + 1024:
         _, first, of = np.unique(codes, return_index=True, return_inverse=True)
@@ -125,7 +128,7 @@ def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
 
 
 class Tally:
-    """The number of rows for each key, and sums of their numbers: ``sums[key]`` in this order."""
+    """The number of rows for each key, then the sums of their numbers, as ``sums[key]``."""
 
     def __init__(self) -> None:
         self.sums: dict[Key, list[int]] = {}
@@ -155,7 +158,7 @@ NO_TOPIC = "?"
 
 
 def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Numbers:
-    """Return the first row, and the rows that differ from the row before in a named column."""
+    """Return the first row, and each row that differs from the row before in a named column."""
     is_start = np.ones(len(rows), np.bool_)
     if len(rows):
         is_start[1:] = False
@@ -187,7 +190,7 @@ def bits(flags: pa.BooleanArray) -> Numbers:
 
 
 def extents(lists: pa.Array) -> Numbers:
-    """Return the length of each list or bytes value, which is 0 for null."""
+    """Return the length of each list or bytes value, or 0 for null."""
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     lengths = np.diff(offsets)
     if lists.null_count:
@@ -196,7 +199,7 @@ def extents(lists: pa.Array) -> Numbers:
 
 
 def topic_names(rows: pa.RecordBatch) -> pa.StringArray:
-    """Return the name of each row's topic, or else its id."""
+    """Return the name of each row's topic, or its id if the name is unknown."""
     return pc.coalesce(rows["topic"], rows["topic_id"], pa.scalar(NO_TOPIC))
 
 
@@ -210,7 +213,7 @@ def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def changes(codes: Numbers) -> Numbers:
-    """Return the places at which a number differs from the one before, and the first place."""
+    """Return the places at which a number differs from the number before, and the first place."""
     is_first = np.ones(len(codes), np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)

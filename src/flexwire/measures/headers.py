@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS: Final = 10_000
-"""At most this many record header keys are counted separately."""
+"""The largest number of record header keys that are counted separately."""
 OTHER_KEYS: Final = "(other record header keys)"
 """The key under which all other keys are counted."""
 EXACT_VALUES: Final = 4096
-"""Up to this many values of a key are counted exactly, and this many names of topics are kept.
+"""The largest number of a key's values that are counted exactly, and of topic names that are kept.
 
-Above it, the number of values is an estimate with an error of about 1.6 %.
+Above this limit, the number of values is an estimate with an error of about 1.6 %.
 """
 _FEW_KEYS: Final = 1000
 # If there are many keys, less is kept for each key, and the error is about 6 %.
@@ -129,7 +129,10 @@ class _HeaderEntries:
 
     @classmethod
     def of(cls, headers: pa.ListArray, is_counted: Numbers | None = None) -> _HeaderEntries:
-        """Return the headers of the records that count; without ``is_counted``, of all records."""
+        """Return the headers of the records that count.
+
+        Without ``is_counted``, all records count.
+        """
         entries = headers.flatten()
         parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
         if is_counted is not None:
@@ -197,8 +200,8 @@ class RecordHeaderSums:
     def __init__(self) -> None:
         self._keys: dict[str, _KeyCounts] = {}
         self._rest = _KeyCounts()
-        # This is set once there were too many keys. Keys after this one in alphabetical order are
-        # not kept.
+        # This is set when there were too many keys. Keys after it in alphabetical order are not
+        # kept.
         self._last_kept: str | None = None
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
@@ -286,11 +289,11 @@ READ: Final = (
 MARKERS: Final = tuple(
     convention.marker for convention in CONVENTIONS.values() if convention.marker is not None
 )
-"""The keys of record headers that say how the other headers of a record are written."""
+"""The keys of record headers that describe how the other headers of a record are written."""
 SUMS: Final = ("all_records", "record_bytes", "records", "headers", "values", "value_bytes")
-"""The names of the sums. If ``header`` is null, they are the number of records, and the bytes of
-their keys and values. Otherwise they are the numbers of records with the header, of headers, and of
-headers with a value, and the bytes of the values.
+"""The names of the sums. If ``header`` is null, the sums are the number of records, and the bytes
+of their keys and values. Otherwise they are the numbers of records with the header, of headers, and
+of headers with a value, and the bytes of the values.
 """
 ADDED: Final = pa.schema(
     [
@@ -313,9 +316,9 @@ _ONE_OF: Final = 64
 _BY: Final = ADDED.names[:4]
 _JUDGED: Final = ("value", "markers")
 _HOW: Final = [*((name, "sum") for name in SUMS), ("least", "min"), ("most", "max")]
-# After this many rows, the sums are added up.
+# The number of rows after which the sums are added up.
 _MANY: Final = 200_000
-# Up to this size, a table with all numbers is faster than a hash table.
+# Up to this size, a table of all numbers is faster than a hash table.
 _TABLE: Final = 1 << 20
 
 
@@ -360,7 +363,7 @@ class HeadersByClient:
 
     @property
     def judged_rows(self) -> int:
-        """The number of values that must still be judged."""
+        """The number of values that still have to be judged."""
         return sum(map(len, self._judged))
 
     def take_judged(self) -> pa.RecordBatch:
@@ -482,17 +485,17 @@ def _arrays(columns: dict[str, Numbers]) -> dict[str, pa.Array]:
 
 
 def _codes(column: Any) -> Numbers:
-    """Return a code for each value. Equal values have equal codes, and so do nulls."""
+    """Return a code for each value. Equal values have equal codes, and nulls have equal codes."""
     encoded = column.dictionary_encode(null_encoding="encode")
     numbers: Numbers = encoded.indices.to_numpy().astype(np.int64)
     return numbers
 
 
 def _numbered(*codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the number of each row's combination, starting at 0, and the first row of each."""
+    """Return the number of each row's combination (from 0) and each combination's first row."""
     both = codes[0]
     for column in codes[1:]:
-        # Assigning new numbers each time keeps the products small.
+        # New numbers are assigned each time, so that the products stay small.
         both = _dense(both * (int(column.max(initial=0)) + 1) + column)
     numbers = _dense(both)
     first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)

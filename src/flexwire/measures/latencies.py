@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 
 BUCKETS = len(LATENCY_EDGES_MS) - 1
-"""The number of buckets with two edges. Bucket -1 is below all of them, and this number is above.
+"""The number of buckets with two edges.
+
+Bucket -1 is below all of them, and this number is above.
 """
 
 _PERCENTILES = (0.5, 0.9, 0.99)
-# Latencies are whole microseconds. Rounding first keeps edges exact that are whole numbers.
+# Latencies are whole microseconds. Rounding first keeps edges that are whole numbers exact.
 _EDGES_US = np.array([math.ceil(round(edge * 1000, 6)) for edge in LATENCY_EDGES_MS])
-# Up to this many latencies are collected, because sorting many at once is faster.
+# The number of latencies that are collected before they are sorted, because sorting many at once is
+# faster.
 _MOST_WAITING = 100_000
 
 
 def edges(bucket: int, most: float) -> tuple[float, float]:
-    """Return the edges of a bucket; ``most`` is the longest latency."""
+    """Return the edges of a bucket. ``most`` is the longest latency."""
     if bucket < 0:
         return 0.0, LATENCY_EDGES_MS[0]
     if bucket == BUCKETS:

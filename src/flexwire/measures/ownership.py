@@ -1,4 +1,4 @@
-"""Rows about connections, with equal rows joined, and the client that owns each connection.
+"""Combine equal rows about connections, and find the client that owns each connection.
 
 Some facts belong to a connection as a whole, and may be found in any range of a capture. Rows
 therefore keep the name of their connection until all ranges are merged. A task holds the distinct
@@ -6,10 +6,10 @@ rows of its range. The driver holds `HELD_BYTES` of rows, and the sums that it w
 Beyond that, rows are written to an unnamed file in `BUCKETS` parts, divided by connection, and are
 read part by part at the end. In this way, a hundred gigabytes of rows need two gigabytes of memory.
 
-Many clients send SASL requests with another client id than other requests, or with none. On one
-connection, both are the same client. Requests that only open a connection therefore count for the
-client that sends the other requests. Each connection counts once, for the client that sends most
-requests on it.
+Many clients send SASL requests with a different client id from other requests, or with no client
+id. On one connection, both belong to the same client. Requests that only open a connection
+therefore count for the client that sends the other requests. Each connection counts once, for the
+client that sends most requests on it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 CONNECTION: Final = "connection"
 HELD_BYTES: Final = 128 << 20
-"""The driver holds at most this many bytes of distinct rows in memory."""
+"""The largest number of bytes of distinct rows that the driver keeps in memory."""
 BUCKETS: Final = 64
-# After this many bytes, equal rows are joined.
+# The number of bytes after which equal rows are combined.
 _UNITED_BYTES: Final = 1 << 20
 
 
@@ -56,7 +56,7 @@ class RowKind:
         return pa.schema([*self.keys, *((name, pa.int64()) for name in self.sums)])
 
     def united(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows with equal rows joined."""
+        """Return the rows after combining equal rows."""
         if len(rows) < 2:  # noqa: PLR2004 - a single row has no equal
             return rows
         groups = RowGroups(*(coded_only(rows[name]) for name in self.keys.names))
@@ -72,7 +72,7 @@ class RowKind:
 
 
 def coded_only(column: pa.Array) -> CodedColumn:
-    """Return a column as codes, with its values still in Arrow form. Null is a value."""
+    """Return a column as codes, with its values still in Arrow form. Null counts as a value."""
     return CodedColumn(*numbered(column))
 
 
@@ -100,7 +100,7 @@ class _HeldRows:
         return sum(map(len, self._batches))
 
     def united(self) -> pa.RecordBatch:
-        """Return all rows, with equal rows joined."""
+        """Return all rows after combining equal rows."""
         if not self._batches:
             return pa.RecordBatch.from_pylist([], self._kind.schema)
         return self._kind.united(pa.concat_batches(self._batches))
@@ -131,12 +131,12 @@ class ConnectionRows:
             self._spill(self._spilled)
 
     def count(self, name: str) -> int:
-        """Return an upper limit for a kind's number of rows: equal rows may not be joined yet."""
+        """Return an upper limit for a kind's number of rows. Equal rows may not be combined yet."""
         spilled = 0 if self._spilled is None else self._spilled.counts[name]
         return spilled + self._rows[name].count
 
     def merge(self, other: ConnectionRows) -> None:
-        """Add the rows of another task, which must be in memory."""
+        """Add the rows of another task. They must be in memory."""
         for name, rows in other._rows.items():
             self.add(name, rows.united())
 
@@ -159,7 +159,7 @@ class ConnectionRows:
 
 
 class _SpillFile:
-    """Rows in a file that no other process can open, and that ends with this process."""
+    """Rows in a file that no other process can open, and that disappears when this process ends."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
@@ -170,7 +170,7 @@ class _SpillFile:
 
     @property
     def is_used(self) -> bool:
-        """True if there is anything in the file."""
+        """True if the file contains any rows."""
         return self._file is not None
 
     def write(self, name: str, rows: pa.RecordBatch) -> None:
@@ -208,7 +208,7 @@ def _by_bucket(rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 
 
 def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
-    """Return requests with the client and the software that belong to their connection.
+    """Return requests with the client and the software to which their connection belongs.
 
     ``rows`` have the columns of ``kind``, which for requests are those of `AUDITED`. If a client id
     sends only opening requests, it is replaced by the owner of the connection. A row without
@@ -228,11 +228,12 @@ def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
 
 
 def owning(rows: pa.RecordBatch) -> Numbers:
-    """Return the place of one row per connection, which the client that owns it has sent.
+    """Return the index of one row per connection, sent by the client that owns the connection.
 
-    The owner has sent most of the requests that do not open the connection. If there are several, a
-    client id is better than none. Then the number of all requests decides, and then alphabetical
-    order. If it has several software names, the one with the most requests is used.
+    The owner has sent most of the requests that do not open the connection. If several clients have
+    sent as many, a client with a client id comes first. After that, the number of all requests
+    decides, and then alphabetical order. If the owner has several software names, the name with the
+    most requests is used.
     """
     if not len(rows):
         return np.zeros(0, np.int64)
@@ -281,7 +282,7 @@ class _ClientIds:
 
 
 class _RowSoftware:
-    """The software of rows as codes; ``first`` contains one row for each code."""
+    """The software of rows as codes. ``first`` contains one row for each code."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         groups = RowGroups(*(coded_only(rows[name]) for name in SOFTWARE))

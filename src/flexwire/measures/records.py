@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers
 
 MOST_TOPICS: Final = 20_000
-"""At most this many topics are counted separately."""
+"""The largest number of topics that are counted separately."""
 OTHER_TOPICS: Final = "(other topics)"
 """The topic under which all other topics are counted."""
 MOST_PARTITIONS: Final = 65_536
-"""At most this many partitions of a topic are counted, or 4,096 if there are very many topics."""
+"""The largest number of a topic's partitions that are counted, or 4,096 if there are very many
+topics.
+"""
 _FEW_TOPICS: Final = 1000
 _PARTITIONS_OF_MANY: Final = 4096
 
-# If all of these are equal, a row belongs to the same record batch as the row before.
+# If all of these columns are equal, a row belongs to the same record batch as the row before.
 _OF_BATCH = (
     *("source", "connection", "frame_index", "topic", "topic_id", "partition"),
     *("batch_position", "magic", "batch_size"),
@@ -121,7 +123,7 @@ class _TopicCounts:
 
 @dataclass(frozen=True, slots=True)
 class _BatchRuns:
-    """The runs in a batch of rows: the facts in the first row of each run, and its sums."""
+    """The runs in a batch of rows: the facts in the first row of each run, and the run's sums."""
 
     first: pa.RecordBatch
     sums: Numbers
@@ -144,8 +146,9 @@ class TopicSums:
     in the next batch of rows or in the sums of another task. If there are more than `MOST_TOPICS`
     topics, the first in alphabetical order are counted separately, and all others together.
 
-    Attributes: undecodable: the number of rows whose bytes are not a record batch. beyond: how many
-    of these rows are batches that inflate beyond a bound.
+    Attributes:
+        undecodable: the number of rows whose bytes are not a record batch.
+        beyond: the number of these rows that are batches beyond a limit on inflation.
     """
 
     def __init__(self) -> None:
@@ -189,7 +192,7 @@ class TopicSums:
         return counts
 
     def _hold_ends(self, runs: _BatchRuns, first_key: TopicKey, last_key: TopicKey) -> Numbers:
-        """Hold back the first and the last batch; return which other rows may be counted now."""
+        """Hold back the first and the last batch. Return which other rows may be counted now."""
         number = len(runs.first)
         first, last = runs.batch(0, first_key), runs.batch(number - 1, last_key)
         goes_on = not self._is_empty and first == self._last
@@ -305,7 +308,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
-    """Return a number for the topic and side of each run, and what the numbers mean."""
+    """Return a number for the topic and side of each run, and the meanings of the numbers."""
     names = topic_names(first).dictionary_encode()
     is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))
     is_produce = bits(pc.equal(first["source"], "produce"))

@@ -14,13 +14,13 @@ from flexwire.measures.conditions import OF_KAFKA
 from flexwire.measures.counters import merge_all, prune
 
 MOST_FIELDS: Final = 10_000
-"""At most this many tagged fields are counted separately."""
+"""The largest number of tagged fields that are counted separately."""
 OTHER_FIELDS: Final = "(other tagged fields)"
 """The message name under which all other fields are counted, with the tag -1."""
 
 
 class FieldKey(NamedTuple):
-    """A tagged field: its message, the struct around it, its tag and its name."""
+    """A tagged field: its message, the structure around it, its tag and its name."""
 
     message: str
     path: str
@@ -33,7 +33,7 @@ _OF_FIELD = FieldKey._fields
 
 @dataclass(slots=True)
 class _FieldCounts:
-    """The counts for one tagged field; ``bytes`` is None if no sizes were measured."""
+    """The counts for one tagged field. ``bytes`` is None if no sizes were measured."""
 
     versions: set[int] = field(default_factory=set)
     times: int = 0
@@ -63,7 +63,7 @@ class TaggedFieldSums:
         self._rest = _FieldCounts()
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows of a message table, for its bodies, or of the frames table, for headers."""
+        """Add rows of a message's table for bodies, or of the table of frames for headers."""
         if "tagged_fields" in rows.schema.names:
             self._add_bodies(rows)
         else:

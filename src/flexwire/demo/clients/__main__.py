@@ -11,7 +11,7 @@ from flexwire.errors import FlexwireError
 
 
 def main(name: str, bootstrap: str) -> int:
-    """Run the client; return 1, with the reason on standard error, if it cannot run at all."""
+    """Run the client. If it cannot run at all, return 1 and print the reason to standard error."""
     try:
         outcome = load_client(name).run(bootstrap)
     except FlexwireError as error:
@@ -22,6 +22,6 @@ def main(name: str, bootstrap: str) -> int:
 
 
 if __name__ == "__main__":
-    # Flush and exit at once, because threads of a client that are still running must not delay the
-    # end of the process.
+    # The process flushes and exits at once, because client threads that are still running must not
+    # delay its end.
     sys.exit(main(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka), with every compression, both kinds of group, and transactions."""
+"""Run confluent-kafka (librdkafka): every compression, both kinds of group, and transactions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(bootstrap: str) -> ClientOutcome:
 
 
 def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
-    """Send records and wait; return the records that the cluster refused."""
+    """Send records and wait. Return the records that the cluster refused."""
     refused: list[str] = []
 
     def delivered(error: object, _message: Message) -> None:
@@ -156,7 +156,7 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
-    """Run two transactions that commit, one with a group's offsets, and one that aborts.
+    """Run two transactions that commit (one with a group's offsets) and one that aborts.
 
     The records of these transactions are not read back, because the control batch with which the
     mock ends a transaction has a CRC of 0.

@@ -1,4 +1,4 @@
-"""kafka-python, with one client at its newest versions, and three for old brokers."""
+"""Run kafka-python: one client at its newest versions, and three clients for old brokers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def _produce(
         linger_ms=20,
     )
     try:
-        # kafka-python refuses null record headers, and brokers before 0.11 have no headers at all.
+        # kafka-python refuses null record headers. Brokers before 0.11 do not support record
+        # headers at all.
         with_headers = api_version is None or api_version >= (0, 11)
         batch = make_samples(topic, _RECORDS, null_headers=False, headers=with_headers)
         for start in range(0, len(batch), _RECORDS // 4):
@@ -104,9 +105,9 @@ def _consume(
         read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
-            # The function returns the records that exist. If a client ends while the group answers,
-            # it joins again. The group accepts it when its first session has expired, after almost
-            # a minute.
+            # `poll` returns only records that exist. If a client ends while the group answers, the
+            # client joins again. The group accepts it when its first session has expired, after
+            # almost a minute.
             for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
                     SampleRecord(record.topic, record.key, record.value, tuple(record.headers))

@@ -1,8 +1,9 @@
 """Plain sockets and flexwire's own codec, for requests that no library sends.
 
-The clients are: a future client, whose request header has a tagged field that is in no release; a
-client with old metadata, which asks the wrong broker and gets the right one in tagged fields; a
-client of 2013, which uses version 0; and a client whose process ends while it writes a frame.
+There are four clients. A future client sends a tagged field that is in no release in its request
+header. A client with old metadata asks the wrong broker, and gets the right broker in tagged
+fields. A client of 2013 uses version 0. The process of the last client ends while it writes a
+frame.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class RawConnection(Closeable):
         return first.encode(request_header_version(api_key, api_version)) + then.encode(api_version)
 
     def send_part(self, payload: bytes, length: int) -> None:
-        """Send the frame of a payload, but only the first bytes of the payload."""
+        """Send the frame of a payload, but only the first bytes of this payload."""
         self._socket.sendall(len(payload).to_bytes(4, "big") + payload[:length])
 
     def _receive(self) -> bytes:
@@ -136,10 +137,10 @@ def _topic_metadata(connection: RawConnection, **header: Any) -> dict[str, Any]:
 
 
 def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
-    """Fetch from a broker that is not the leader; its response must name the leader.
+    """Fetch from a broker that is not the leader. The broker's response must name the leader.
 
-    The leader must have the same address as in Metadata. With a tap, this is the tap's own address;
-    otherwise the next request would bypass the tap.
+    The leader must have the same address as in Metadata. With a tap, this is the tap's own address.
+    Otherwise the next request would bypass the tap.
     """
     client_id = ledger.client_id("stale-cache")
     with RawConnection(address, client_id) as connection:

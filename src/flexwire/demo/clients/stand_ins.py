@@ -1,6 +1,6 @@
 """Plain sockets that send the requests of clients that are no longer in use.
 
-They connect to an old broker, and each produces another kind of evidence for an audit.
+The clients connect to an old broker. Each of them produces another kind of evidence for an audit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FETCH_BODY: dict[str, Any] = {
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Reach the broker's limit by negotiation, be refused, and imitate two old librdkafkas."""
+    """Act as four old clients: two that reach a limit of the broker, and two old librdkafkas."""
     ledger = OutcomeRecorder("stand-ins", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:

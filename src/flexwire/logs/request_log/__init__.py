@@ -3,10 +3,10 @@
 ```
 file ─▶ lines ─▶ envelope of a container ─▶ layout of the logger ─▶ text or JSON ─▶ LoggedRequest
 ```
-A broker writes a line after it has sent a response. The line holds the request, the response and
-the time of each step. The line also has facts that are in no capture: the principal and the
-listener, and unencrypted bodies if the connection uses TLS. This package turns lines into requests.
-The package does not know the meaning of a message's fields: `flexwire.tables.request_logs` decodes
+A broker writes a line after it has sent a response. The line contains the request, the response and
+the time of each step. It also contains facts that are in no capture: the principal and the
+listener, and unencrypted bodies if the connection uses TLS. This package converts lines to
+requests. It does not know the meaning of a message's fields: `flexwire.tables.request_logs` decodes
 the bodies.
 
 Law of this package: **each line of a request log becomes a row of a table, or is counted with the

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 16 << 20
-"""The longest line that is read, without its envelopes; a longer line is cut off."""
+"""The longest line that is read, without its envelopes. A longer line is cut off."""
 
 _CRI: Final = re.compile(
     rb"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([FP])[^ ]* "
@@ -50,8 +50,9 @@ _DECODER: Final = msgspec.json.Decoder(_DockerEnvelope)
 class Line(msgspec.Struct, gc=False):
     """A line as the broker printed it, its place in the file, and the time in its envelope.
 
-    ``is_cut``: the line is longer than the limit, and only its beginning is here. ``is_next``: the
-    line belongs to the next piece and is counted there; here it only completes earlier lines.
+    ``is_cut`` is true if the line is longer than the limit. Only its beginning is here. ``is_next``
+    is true if the line belongs to the next piece, which counts it. Here the line only completes
+    earlier lines.
     """
 
     offset: int
@@ -71,7 +72,7 @@ def is_enveloped(line: bytes) -> bool:
 
 
 def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines without their envelopes, and join their parts; other lines stay as they are."""
+    """Yield lines without their envelopes, and join their parts. Other lines do not change."""
     unwrapper = LineUnwrapper()
     for line in lines:
         whole = unwrapper.unwrap(line)
@@ -81,11 +82,11 @@ def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 class LineUnwrapper:
-    """Removes the envelopes of lines, one after the other, and joins the parts of lines."""
+    """Remove the envelopes of lines, one after the other, and join the parts of lines."""
 
     def __init__(self) -> None:
-        # By stream, the parts of an unfinished line. The key is true for the error stream; only two
-        # streams exist.
+        # The parts of an unfinished line for each of the two streams. The key is true for the error
+        # stream.
         self._waiting: dict[bool, _LineParts] = {}
 
     def unwrap(self, line: Line) -> Line | None:
@@ -105,7 +106,7 @@ class LineUnwrapper:
         return None
 
     def finish(self) -> Iterator[Line]:
-        """Yield the lines whose last part did not come, as lines that were cut off."""
+        """Yield the lines whose last part did not come. They are marked as cut off."""
         for parts in sorted(self._waiting.values(), key=lambda parts: parts.first.offset):
             parts.is_cut = True
             yield parts.line()
@@ -113,7 +114,7 @@ class LineUnwrapper:
 
 
 class _LineParts:
-    """The parts of a line, which are joined once."""
+    """The parts of a line. They are joined only once."""
 
     def __init__(self, first: Line) -> None:
         self.first = first
@@ -154,10 +155,10 @@ def _part(line: Line) -> tuple[bytes | str, Line, bool] | None:
 
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
-# This many bytes are read at once.
+# The number of bytes that are read at once.
 _BLOCK: Final = 1 << 20
-# This many bytes of a gzip file are read at once. The remaining bytes are copied after each gzip
-# member, and members may be tiny.
+# The number of bytes of a gzip file that are read at once. The remaining bytes are copied after
+# each gzip member, and members may be tiny.
 _PACKED: Final = 1 << 16
 _GZIP: Final = zlib.MAX_WBITS | 16
 # The approximate ratio by which a compressed log grows when it is decompressed.
@@ -215,7 +216,7 @@ def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLog
 
 
 def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
-    """Return the non-empty lines of a piece without envelopes, and then lines that complete them.
+    """Return the non-empty lines of a piece without envelopes, then lines that complete them.
 
     Raises `StorageError` if the file cannot be read. A damaged gzip file ends with a line that was
     cut off.
@@ -284,7 +285,7 @@ class GzipReader:
                 return data
 
     def _next(self) -> bytes:
-        """Return the bytes after a complete gzip member: another one, if there is one."""
+        """Return the bytes after a complete gzip member, which may be another member."""
         rest = self._inflating.unused_data or self._raw.read(_PACKED)
         while rest and not rest.strip(b"\0"):
             rest = self._raw.read(_PACKED)
@@ -299,7 +300,7 @@ class ByteReader(Protocol):
 
 
 def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[Line]:
-    """Yield the lines that begin at ``start`` or later; those from ``stop`` on are ``is_next``.
+    """Yield the lines that begin at ``start`` or later. Lines at or after ``stop`` are ``is_next``.
 
     ``at`` is the file's current position. A line of more than `LONGEST` bytes is cut off, and its
     remaining bytes are not stored.

@@ -18,12 +18,12 @@ COMPLETED: Final = b"Completed request:"
 NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")
 """The names in a broker's default configuration, including rotated files."""
 BROKER_LOG_NAMES: Final = "has the name of a broker's log (kafka-request.log*, server.log*)"
-"""A description of these names, for errors."""
+"""A description of these names, for error messages."""
 
 _LOOKED_AT: Final = 1 << 18
 # A line in a broker's own log, in Kafka's default layout or in any layout that contains the name of
-# the logger. Two steps are needed, because a single pattern would be slow for a line that repeats
-# the first part.
+# the logger. A single pattern would be slow for a line that repeats the first part, so two steps
+# are needed.
 _SERVER_LINE: Final = re.compile(
     rb"^.{0,64}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.{0,256}?\b(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)\b"
 )
@@ -47,7 +47,7 @@ def is_broker_log(name: str) -> bool:
 
 
 def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
-    """Return the kind of a log, and whether it is a gzip file and in envelopes; None for others.
+    """Return the kind of a log, and whether it is gzipped and in envelopes. None for other files.
 
     Raises `StorageError` if the file cannot be read.
     """
@@ -84,7 +84,7 @@ def _is_server_line(line: bytes) -> bool:
 
 
 def log_file(source: InputFile, number: int) -> RequestLogFile | None:
-    """Return how to read a file, or None if the file is not a log of a broker.
+    """Return how to read a file, or None if the file is not a broker's log.
 
     Raises `CaptureError` for a file that has the name of a broker's log but not the content.
     """

@@ -1,6 +1,6 @@
 """Requests in the lines of brokers' logs: completed, refused, or cut off.
 
-``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
+A line has this form: ``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
 
 A connection is ``local:port-remote:port-n`` up to 3.9, and ``local:port-remote:port-processor-n``
 in 4.x. Addresses are in the form of Java: an IPv6 address has no brackets, and its zone follows a
@@ -35,7 +35,7 @@ _LONGEST = 256
 
 
 class LoggedConnection(NamedTuple):
-    """A connection in the form of the tables: its name, the client's end and the broker's end."""
+    """A connection in the form of the tables: its name, the client's end, and the broker's end."""
 
     name: str
     client: str
@@ -43,7 +43,7 @@ class LoggedConnection(NamedTuple):
 
 
 NOWHERE = LoggedConnection("?>?", "?", "?")
-"""The connection of a line that names none, or that was cut off before the name."""
+"""The connection of a line that names no connection, or that was cut off before the name."""
 
 
 def ends(connection: str) -> LoggedConnection:
@@ -94,7 +94,7 @@ _RESPONSE: Final = ",response:"
 
 
 class TextLine(NamedTuple):
-    """The content of a line; ``header`` is API key, version, correlation id and client id."""
+    """The content of a line. ``header`` is the API key, version, correlation id and client id."""
 
     header: tuple[int, int, int, str | None]
     connection: str = ""
@@ -111,7 +111,7 @@ class TextLine(NamedTuple):
 
 
 def parse_text(text: str) -> TextLine | None:
-    """Read the text after "Completed request:"; return None if it has no header of a known API."""
+    """Return the text after "Completed request:", or None if it has no header of a known API."""
     head = _HEAD.match(text)
     if head is None:
         return None
@@ -179,9 +179,9 @@ DAMAGED_GZIP: Final = "the gzip'd file ends early or is damaged"
 class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     """The header of a request, as the broker read it.
 
-    Header 3 has a client instance id (KIP-1313), in Kafka's text form of UUIDs. A line with another
-    value there is still used. An empty client id is treated as missing: a broker reads null as an
-    empty client id (pull request 11385 of Kafka), and logs the empty text.
+    Header 3 has a client instance id (KIP-1313), in Kafka's text form of UUIDs. A line with an
+    invalid instance id is still used. An empty client id is treated as missing, because a broker
+    reads null as an empty client id (Kafka's pull request 11385) and logs the empty text.
     """
 
     request_api_key: _Int16
@@ -248,7 +248,10 @@ class LoggedRequest(msgspec.Struct, gc=False):
 
 
 class RefusedRequest(msgspec.Struct, gc=False):
-    """A request that a broker, by its own log, refused to read; it then closed the connection."""
+    """A request that a broker refused to read, according to its own log.
+
+    It then closed the connection.
+    """
 
     offset: int
     time_us: int
@@ -265,11 +268,11 @@ class BadLine(msgspec.Struct, gc=False):
 
 
 Item: TypeAlias = LoggedRequest | RefusedRequest | BadLine | None
-"""The content of a line; None if the line is about another subject."""
+"""The content of a line, or None if the line is about another subject."""
 
 
 class RequestLogReader:
-    """Reads the lines of one file in order; local times in the lines are in ``zone``.
+    """Read the lines of one file in order. Local times in the lines are in ``zone``.
 
     Both loggers may write to one file, because often only the output of a container is available.
     """
@@ -283,7 +286,7 @@ class RequestLogReader:
         self._refusals.read(line)
 
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:
-        """Yield the content of each line; lines of the next piece only complete earlier lines."""
+        """Yield the content of each line. Lines of the next piece only complete earlier lines."""
         for line in lines:
             if not line.is_next:
                 yield self._said(line)
@@ -346,7 +349,10 @@ def _of_json(line: Line, body: bytes, time_us: int) -> Item:
 
 
 def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
-    """Return the header of a line whose end is missing, because the header comes first."""
+    """Return the header of a line whose end is missing.
+
+    This is possible because the header is first.
+    """
     match = _HEADER.search(body)
     if match is None:
         return None
@@ -427,7 +433,7 @@ def waiting_line(tail: bytes) -> int | None:
 
 
 class Refusals:
-    """Reads a broker's own log, in which two lines together describe a refused request."""
+    """Read a broker's own log, in which two lines together describe a refused request."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
@@ -438,11 +444,11 @@ class Refusals:
         return self._before is not None and offset - self._before[0].offset <= APART
 
     def ended_by(self, line: Line) -> Item:
-        """Return the content of a line and the line before it; None for a separate line."""
+        """Return the content of a line and the line before it, or None for a separate line."""
         return None if _FROM.search(line.text) else self.read(line)
 
     def read(self, line: Line) -> Item:
-        """Return the content of a line, together with the line before it."""
+        """Return the content of a line together with the line before it."""
         before = self._before if self.waits_at(line.offset) else None
         self._before = None
         whose = _FROM.search(line.text)

@@ -35,8 +35,8 @@ class Zone:
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
         """Return the first moment in a text, in microseconds since the epoch, or None.
 
-        ``seen_us`` is the time in the line's envelope. This time reveals the zone of a time that
-        has none.
+        ``seen_us`` is the time in the line's envelope. It reveals the zone of a time that has no
+        zone.
 
         >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
         1795370400123000
@@ -72,7 +72,7 @@ def _zone(name: str) -> tzinfo:
 
 @lru_cache(maxsize=4096)
 def _local_us(second: bytes) -> int | None:
-    # Python 3.14 and newer reads 24:00 as midnight.
+    # Python 3.14 and newer versions read 24:00 as midnight.
     if second[11:13] == b"24":
         return None
     try:

@@ -23,7 +23,7 @@ Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 @per_catalog
 @cache
 def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
-    """Return every request of clients that ever had this API key, the newest name first.
+    """Return all requests of clients that ever had this API key, the newest name first.
 
     The name of an API key may change: 56 was AlterIsr and is AlterPartition, and 2 was ListOffset.
     The tuple is empty if no release has the key.
@@ -83,7 +83,7 @@ def api_name(api_key: int) -> str:
 def api_key_of(name: str) -> int:
     """Return the API key of a request by the request's name, with or without the suffix.
 
-    Raises `UnknownMessageError`, whose text contains the most similar names.
+    Raises `UnknownMessageError`. Its text contains the most similar names.
 
     >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
     (3, 3)
@@ -102,8 +102,8 @@ def find_api(text: str) -> CatalogEntry:
     """Return the newest request of the API that a text names.
 
     ``text`` is an API key, or a name in any case, with or without "Request" or "Response" after the
-    name. An old name means the API that now has its key. Raises `UnknownMessageError`, whose text
-    has the most similar name.
+    name. An old name means the API that has its key today. Raises `UnknownMessageError`. Its text
+    contains the most similar name.
 
     >>> find_api("3").name, find_api("metadata").name, find_api("ListOffset").name
     ('MetadataRequest', 'MetadataRequest', 'ListOffsetsRequest')
@@ -129,7 +129,7 @@ def find_api(text: str) -> CatalogEntry:
 
 
 def accepted(api_key: int, version: int, release: str | None = None) -> bool:
-    """Return whether a broker of a release (None: the newest) reads this request version.
+    """Return whether a broker of a release reads this request version. None means the newest.
 
     >>> accepted(1, 3), accepted(1, 3, "3.8.1")
     (False, True)
@@ -140,7 +140,7 @@ def accepted(api_key: int, version: int, release: str | None = None) -> bool:
 @per_catalog
 @lru_cache(maxsize=4096)
 def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
-    """Return the reaction of a release (None: the newest) to a request version.
+    """Return the reaction of a release to a request version. None means the newest release.
 
     "deprecated": the release accepts the version, but the newest final release in the catalog does
     not. "removed": an older release accepted the version. "unknown": the version is newer than the

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from flexwire.protocol.headers import RequestFrame, ResponseFrame
 
 _NO_ID: Final = UUID(int=0)
-# At most this many elements and tagged fields before the id are skipped. No release has any
-# elements there.
+# The largest number of elements and tagged fields before the id that are skipped. No release has
+# any elements there.
 _MOST_WALKED: Final = 1_000
 
 
@@ -60,9 +60,9 @@ def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID
 @per_catalog
 @cache
 def client_instance_field(name: str) -> str | None:
-    """Return the attribute of a message with its client's instance id, or None.
+    """Return the attribute of a message that contains its client's instance id, or None.
 
-    ``name`` is in the catalog, and may be the name of a header. Only fields outside structures are
+    ``name`` is the name of a message or a header in the catalog. Only fields outside structures are
     considered.
     """
     fields = (field for spec in catalog().entry(name).all_specs() for field in spec.fields)

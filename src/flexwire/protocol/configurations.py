@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from flexwire.schema.catalog import is_since
 
 ConfiguredKind = Literal["topic", "broker"]
-"""The kind of resource that a configuration belongs to."""
+"""The kind of resource to which a configuration belongs."""
 
 CONFIGURED_KINDS: Final[tuple[ConfiguredKind, ...]] = get_args(ConfiguredKind)
 
@@ -29,13 +29,17 @@ RESOURCE_TYPES: Final = {
     16: "client_metrics",
     32: "group",
 }
-"""The resource types of configurations by number. Kafka's Java code has an enumeration of them.
+"""The resource types of configurations by number. The numbers come from an enumeration in Kafka's
+Java code.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedConfiguration:
-    """A removed configuration: ``last`` is the last release with it, ``first`` the next one."""
+    """A removed configuration.
+
+    ``last`` is the last release with it, and ``first`` is the next one.
+    """
 
     kind: ConfiguredKind
     name: str
@@ -58,9 +62,10 @@ def known_releases() -> tuple[str, ...]:
 
 @cache
 def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
-    """Return the names that a release knows; other releases are treated like the next older one.
+    """Return the names that a release knows.
 
-    The result is empty before the first release whose names are known.
+    A release without data is treated like the next older one. The result is empty before the first
+    release whose names are known.
 
     >>> "message.format.version" in known_names("topic", "3.9.2")
     True
@@ -80,7 +85,7 @@ def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
 
 @cache
 def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfiguration | None:
-    """Return the removal of a configuration that an older release knew, or else None.
+    """Return the removal of a configuration that an older release knew, or None.
 
     The result is None for a name that is in no known release, because a plug-in may have this name.
 
@@ -103,7 +108,7 @@ def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfig
 
 @cache
 def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
-    """Return the configurations that some known release has and a later one lacks."""
+    """Return the configurations that some known release has and a later release lacks."""
     newest = known_releases()[-1]
     return frozenset(
         (kind, name)
@@ -114,5 +119,5 @@ def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
 
 
 def _place(release: str) -> int:
-    """Return the index of the newest known release that is not newer, or -1."""
+    """Return the index of the newest known release that is not newer than this release, or -1."""
     return sum(is_since(release, known_release) for known_release in known_releases()) - 1

@@ -1,10 +1,10 @@
 """A conversation: the frames of one connection, each interpreted with the earlier frames.
 
-A frame does not say what it is. The last request decides whether a frame is a request or a bare
-SASL token. A response identifies its request only by a correlation id, and clients reuse these ids.
-Bytes that cannot be decoded may be a credential until the connection has shown that they are not.
-This module decides all of that: pass the payloads of a connection to a `Conversation` in their
-order. For each frame it returns the kind of the frame and the pair to which it belongs.
+The bytes of a frame do not show its kind. The last request decides whether a frame is a request or
+a bare SASL token. A response identifies its request only by a correlation id, and clients reuse
+these ids. Bytes that cannot be decoded may be a credential until the connection has shown that they
+are not. This module decides all of that: pass the payloads of a connection to a `Conversation` in
+their order. For each frame it returns the kind of the frame and the pair to which it belongs.
 
 A request that expects a response and the response have the same ``pair``, a number that is unique
 in the connection. They can therefore be joined immediately, if both are present (``Turn.request``),
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT_IN_FLIGHT: Final = 10_000
-"""Clients have only a few requests in flight at a time. The limit is for requests that are never
-answered."""
+"""The largest number of requests in flight that are remembered. Clients have only a few requests in
+flight at a time. The limit is for requests that are never answered.
+"""
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ class InFlight(Generic[T]):
 
     @property
     def oldest_id(self) -> int | None:
-        """The correlation id of the item that has waited longest, or None if nothing is waiting."""
+        """The correlation id of the item that has waited the longest, or None if no item waits."""
         return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
@@ -92,7 +93,7 @@ class InFlight(Generic[T]):
         return self._waiting[serials[0]][1] if serials else None
 
     def take(self, correlation_id: int | None) -> T | None:
-        """Remove and return the oldest item with this id; None if there is none."""
+        """Remove and return the oldest item with this id, or return None if there is none."""
         serials = self._serials.get(correlation_id)
         if not serials:
             return None
@@ -113,11 +114,11 @@ class Turn(NamedTuple):
 
     The ``kind`` "token" is a frame of a SASL exchange, from the client or the broker, which is
     never decoded. "unread" is a frame that could not be decoded, or is damaged; ``error`` is the
-    reason. ``request`` is the request itself, or the request that a response answers; it is None if
+    reason. ``request`` is the request itself, or the request that a response answers. It is None if
     no such request is waiting. ``pair`` is the number that a request and its response share, or
     None for a request that expects no response. A damaged frame also has ``request``,
-    ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true if the bytes
-    may be those of a credential, unless they decode (`Authentication`).
+    ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true if bytes that
+    do not decode may be a credential (`Authentication`).
     """
 
     kind: Literal["request", "response", "token", "unread"]
@@ -131,8 +132,9 @@ class Turn(NamedTuple):
 class PendingPairs(NamedTuple):
     """The frames of a conversation that are waiting.
 
-    ``asked`` are the correlation ids of requests with their pairs; the id of a token is None.
-    ``early`` are the correlation ids of responses without a request, with their pairs and times.
+    ``asked`` contains the correlation ids of requests with their pairs. The id of a token is None.
+    ``early`` contains the correlation ids of responses without a request, with their pairs and
+    times.
     """
 
     asked: list[tuple[int | None, int]]
@@ -140,7 +142,7 @@ class PendingPairs(NamedTuple):
 
 
 class _PendingRequest(NamedTuple):
-    """A request that waits for its response; for a client's token the request is None."""
+    """A request that waits for its response. If it is a client's token, the request is None."""
 
     pair: int
     request: RequestFrame | None
@@ -154,7 +156,7 @@ class _EarlyResponse(NamedTuple):
 
 
 class Conversation:
-    """Receives the frames of one connection in order, and returns the role of each.
+    """Receive the frames of one connection in order, and return the role of each.
 
     A response answers the oldest waiting request with its correlation id, so the n-th response with
     an id answers the n-th request with this id. Requests that expect no response
@@ -179,9 +181,10 @@ class Conversation:
         *,
         is_exchanging: bool = False,
     ) -> None:
-        """Initialize; ``authentication`` and ``client_id`` are known from earlier frames.
+        """Initialize. ``authentication`` and ``client_id`` are known from earlier frames.
 
-        ``is_exchanging`` is also known from them: it means that bare tokens may come next.
+        ``is_exchanging`` is also known from earlier frames. It means that bare tokens may come
+        next.
 
         ``most_read`` limits how many bytes of a frame are decoded, for a caller that must not
         block. Of a longer request, only the header and the beginning of the body are decoded.
@@ -225,7 +228,7 @@ class Conversation:
         return pair
 
     def resume_token(self) -> None:
-        """Add a client's token, which waits for the broker's answer."""
+        """Add a client's token. It waits for the broker's answer."""
         self._wait_for_token()
 
     @property
@@ -250,7 +253,7 @@ class Conversation:
         return pair
 
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Process a frame of the client; if it expects a response, it waits for the response."""
+        """Process a frame of the client. If it expects a response, it waits for the response."""
         seen = self._moment(seen)
         is_whole = self._most_read is None or len(payload) <= self._most_read
         start = payload if is_whole else payload[: self._most_read]
@@ -266,7 +269,7 @@ class Conversation:
         return Turn("request", self._is_guarded, request, request.correlation_id, pair)
 
     def response(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Process a frame of the broker; the request that it answers no longer waits."""
+        """Process a frame of the broker. The request that it answers no longer waits."""
         seen = self._moment(seen)
         try:
             return self._respond(payload, seen)
@@ -291,7 +294,7 @@ class Conversation:
     def damaged_request(
         self, payload: bytes, reason: str, seen: int | None = None, *, is_placed: bool
     ) -> Turn:
-        """Process the rest of a client's frame; ``is_placed``: the bytes begin with its header.
+        """Process the rest of a client's frame. If ``is_placed``, the bytes begin with its header.
 
         If the header can be read, and has a released version, the frame becomes the ``request``,
         and a response is expected. Other bytes must not count as a request.
@@ -315,9 +318,9 @@ class Conversation:
     def damaged_response(
         self, reason: str, payload: bytes = b"", seen: int | None = None, *, is_placed: bool = False
     ) -> Turn:
-        """Process the rest of a broker's frame; ``is_placed``: the bytes begin with its header.
+        """Process the rest of a broker's frame. If ``is_placed``, the bytes begin with its header.
 
-        If the header can be read, the request that it answers no longer waits.
+        If the header can be read, the request that the frame answers no longer waits.
         """
         seen = self._moment(seen)
         unread = Turn("unread", self._is_guarded, error=reason)
@@ -344,7 +347,7 @@ class Conversation:
         return self._frames if seen is None else seen
 
     def _parsed(self, payload: bytes) -> RequestFrame | None:
-        """Read a request, and set its client id to the connection's if its header has none."""
+        """Read a request. If its header has no client id, set the connection's client id."""
         request = self._exchange.parse(payload)
         if request is None or request.client_id == self.client_id:
             return request
@@ -355,7 +358,7 @@ class Conversation:
         return request
 
     def _wait(self, request: RequestFrame, seen: int) -> int:
-        """Let a request wait, unless its response came earlier; return its pair."""
+        """Let a request wait, unless its response came earlier. Return its pair."""
         pair = self._answered_early(request.correlation_id, seen)
         if pair is None:
             pair = self._new_pair()
@@ -385,7 +388,8 @@ class Conversation:
         return None
 
     def _find(self, payload: bytes) -> tuple[int | None, _PendingRequest | None]:
-        # The broker's answer to a token has no correlation id, and may be shorter than one.
+        # The broker's answer to a token has no correlation id, and may be shorter than a
+        # correlation id.
         token = self._asked.first(None)
         try:
             correlation_id = parse_correlation_id(payload)
@@ -398,7 +402,7 @@ class Conversation:
 
 
 def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = True) -> bool:
-    """Return whether a broker answers the request: always, except for Produce with acks 0.
+    """Return whether a broker answers the request. It always does, except for Produce with acks 0.
 
     A Produce request that cannot be decoded counts as answered. Unless ``is_whole`` is true, the
     payload is only the known beginning, and acks decide if they can be read.
@@ -407,7 +411,7 @@ def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = 
         return True
     acks = _acks(request, payload)
     if acks != 0 or not is_whole:
-        # The bytes after acks are not relevant, or are unknown.
+        # The bytes after acks are not relevant or not known.
         return acks != 0
     kind = message(request.message_name)
     try:

@@ -1,4 +1,4 @@
-"""The fields of messages that carry credentials, and how these are withheld.
+"""The fields of messages that contain credentials, and how these fields are withheld.
 
 One list contains the fields, and all code that shows messages uses this list. In case of doubt, a
 value is withheld: a configuration counts as secret by its name, by its value, or if a broker says
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 WITHHELD: Final = "withheld"
 _WITHHELD: Final = WITHHELD.encode()
 
-# The configurations with the type password in Kafka, with any listener's prefix, and likely names
-# in plug-ins and clients.
+# Configurations with Kafka's type "password", with the prefix of any listener, and likely names in
+# plug-ins and clients.
 _SECRET_CONFIG: Final = re.compile(
     r"passw|passphrase|passcode|(^|[._-])(pwd|pass|pin|auth)([._-]|$)|secret|credential|token|jaas"
     r"|(private|access|api|account|encryption|signing|session|shared)[._-]?keys?([._-]|$)"
@@ -50,14 +50,14 @@ SECRET_VALUE: Final = _SECRET_VALUE.pattern
 # the salts and keys of SCRAM, and all configurations.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
-# The message that carries the records of this log: the attributes of its topics, and of a topic's
-# name and id.
+# The message that contains the records of this log, with the attributes of its topics, and of a
+# topic's name and id.
 METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialField:
-    """A field that holds a credential: its message, its path of spec names, and the reason.
+    """A field that contains a credential: its message, its path of spec names, and the reason.
 
     With ``if_secret``, the value belongs to the configuration whose name is in the sibling field
     with that name. The value is a credential if the name, the value or a broker's ``IsSensitive``
@@ -146,14 +146,14 @@ _OF_MESSAGE: Final = {
     name: tuple(field for field in CREDENTIALS if field.message_name == name)
     for name in {field.message_name for field in CREDENTIALS}
 }
-# Requests for records; the records may be those of the cluster's metadata.
+# Requests for records. The records may be those of the cluster's metadata.
 _FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])
 # Requests that carry credentials, or whose responses carry credentials.
 _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
 
 
 def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
-    """Return the fields of a message that carry credentials; none for most messages."""
+    """Return the fields of a message that contain credentials. Most messages have none."""
     return _OF_MESSAGE.get(message_name, ())
 
 
@@ -198,13 +198,13 @@ def may_be_quoted(request_name: str) -> bool:
 
 
 def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool = False) -> int:
-    """Replace every credential in a decoded message by "withheld"; return their number.
+    """Replace every credential in a decoded message by "withheld", and return their number.
 
-    The message is modified. Null stays null, because it reveals nothing. In a message that carries
-    credentials, unknown tagged fields may also be credentials. With ``keep_length``, the
+    The message is modified. Null remains null, because it reveals nothing. In a message that
+    carries credentials, unknown tagged fields may also be credentials. With ``keep_length``, the
     replacement consists of asterisks, so that the message keeps its size. ``asked_plainly`` means
     that the message answers a request in which nothing was withheld. Texts that could only quote
-    this request then stay.
+    this request are then kept.
     """
     name = type(message).__name__
     hide = _filled if keep_length else _word
@@ -237,7 +237,7 @@ def _filled(value: bytes | str) -> bytes | str:
 
 
 def make_filler(length: int) -> bytes:
-    """Return this many bytes to replace a possible credential; they cannot look like a request."""
+    """Return this many bytes to replace a possible credential. They cannot look like a request."""
     return b"*" * length
 
 
@@ -273,7 +273,8 @@ def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> 
     names = [getattr(config, field.if_secret.lower()) for config in configs]
     return (
         any(getattr(config, "is_sensitive", False) for config in configs)
-        # A configuration without a name, which a request log may omit, may be any configuration.
+        # A request log may omit the name of a configuration. Without a name, it may be any
+        # configuration.
         or any(name is None or _SECRET_CONFIG.search(name) for name in names)
         or _SECRET_VALUE.search(value) is not None
     )

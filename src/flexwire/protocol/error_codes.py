@@ -18,14 +18,15 @@ NO_ERROR: Final = 0
 REBALANCE_IN_PROGRESS: Final = 27
 MEMBER_ID_REQUIRED: Final = 79
 
-# "ErrorCode", and longer names that end so: "PartitionErrorCode", "TopicConfigErrorCode".
+# "ErrorCode", and longer names with this ending: "PartitionErrorCode", "TopicConfigErrorCode".
 _FIELD: Final = ("ErrorCode", "int16")
 
 _LOWEST: Final = -1
 _NUMBER: Final = re.compile(r"[+-]?\d{1,9}")
-# Names are also suggested if their similarity is at most this much below the best.
+# Names are also suggested if their similarity is less than the best similarity by at most this
+# much.
 _AS_NEAR: Final = 0.02
-# By the release that added them, in the order of codes; the codes of 2.4 may be older.
+# The codes by the release that added them, in ascending order. The codes of 2.4 may be older.
 _NAMES: Final = {
     "2.4": """
         UNKNOWN_SERVER_ERROR NONE OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION
@@ -95,7 +96,7 @@ _NAMES: Final = {
     """,
 }
 
-# By code, the old name and the first release with the current one.
+# The old name of each code that was renamed, and the first release with the current name.
 _RENAMED: Final = {6: ("NOT_LEADER_FOR_PARTITION", "2.6")}
 
 ERROR_NAMES: Final = dict(enumerate(" ".join(_NAMES.values()).split(), _LOWEST))
@@ -117,7 +118,7 @@ RETRIABLE: Final = frozenset((
 class ErrorCode(NamedTuple):
     """An error code: its name, the release that added it, and its former name.
 
-    ``since`` is "2.4" for all codes of 2.4. ``former_name`` is its name in releases before
+    ``since`` is "2.4" for all codes that 2.4 has. ``former_name`` is the name in releases before
     ``renamed``. ``is_retriable`` means that a repeated request may succeed. ``meaning`` is written
     in flexwire's own words.
     """
@@ -150,7 +151,7 @@ former_name='NOT_LEADER_FOR_PARTITION', renamed='2.6')
 
 
 def error_name(code: int) -> str | None:
-    """Return the name of an error code; None if Kafka 4.4 has no such code.
+    """Return the name of an error code, or None if Kafka 4.4 has no such code.
 
     >>> error_name(6), error_name(9999)
     ('NOT_LEADER_OR_FOLLOWER', None)
@@ -159,7 +160,7 @@ def error_name(code: int) -> str | None:
 
 
 def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
-    """Return the error codes that a text may mean, the nearest first; at least one.
+    """Return the error codes that a text may mean, the nearest first. There is at least one.
 
     A number returns the nearest code. Other text returns up to three names that are similar to it,
     or have a similar part.
@@ -180,7 +181,7 @@ def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
 
 
 def _likeness(text: str, code: ErrorCode) -> float:
-    """Return the similarity of a text to a name, or to a part of whole words; 1 means equal."""
+    """Return the similarity of a text to a name, or to a part of whole words. 1 means equal."""
     parts = []
     for name in (code.name, code.former_name or ""):
         words = name.split("_")
@@ -189,7 +190,7 @@ def _likeness(text: str, code: ErrorCode) -> float:
 
 
 def is_error_code(name: str, kind: str) -> bool:
-    """Return whether a field with this name (of the spec or of JSON) and type is an error code.
+    """Return whether a field with this name (in the spec or in JSON) and type is an error code.
 
     >>> is_error_code("PartitionErrorCode", "int16"), is_error_code("errorCode", "int16")
     (True, True)

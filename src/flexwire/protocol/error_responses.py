@@ -1,4 +1,4 @@
-"""Responses with an error, made from a request alone or from a broker's own response.
+"""Make error responses from a request alone or from a broker's own response.
 
 The source is the method ``getErrorResponse`` of requests in Kafka's clients, 3.9 and 4.4. This
 method builds a broker's response if a complete request fails. Most of these methods follow one
@@ -10,7 +10,7 @@ pattern, and the specs of the request and the response are enough for it:
   group). These fields are copied.
 - All other fields have their default value.
 
-The tables below hold the exceptions in Kafka's methods.
+The tables below contain the exceptions in Kafka's methods.
 
 The code is written unchanged. If a broker replaces a code that an old version does not know, the
 replacement happens before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5,
@@ -59,68 +59,73 @@ _PLURAL: Final = re.compile(r"(?:Index(?:es)?|Ids?|s)$")
 
 # Exceptions to the pattern in Kafka's methods, by API and path of fields in the response.
 
-# Values that are neither the default of the spec nor from the request.
+# Values that differ from the spec's default and do not come from the request.
 _VALUES: Final[dict[_Place, Any]] = {
     ("CreateDelegationToken", "PrincipalType"): "User",  # the anonymous principal owns no token
     ("CreateDelegationToken", "PrincipalName"): "ANONYMOUS",
-    ("CreateDelegationToken", "TokenRequesterPrincipalType"): "User",  # and requests none
+    # The anonymous principal requests no token.
+    ("CreateDelegationToken", "TokenRequesterPrincipalType"): "User",
     ("CreateDelegationToken", "TokenRequesterPrincipalName"): "ANONYMOUS",
-    ("CreateDelegationToken", "IssueTimestampMs"): -1,  # no token has a time
+    ("CreateDelegationToken", "IssueTimestampMs"): -1,  # No token has a time.
     ("CreateDelegationToken", "ExpiryTimestampMs"): -1,
     ("CreateDelegationToken", "MaxTimestampMs"): -1,
-    # the error of reading configurations, which was not tried
+    # The error of reading configurations. The reading was not tried.
     ("CreateTopics", "Topics.TopicConfigErrorCode"): 0,
-    ("DeleteRecords", "Topics.Partitions.LowWatermark"): -1,  # unknown
+    ("DeleteRecords", "Topics.Partitions.LowWatermark"): -1,  # This value means unknown.
     ("DescribeClientQuotas", "Entries"): None,  # "null if there was an error", as its spec says
-    ("Fetch", "Responses.Partitions.HighWatermark"): -1,  # unknown
-    ("FindCoordinator", "NodeId"): -1,  # no broker is the coordinator
+    ("Fetch", "Responses.Partitions.HighWatermark"): -1,  # This value means unknown.
+    ("FindCoordinator", "NodeId"): -1,  # No broker is the coordinator.
     ("FindCoordinator", "Port"): -1,
     ("FindCoordinator", "Coordinators.NodeId"): -1,
     ("FindCoordinator", "Coordinators.Port"): -1,
     ("InitProducerId", "ProducerEpoch"): -1,  # no producer has an epoch
-    ("JoinGroup", "ProtocolName"): None,  # no protocol was chosen; up to 6 it is empty
-    ("OffsetFetch", "Topics.Partitions.CommittedOffset"): -1,  # none was committed
+    # No protocol was chosen. Up to version 6, the text is empty.
+    ("JoinGroup", "ProtocolName"): None,
+    ("OffsetFetch", "Topics.Partitions.CommittedOffset"): -1,  # No offset was committed.
     ("Produce", "Responses.PartitionResponses.BaseOffset"): -1,  # no record has an offset
-    # not the value in the request
+    # The value is not the one in the request.
     ("ReadShareGroupStateSummary", "Results.Partitions.LeaderEpoch"): 0,
 }
 # Lists that are filled although a structure around them has an error field, with the versions.
 _FILLED: Final = {
-    ("AlterClientQuotas", "Entries.Entity"): "0+",  # it shows which entry failed
-    ("AlterPartitionReassignments", "Responses"): "0+",  # each partition repeats the error
-    ("DescribeUserScramCredentials", "Results"): "0+",  # one for each user, without the name
-    ("ElectLeaders", "ReplicaElectionResults"): "0+",  # each partition repeats the error
-    ("Fetch", "Responses"): "0-12",  # each partition, unless topics have ids
-    ("LeaderAndIsr", "PartitionErrors"): "0-4",  # each partition repeats the error
+    ("AlterClientQuotas", "Entries.Entity"): "0+",  # The element shows which entry failed.
+    ("AlterPartitionReassignments", "Responses"): "0+",  # Each partition repeats the error.
+    # One element for each user, without the name.
+    ("DescribeUserScramCredentials", "Results"): "0+",
+    ("ElectLeaders", "ReplicaElectionResults"): "0+",  # Each partition repeats the error.
+    ("Fetch", "Responses"): "0-12",  # One element for each partition, unless topics have ids.
+    ("LeaderAndIsr", "PartitionErrors"): "0-4",  # Each partition repeats the error.
     ("LeaderAndIsr", "Topics"): "5+",
-    ("ListPartitionReassignments", "Topics"): "0+",  # each partition, without an error
+    # One element for each partition, without an error.
+    ("ListPartitionReassignments", "Topics"): "0+",
     ("ListPartitionReassignments", "Topics.Partitions"): "0+",
-    ("Metadata", "Topics"): "0+",  # each topic has the error, even if the message has one
-    ("StopReplica", "PartitionErrors"): "0+",  # each partition repeats the error
+    ("Metadata", "Topics"): "0+",  # Each topic has the error, even if the message has one.
+    ("StopReplica", "PartitionErrors"): "0+",  # Each partition repeats the error.
 }
 # Identifying texts that are empty in the response if they are null in the request.
 _NEVER_NULL: Final = frozenset(
     {
-        ("Metadata", "Topics.Name"),  # the request may have only the topic's id
+        ("Metadata", "Topics.Name"),  # The request may contain only the topic's id.
     }
 )
 # Other fields, in the response itself, that are copied from the request.
 _COPIED: Final = frozenset(
     {
-        ("Fetch", "SessionId"),  # the client's session continues
+        ("Fetch", "SessionId"),  # The client's session continues.
     }
 )
 # Lists whose source in the request cannot be found by the specs, or that have several sources.
 _MIRRORED: Final = {
-    ("AlterUserScramCredentials", "Results"): ("Deletions", "Upsertions"),  # a result for each
-    ("CreateAcls", "Results"): ("Creations",),  # in the order of the request
-    ("DeleteAcls", "FilterResults"): ("Filters",),  # in the order of the request
-    ("DescribeUserScramCredentials", "Results"): ("Users",),  # in the order of the request
+    # One result for each element.
+    ("AlterUserScramCredentials", "Results"): ("Deletions", "Upsertions"),
+    ("CreateAcls", "Results"): ("Creations",),  # The order is that of the request.
+    ("DeleteAcls", "FilterResults"): ("Filters",),  # The order is that of the request.
+    ("DescribeUserScramCredentials", "Results"): ("Users",),  # The order is that of the request.
 }
 # Lists that have only one element if the elements of several sources would be equal.
 _ONCE: Final = frozenset(
     {
-        ("AlterUserScramCredentials", "Results"),  # a user may have several mechanisms
+        ("AlterUserScramCredentials", "Results"),  # A user may have several mechanisms.
     }
 )
 # The names in the response for identifying fields of the request.
@@ -128,9 +133,9 @@ _NAMES: Final = {
     ("AlterUserScramCredentials", "Name"): "User",
     ("FindCoordinator", "CoordinatorKeys"): "Key",
 }
-# Lists of the request that mean everything if they are empty, with the versions.
+# Lists in requests that mean "everything" if they are empty, with the versions.
 _ALL: Final = {
-    ("Metadata", "Topics"): "0",  # the version without null
+    ("Metadata", "Topics"): "0",  # This version cannot contain null.
 }
 
 
@@ -141,7 +146,7 @@ def error_response(request: Message, version: int, code: int) -> Message:
     of 16 bits. Texts of errors are null, or empty if they cannot be null, because Kafka's texts
     differ between releases. Raises `ArgumentError` if there is no response (Produce with acks 0).
     Also raises it if only a broker knows the content of the response: the error is in elements of a
-    list, and the request has no such list, or one that means everything.
+    list, and the request has no such list, or its list means everything.
 
     >>> request = message("HeartbeatRequest")(group_id="readers")
     >>> error_response(request, 4, 16)
@@ -200,11 +205,11 @@ def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> 
 
 
 class _Structure(NamedTuple):
-    """The fields of a structure in one version, and their values in case of an error."""
+    """The fields of a structure in one version, and their values after an error."""
 
     fields: tuple[FieldSpec, ...]
-    # Attributes of error fields, and attributes of fields that have a certain empty value in case
-    # of an error.
+    # The attributes of error fields, and the attributes of fields that have a certain empty value
+    # after an error.
     errors: tuple[str, ...]
     data: dict[str, bytes | str | None]
     # Attributes that name a topic, or None.
@@ -220,11 +225,11 @@ class _Layout:
         self.version = version
         spec = kind.entry.spec(version, kind.definition.served.release)
         specs = spec.fields_by_structure()
-        # By structure and attribute, the fields in this version.
+        # The fields in this version, by structure and attribute.
         self._wire: dict[str, Mapping[str, Field]] = {}
         self._see(kind.entry.name, kind.definition.schema(version), specs)
         self.structures = {name: self._structure(name, specs[name]) for name in self._wire}
-        # By structure, the fields whose structures contain an error field.
+        # The fields whose structures contain an error field, by structure.
         self.inner = {
             name: [
                 field
@@ -314,7 +319,7 @@ def _is_error(field: FieldSpec) -> bool:
 
 
 def _is_data(field: FieldSpec) -> bool:
-    """Return whether a field is empty after an error: it holds records or Kafka's texts."""
+    """Return whether a field is empty after an error: it contains records or Kafka's texts."""
     is_text = str(field.type) == "string" and field.name.endswith("ErrorMessage")
     return is_text or field.type.name == _RECORDS
 
@@ -328,7 +333,7 @@ def _is_identifying(field: FieldSpec) -> bool:
 
 
 class _Element(NamedTuple):
-    """An element of a list in the request: its structure, if any, and its identity."""
+    """An element of a list in the request: its structure, if there is one, and its identity."""
 
     structure: MessageStruct | None
     identity: Mapping[str, Any]
@@ -337,16 +342,16 @@ class _Element(NamedTuple):
 class _Plan(NamedTuple):
     """The content of a structure in the response, at one place."""
 
-    # By attribute, the values that are equal in all elements.
+    # The values that are equal in all elements, by attribute.
     fixed: dict[str, Any]
-    # By attribute, the key of the field to copy, and whether null becomes an empty text.
+    # The key of the field to copy, and whether null becomes an empty text, by attribute.
     copied: dict[str, tuple[str, bool]]
     # Lists to fill, with their paths.
     lists: list[tuple[FieldSpec, str]]
 
 
 class _Builder:
-    """Builds the response to one request."""
+    """Build the response to one request."""
 
     def __init__(self, request: Message, version: int, code: int) -> None:
         self._request = request
@@ -357,14 +362,15 @@ class _Builder:
         self._version = version
         self._code = code
         self._plans: dict[str, _Plan] = {}
-        # By the path of a list and the structure of the request in which its source is searched.
+        # The key is the path of a list and the structure of the request in which the list's source
+        # is searched.
         self._mirrored: dict[tuple[str, str], list[_Chain]] = {}
         self._has_error = False
         # The reasons why some lists of the response are empty although a broker may fill them.
         self._unknown: list[str] = []
 
     def response(self) -> Message:
-        """Return the response; raise `ArgumentError` if only a broker can build it."""
+        """Return the response. Raises `ArgumentError` if only a broker can build it."""
         copied = {
             self._asked.key(field): getattr(self._request, field.attribute)
             for field in self._asked.structures[self._request.entry.name].fields
@@ -449,7 +455,7 @@ class _Builder:
         return []
 
     def _elements(self, structure: MessageStruct | None, chain: _Chain) -> Iterator[_Element]:
-        """Yield the elements of a list; their identity includes the elements around them."""
+        """Yield the elements of a list. Their identity includes the elements around them."""
         field, *inner = chain
         values = getattr(structure, field.attribute)
         if values is None or (

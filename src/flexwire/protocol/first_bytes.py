@@ -1,7 +1,7 @@
 """The meaning of four bytes in the place where a frame's length is expected.
 
-A peer that does not use Kafka's protocol also sends bytes, and the reader interprets the first four
-as a size. Therefore the same sizes appear in many logs.
+If a peer does not use Kafka's protocol, the reader interprets the first four bytes as a size. The
+same wrong sizes therefore appear in many logs.
 
 Sources: RFC 8446 section 5.1 (TLS records), RFC 9113 section 3.4 (HTTP/2), RFC 4253 section 4.2
 (SSH), the PROXY protocol's specification, RFC 1928 (SOCKS), ZooKeeper's four-letter words.
@@ -22,7 +22,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 
 class FirstBytes(NamedTuple):
-    """The meaning of four bytes, and the remedy; ``is_length``: they can be a length."""
+    """The meaning of four bytes, and the remedy. ``is_length`` is true if they can be a length."""
 
     what: str
     advice: str
@@ -38,7 +38,7 @@ _RECORDS: Final = {
     24: "a TLS heartbeat record",
 }
 _ALERT: Final = 21
-# A TLS record may have an older version number, which more peers accept.
+# A TLS record may have an older version number. More peers accept an old number.
 _TLS_MAJOR, _TLS_MINORS = 3, range(5)
 _TLS_ADVICE: Final = (
     "If a broker logs this, a client speaks TLS to a listener without TLS: set the client's "
@@ -73,7 +73,7 @@ _WORDS: Final = (
     "check at ZooKeeper, or remove it."
 )
 
-# By the first four bytes, as text: the protocol that begins this way, and the remedy.
+# The protocol that begins with these four bytes (as text), and the remedy.
 _TEXTS: Final = {
     **{
         word: (f"the beginning of an HTTP request ({name})", _HTTP_REQUEST)

@@ -47,7 +47,7 @@ class FrameSection(NamedTuple):
     """A header or a body: its name, its bytes, and the meaning of the bytes.
 
     If credentials were ``withheld``, the bytes differ from the bytes that were sent. A body that
-    cannot be decoded and may hold credentials is not shown at all.
+    cannot be decoded and may contain credentials is not shown at all.
     """
 
     title: str
@@ -62,7 +62,7 @@ def explain_frame(
     """Yield the header and the body of a frame, whether or not the body can be decoded.
 
     With ``withheld``, credentials are replaced. See `withhold` for ``asked_plainly``. A body that
-    may hold credentials and cannot be decoded is not shown. In this case only the numbers at the
+    may contain credentials and cannot be decoded is not shown. In this case only the numbers at the
     start of the header are shown, because a damaged length may have moved any bytes into the rest.
     """
     header, version = frame.header, frame.header.header_version
@@ -118,7 +118,7 @@ def holds_credentials(message_name: str, payload: bytes) -> bool:
 
 
 def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
-    """Return why a body that may hold credentials cannot be decoded, or None if it can."""
+    """Return why a body that may contain credentials cannot be decoded, or None if it can."""
     name = frame.header.message_name
     if not holds_credentials(name, frame.payload):
         return None

@@ -1,10 +1,10 @@
-"""Read frames that a user provides as bytes: one, several, or the first part of one.
+"""Read frames that a user provides as bytes: one frame, several, or the first part of a frame.
 
 A frame may or may not begin with its length. `00 00 00 2b` may begin a frame of 43 bytes, or a
 Produce request of version 43. The bytes are therefore read in both ways. A reading that decodes to
-the last byte is accepted. If there is no such reading, one that fails only because the bytes end is
-used. The length shows how many bytes are missing, and a field that needs more bytes than these is
-an error.
+the last byte is accepted. If there is no such reading, a reading that fails only because the bytes
+end is used. The length shows how many bytes are missing, and a field that needs more bytes than
+these is an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ _FIRST: Final = 0
 _NUMBERS: Final = struct.Struct(">hh")
 
 RequestLookup = Callable[[int], tuple[int, int]]
-"""Returns API key and version of the request with a correlation id; raises `FrameError`."""
+"""A function that returns the API key and version of the request with a correlation id. It raises
+`FrameError`.
+"""
 
 
 class InputFrame(NamedTuple):
@@ -64,9 +66,9 @@ class InputFrame(NamedTuple):
 
     ``at`` is the position of the frame in the given bytes. ``announced`` is the size of the payload
     according to the frame's length, or None if there is no length. ``whole`` is the frame, if it
-    decodes to its last byte. Otherwise ``error`` has the reason, ``is_cut`` is true if the only
-    reason is that bytes are missing, and ``header`` and ``body`` hold the parts that were read. The
-    name of the message is known as soon as the API key and the version are available.
+    decodes to its last byte. Otherwise ``error`` contains the reason, ``is_cut`` is true if the
+    only reason is that bytes are missing, and ``header`` and ``body`` contain the parts that were
+    read. The name of the message is known as soon as the API key and the version are available.
     """
 
     kind: str
@@ -111,7 +113,7 @@ class InputFrame(NamedTuple):
     def parts(self, *, withheld: bool = False) -> Iterator[FrameSection]:
         """Yield the readable parts of the header and the body, if the frame is not complete.
 
-        With ``withheld``, a body that may hold credentials is not shown. In this case only the
+        With ``withheld``, a body that may contain credentials is not shown. In this case only the
         numbers at the start of the header are shown.
         """
         if self.header is None:
@@ -143,7 +145,7 @@ _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
 def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
-    """Read bytes as requests and return these in order; the result is empty for no bytes.
+    """Read bytes as requests, and return the requests in order. No bytes give an empty result.
 
     Without ``has_length``, the bytes are a single request and begin with its header.
     """
@@ -153,7 +155,7 @@ def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFr
 def read_input_responses(
     data: bytes, asked: RequestLookup, *, has_length: bool = True
 ) -> list[InputFrame]:
-    """Read bytes as responses; ``asked`` returns the request of each response."""
+    """Read bytes as responses. ``asked`` returns the request of each response."""
     return _given(data, "response", lambda frame: _response(frame, asked), has_length=has_length)
 
 
@@ -200,7 +202,7 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Inp
 
 
 def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
-    """Split bytes into frames by their lengths; return the frames before an unreadable one."""
+    """Split bytes into frames by their lengths. Return the frames before an unreadable frame."""
     frames: list[InputFrame] = []
     at = 0
     while at < len(data) and (not frames or frames[-1].message_name is not None):
@@ -232,7 +234,7 @@ def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
         is_chance = bare.kind == "response" and size <= _SHORT
         return not (is_chance and framed[0].is_cut)
     if last.is_sound and all(frame.whole is not None for frame in before):
-        # The lengths of frames from 64 KiB on look like API keys other than 0.
+        # The lengths of frames of 64 KiB or more look like API keys other than 0.
         is_doubtful = bare.kind == "request" and any(bare.payload[:2])
         is_known = last.message_name is not None
         return is_doubtful and is_known and bare.is_cut and bare.unread < last.unread
@@ -283,7 +285,7 @@ def _response(frame: InputFrame, asked: RequestLookup) -> InputFrame:
 
 
 def _whole(frame: InputFrame, read: _ReadHeader) -> InputFrame | None:
-    """Return the frame if it is complete and decodes to its last byte, or else None."""
+    """Return the frame if it is complete and decodes to its last byte. Otherwise return None."""
     payload, announced = frame.payload, frame.announced
     if announced not in {None, len(payload)}:
         return None
@@ -316,7 +318,7 @@ def _opened(frame: InputFrame, header_name: str, header_version: int) -> InputFr
 
 
 def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
-    """Return the frame with the error at which the reading of header or body stopped."""
+    """Return the frame with the error at which reading of the header or body stopped."""
     error, here = last.explanation.error, len(frame.payload)
     if frame.announced is None:
         reason = (

@@ -28,8 +28,9 @@ _SMALL: Final = 64 * 1024
 _ENOUGH: Final = 1024 * 1024
 
 BEGINNING_BYTES: Final = 4096
-"""The size of the part that is kept of a shortened frame: its length, header and the beginning of
-its body."""
+"""The number of bytes of a shortened frame that are kept: its length, its header, and the beginning
+of its body.
+"""
 
 
 def begins_with_length(data: bytes) -> bool:
@@ -62,7 +63,7 @@ class FrameGroup(NamedTuple):
 class TruncatedFrame(NamedTuple):
     """The first bytes of a frame, and the length of the whole frame.
 
-    ``missing`` is the number of bytes after them.
+    ``missing`` is the number of bytes that follow the first bytes.
     """
 
     data: bytes
@@ -78,8 +79,8 @@ class FrameBudget:
     """The number of bytes of incomplete frames that all connections hold together.
 
     A limit for each connection does not limit the sum over a thousand connections. This class does
-    not enforce ``limit``: the holder of a frame must shorten it while the budget ``is_full``
-    (`FrameSplitter.shorten`).
+    not enforce ``limit``. While the budget ``is_full``, the object that holds a frame must shorten
+    the frame (`FrameSplitter.shorten`).
     """
 
     __slots__ = ("held", "limit")
@@ -98,7 +99,7 @@ _NOTHING: Final = FrameGroup(b"", [])
 
 
 class FrameSplitter:
-    r"""Divides one direction of a connection into the payloads of its frames, as bytes arrive.
+    r"""Divide one direction of a connection into the payloads of its frames, as bytes arrive.
 
     The splitter holds at most one incomplete frame, of at most ``limit`` bytes of payload. A
     negative length, or a length above the limit, cannot belong to a frame. In this case the
@@ -123,7 +124,7 @@ class FrameSplitter:
     ) -> None:
         self.limit = limit
         self.most_kept = most_kept
-        """The largest number of bytes that are kept of one frame; None for all."""
+        """The largest number of bytes that are kept of one frame, or None for all bytes."""
         self._room = FrameBudget(limit + PREFIX_LENGTH) if room is None else room
         self.error: FrameError | None = None
         # The pieces as they arrived. They are joined when the frame is complete, because a growing
@@ -136,7 +137,7 @@ class FrameSplitter:
         self._missing = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Process bytes; return the payloads, without lengths, of the frames that are now complete.
+        """Process bytes. Return the payloads, without lengths, of the frames that are now complete.
 
         Raises `FrameError` if the very first length cannot belong to a frame.
         """
@@ -201,7 +202,10 @@ class FrameSplitter:
         return start
 
     def _hold(self, data: bytes, start: int) -> None:
-        """Keep the bytes that follow the frames cut from ``data``, which has all bytes so far."""
+        """Keep the bytes after the frames that were cut from ``data``.
+
+        ``data`` has all bytes so far.
+        """
         if start or not self._parts:
             self.clear()
             if start < len(data):
@@ -226,7 +230,7 @@ class FrameSplitter:
         return self._missing > 0
 
     def shorten(self) -> None:
-        """Keep only the beginning of the incomplete frame; see `skip`."""
+        """Keep only the beginning of the incomplete frame. Use `skip` for its other bytes."""
         beginning, length = self.peek(0, BEGINNING_BYTES), self._length
         self.clear()
         self._add(beginning)
@@ -235,7 +239,7 @@ class FrameSplitter:
     def skip(self, data: bytes) -> tuple[TruncatedFrame | None, bytes]:
         """Process bytes while the frame `is_shortened`, without keeping any of them.
 
-        Returns the frame, once it has ended, and the bytes after it.
+        Returns the frame as soon as it has ended, and the bytes after it.
         """
         left = self._wanted - self.pending_length
         if len(data) < left:
@@ -253,7 +257,7 @@ class FrameSplitter:
         if len(data) >= _SMALL:
             self._parts.append(data)
         elif isinstance(last, bytearray) and len(last) < _ENOUGH:
-            # A frame that arrives byte by byte must not become as many objects.
+            # Without this, a frame that arrives byte by byte would become as many objects.
             last += data
         else:
             self._parts.append(bytearray(data))

@@ -4,8 +4,8 @@
 the spec or, up to Kafka 4.4, by the flexible versions. The version ranges have no upper end, so a
 version above the catalog also has a header version. However, a request of such a version is read as
 brokers read unknown versions: the header is read as version 1, with which every later version
-begins, and the body is not read (KAFKA-21160). The text of KIP-482 numbers headers differently, and
-has no exceptions; `Numbering` selects this scheme.
+begins, and the body is not read (KAFKA-21160). The text of KIP-482 numbers headers differently and
+has no exceptions. `Numbering` selects this scheme.
 
 A request contains everything that is needed to read it, unlike a response
 (`flexwire.protocol.responses`). Its bytes alone do not show whether a frame is a request at all
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 # The two headers in the text of KIP-482, "RequestHeader Version 1" and "ResponseHeader Version 1".
-# A client id could be null before, so it still can.
+# Before KIP-482, a client id could be null, so it can still be null.
 _KIP_482_REQUEST_HEADER: Final = """{
   "type": "header", "name": "RequestHeader", "validVersions": "0-1", "flexibleVersions": "1+",
   "fields": [
@@ -57,7 +57,7 @@ _KIP_482_RESPONSE_HEADER: Final = """{
 
 
 class Numbering(Enum):
-    """The numbering of header versions: that of released Kafka, or that of KIP-482's text.
+    """The numbering of header versions: that of Kafka's releases, or that of KIP-482's text.
 
     In the KIP, header version 1 belongs to all flexible versions and header version 0 to all
     others, for requests and responses. The client id of request header 1 is compact.
@@ -70,7 +70,7 @@ class Numbering(Enum):
 def request_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """Return the header version of a request: 0 has no client id, and 2 or later has tags.
+    """Return the header version of a request. 0 has no client id, and 2 or later has tagged fields.
 
     Only the catalog of Kafka 4.5 or later has requests with header 3.
 
@@ -93,7 +93,7 @@ def request_header_version(
 
 
 def header_version_read(api_key: int, version: int) -> int:
-    """Return the version in which a request's header is read; 1 if no release has the request.
+    """Return the version in which a request's header is read, or 1 if no release has the request.
 
     Raises `UnknownMessageError` for an API key that is in no release.
 
@@ -125,7 +125,7 @@ def has_newest_header(payload: bytes) -> bool:
 def response_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """Return the header version of a response: 1 with tagged fields, 0 without.
+    """Return the header version of a response: 1 with tagged fields, 0 without them.
 
     Raises `UnknownMessageError` for an API key that is in no release.
 
@@ -166,7 +166,7 @@ def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
 
 def _header_version(api_key: int, kind: MessageType, version: int) -> int:
     headers = _header_versions(api_key, kind)
-    # No broker supports a negative version, so it answers as for any other version that it lacks.
+    # No broker supports a negative version, so the broker answers as for any version that it lacks.
     return headers.of(version) if version >= 0 else READ_BY_ALL[HEADER_NAMES[kind]]
 
 
@@ -177,7 +177,7 @@ def _header_versions(api_key: int, kind: MessageType) -> HeaderVersions:
 
 
 def _newest_entry(api_key: int, kind: MessageType) -> CatalogEntry:
-    # Errors are not cached, so hostile API keys do not fill the caches above.
+    # Errors are not cached, so hostile API keys cannot fill the caches above.
     if api_key not in catalog().api_keys():
         raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")
     return catalog().by_api_key(api_key, kind)
@@ -195,14 +195,14 @@ def first_with_tags(kind: MessageType) -> int:
 # Every version of the request header begins with these fields: API key, API version and correlation
 # id.
 _HEAD: Final = struct.Struct(">hhi")
-# This is a number of bytes; most client ids are shorter.
+# The largest size of a short header, in bytes. Most client ids are shorter.
 _SHORT_HEADER: Final = 256
 _KEY_AND_VERSION: Final = struct.Struct(">hh")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFrame:
-    """A request as described by its header; the body, `payload[body_offset:]`, is not decoded.
+    """A request as described by its header. The body, `payload[body_offset:]`, is not decoded.
 
     ``message_name`` is the newest name of a request with this API key and version. The version may
     be missing in the catalog. In this case the header was read as version 1
@@ -221,13 +221,13 @@ class RequestFrame:
 
     @property
     def api_name(self) -> str:
-        """The request's name without the suffix, such as "Produce"."""
+        """The name of the request without its suffix, such as "Produce"."""
         return self.message_name.removesuffix("Request")
 
     def without_header(self) -> RequestFrame:
-        """Return the same frame without the client id and the header tags, which have any length.
+        """Return the same frame without the client id and the header tags.
 
-        A frame with a short header is returned unchanged.
+        Both may have any length. A frame with a short header is returned unchanged.
         """
         if self.body_offset <= _SHORT_HEADER:
             return self
@@ -277,7 +277,7 @@ def read_request(payload: bytes) -> RequestFrame:
 
 
 def read_released(payload: bytes) -> RequestFrame | None:
-    """Return the request at the start of a frame, or None if it has no released version."""
+    """Return the request at the start of a frame, or None if its version is not released."""
     try:
         request = read_request(payload)
     except (FrameError, CodecError, UnknownMessageError):
@@ -296,7 +296,7 @@ def check_request(api_key: int, api_version: int) -> None:
 def known_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> RequestFrame:
-    """Return a request with only these facts, for callers that need no others."""
+    """Return a request with only these facts, for callers that need no other facts."""
     return RequestFrame(
         api_key=api_key,
         api_version=api_version,
@@ -312,7 +312,7 @@ def known_request(
 @per_catalog
 @lru_cache(maxsize=4096)
 def request_name(api_key: int, version: int) -> str:
-    """Return the newest name of an API key's request that has the version, or the newest of all."""
+    """Return the newest name of an API key's request with the version, or its newest name."""
     entries = request_entries(api_key)
     return next((entry.name for entry in entries if version in entry.versions), entries[0].name)
 
@@ -334,7 +334,7 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class ResponseFrame:
-    """A response as described by its header and request; the body is `payload[body_offset:]`.
+    """A response as described by its header and request. The body is `payload[body_offset:]`.
 
     ``body_version`` is the version of the request. For an ApiVersions request it may be 0, because
     a broker that lacks the version answers in version 0 (KIP-511).
@@ -370,12 +370,12 @@ def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFr
 
 
 def response_name(api_key: int, version: int) -> str:
-    """Return the newest name of an api key's response that has the version, or the newest."""
+    """Return the newest name of an API key's response with the version, or its newest name."""
     return request_name(api_key, version).removesuffix("Request") + "Response"
 
 
 def parse_correlation_id(payload: bytes) -> int:
-    """Return the correlation id, with which every version of the response header begins."""
+    """Return the correlation id. Every version of the response header begins with it."""
     if len(payload) < _CORRELATION_ID.size:
         raise FrameError(
             f"a response header must have at least {_CORRELATION_ID.size} bytes, "
@@ -386,8 +386,8 @@ def parse_correlation_id(payload: bytes) -> int:
 
 
 def _is_fallback(body: bytes, api_version: int) -> bool:
-    # A body of version 0 never decodes as a later version: up to version 2 the throttle time would
-    # be missing, and from version 3 on the first byte of the int32 count would be a null array,
+    # A body of version 0 never decodes as a later version. In versions up to 2, the throttle time
+    # would be missing. In later versions, the first byte of the int32 count would be a null array,
     # which the field does not allow.
     if api_version == 0:
         return False

@@ -4,9 +4,9 @@ In the topics of the coordinators, a key begins with the int16 type of the recor
 the int16 version of its message. The records of the other topics have no keys, and their values
 begin with three unsigned varints: frame version 1, API key and version.
 
-A log does not say which release wrote it. A type or version therefore has the meaning of the newest
-release that has it. Bytes that do not fit this layout are read with the layout of an older release,
-if one fits. If a caller specifies the release, no other layout is tried.
+A log does not show which release wrote it. A type or version therefore has the meaning of the
+newest release that has it. Bytes that do not fit this layout are read with the layout of an older
+release, if one fits. If a caller specifies the release, no other layout is tried.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class InternalTopic(enum.StrEnum):
 
     @property
     def topic(self) -> str:
-        """The topic's name."""
+        """The name of the topic."""
         return _TOPICS[self][0]
 
     @property
     def module(self) -> str:
-        """The module of Kafka whose messages the records hold."""
+        """The module of Kafka whose messages the records contain."""
         return _TOPICS[self][1]
 
     @property
@@ -152,7 +152,7 @@ _CONSUMER_PROTOCOL_MESSAGES = GROUP_MESSAGES[_CONSUMER_PROTOCOL]._asdict()
 def decode_key(
     topic: InternalTopic, key: bytes | None, release: str | None = None
 ) -> TypedMessage | None:
-    """Decode the key of a record; None in a topic whose records have no keys.
+    """Decode the key of a record, or return None in a topic whose records have no keys.
 
     Raises `DecodeError`, and `UnknownMessageError` for a type that is in no bundled release or not
     in the known ``release``.
@@ -176,7 +176,7 @@ def decode_value(
     value: bytes | None,
     release: str | None = None,
 ) -> TypedMessage | None:
-    """Decode the value of a record with the result of `decode_key`; None for a tombstone.
+    """Decode the value of a record with the result of `decode_key`, or return None for a tombstone.
 
     Raises `DecodeError`, and `UnknownMessageError` for a version that is in no bundled release or
     not in the known ``release``.
@@ -214,7 +214,7 @@ def _nowhere(release: str | None) -> str:
 def _decode(
     name: str, version: int, data: bytes, start: int, release: str | None
 ) -> tuple[Message, str | None]:
-    """Decode the bytes after ``start``; return also the older release whose layout fits, if any."""
+    """Decode the bytes after ``start``. Also return the older release whose layout fits, if any."""
     try:
         return _decode_whole(message(name, release), version, data, start), None
     except DecodeError:
@@ -245,7 +245,7 @@ def _read_int16(data: bytes, what: str) -> int:
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
     """Replace the bytes that a consumer sent to its group by the messages in them.
 
-    A client may send any bytes here, so other bytes stay unchanged.
+    A client may send any bytes here, so other bytes do not change.
     """
     for field, name in _CONSUMER_PROTOCOL_MESSAGES.items():
         data = base64.b64decode(member[field])

@@ -2,7 +2,7 @@
 
 A broker forwards the data of group members. The protocol type of the group identifies the format:
 "consumer" for KafkaConsumer and similar clients, "connect" for Connect's workers. Both formats
-begin with an int16 version. A member may send any bytes here, so other bytes stay unchanged.
+begin with an int16 version. A member may send any bytes here, so other bytes do not change.
 
 Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
 specs: its layout comes from ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,
@@ -70,7 +70,7 @@ GROUP_MESSAGES: Final = {
 """The messages by the protocol type of a group."""
 
 _SUBSCRIPTION, _ASSIGNMENT = 0, 1
-# By message and path without indexes: which of the two kinds a field has.
+# The kind of messages in a field, by message and path without indexes.
 _OF_GROUPS: Final = {
     ("JoinGroupRequest", "protocols.metadata"): _SUBSCRIPTION,
     ("JoinGroupResponse", "members.metadata"): _SUBSCRIPTION,
@@ -122,7 +122,7 @@ def read_versioned(name: str, data: bytes) -> Message:
 
 
 def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, int] | None:
-    """Explain a message after its int16 version; return None for other bytes.
+    """Explain a message after its int16 version. Return None for other bytes.
 
     Offsets are counted from the first byte of the version. The version is the second result.
     """
@@ -144,7 +144,7 @@ def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, in
 
 
 def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]:
-    # The type of the group comes before the data of members, if the version has it.
+    # The type of the group precedes the data of members, if the version contains the type.
     protocol_type = None
     for annotation in explanation.annotations:
         if annotation.path.rpartition(".")[2] == _PROTOCOL_TYPE:

@@ -32,7 +32,7 @@ class JsonStructure(NamedTuple):
 def walk_structures(
     form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
 ) -> Iterator[JsonStructure]:
-    """Yield every structure, outer before inner; values of another form are skipped.
+    """Yield every structure, outer before inner. Values of another form are skipped.
 
     ``names`` are the field names in other releases (`Served.former_names`). A structure may be
     modified after it is yielded: its inner structures are searched after that.
@@ -59,7 +59,7 @@ def walk_structures(
 def to_readable_json(
     message: Message, version: int, *, names: bool = True, records: bool = True
 ) -> dict[str, Any]:
-    """Return the JSON form of a message, with names that the plain form lacks.
+    """Return the JSON form of a message with names that the plain form lacks.
 
     With ``names``, Kafka's name of an error code follows the code, as ``"_errorName"``. With
     ``records``, the batches in a field are JSON (`records_form`), if they can be read within the
@@ -95,13 +95,13 @@ def make_readable(
 
 
 def record_field_names(kind: type[Message], version: int) -> frozenset[str]:
-    """Return the JSON names of a message's fields that hold records."""
+    """Return the JSON names of a message's fields that contain records."""
     spec = kind.entry.spec(version, kind.definition.served.release)
     return frozenset(field.json_name for field in spec.walk() if field.type.name == "records")
 
 
 def error_code_names(schema: Schema) -> list[str]:
-    """Return the JSON names of a structure's own fields that hold error codes."""
+    """Return the JSON names of a structure's own fields that contain error codes."""
     return [
         field.json_name
         for field in schema.fields

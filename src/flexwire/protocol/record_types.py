@@ -1,4 +1,4 @@
-"""The messages in the records of internal topics, control records included.
+"""The messages in the records of internal topics, including control records.
 
 If no release is given, the newest release with the type, version or layout is used.
 
@@ -100,8 +100,8 @@ def other_layouts(name: str, version: int) -> Iterator[str]:
 def _keys_in(module: str, release: str) -> list[tuple[int, str, int]]:
     """Return every record type of a release, with the message and version of its key.
 
-    Up to Kafka 4.0, the version of a key is its type, so no two keys have the same version. From
-    4.1 on, the type is the API key of the key's message, and all keys have version 0.
+    Up to Kafka 4.0, the version of a key is its type, so no two keys have the same version. Since
+    4.1, the type is the API key of the key's message, and all keys have version 0.
     """
     keys = [
         (entry, version)
@@ -137,7 +137,7 @@ def _entries(module: str, kind: MessageType) -> Iterator[CatalogEntry]:
 _INT16_SIZE = 2
 _CONTROL_KEY, _KEY_VERSION = "ControlRecordTypeSchema", 0
 _MARKER, _MARKER_VERSION = "EndTxnMarker", 0
-# The types are an enumeration in Kafka's Java code; they are in no spec.
+# The types come from an enumeration in Kafka's Java code and are in no spec.
 CONTROL_TYPES: Mapping[int, tuple[str, str]] = {
     0: ("ABORT", _MARKER),
     1: ("COMMIT", _MARKER),
@@ -147,11 +147,11 @@ CONTROL_TYPES: Mapping[int, tuple[str, str]] = {
     5: ("KRAFT_VERSION", "KRaftVersionRecord"),
     6: ("KRAFT_VOTERS", "VotersRecord"),
 }
-"""By type: its name, and the message of the value."""
+"""The name of each type, and the message of its value."""
 
 
 class ControlRecord(NamedTuple):
-    """The content of a control record; name and message are None if the type is unknown."""
+    """The content of a control record. Name and message are None if the type is unknown."""
 
     type: int
     name: str | None
@@ -170,7 +170,7 @@ class ControlRecord(NamedTuple):
 def decode_control_record(
     key: bytes | None, value: bytes | None, release: str | None = None
 ) -> ControlRecord:
-    """Decode the key and value of a control record, with the layout of ``release`` or the newest.
+    """Decode the key and value of a control record, in the layout of ``release`` or the newest.
 
     As in Kafka, a key or marker of an unknown newer version is read as the known version, and an
     unknown type is no error. Raises `DecodeError`, and `UnknownMessageError` for a version of
@@ -178,7 +178,7 @@ def decode_control_record(
 
     >>> decode_control_record(bytes.fromhex("00000001"), bytes.fromhex("000000000007")).to_json()
     {'type': 1, 'name': 'COMMIT', 'message': 'EndTxnMarker', 'version': 0, \
-'data': {'coordinatorEpoch': 7}}
+    'data': {'coordinatorEpoch': 7}}
     """
     control_type: int = _read_versioned(_CONTROL_KEY, _KEY_VERSION, key).type
     name, value_name = CONTROL_TYPES.get(control_type, (None, None))

@@ -25,9 +25,10 @@ _RECORDS: Final = "records"
 _HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECORDS}
 _RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
 MOST_SHOWN: Final = 128 * 1024 * 1024
-"""The limit for record bytes in the JSON of a message; each record or record header counts as 256
-bytes more."""
-# The facts of a batch that are shown, with the values that are left out.
+"""The limit for the bytes of records in the JSON of a message. Each record or record header counts
+as 256 further bytes.
+"""
+# The facts of a batch that are shown, and the values for which they are left out.
 _SHOWN: Final[dict[str, Any]] = {
     "base_offset": None,
     "last_offset": None,
@@ -59,13 +60,13 @@ def encode_records(form: Any, path: str) -> bytes:
 
 
 class RecordBudget:
-    """The remaining size for decompressed records, which take many times more memory as JSON."""
+    """The remaining size for decompressed records. As JSON they take many times more memory."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
         self._left = left
 
     def has_for(self, records: list[Record]) -> bool:
-        """Subtract the size of records; return whether enough was left."""
+        """Subtract the size of records. Return whether enough was left."""
         self._left -= count_bytes(records)
         return self._left >= 0
 
@@ -73,8 +74,8 @@ class RecordBudget:
 def decode_records(data: bytes, room: RecordBudget | None = None) -> list[dict[str, Any]] | None:
     """Return the batches in a field's bytes as JSON, or None if not all bytes are batches.
 
-    A batch that was cut off by a fetch is left out, as consumers do, unless it is the only batch:
-    otherwise the bytes would seem empty. The result is also None if the size limit is exceeded.
+    A batch that a fetch cut off is left out, as in consumers, unless it is the only batch.
+    Otherwise the bytes would seem empty. The result is also None if the size limit is exceeded.
     """
     room = RecordBudget() if room is None else room
     batches = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SampleFrame(NamedTuple):
-    """A frame and its parts: a header of ``header_version``, and a body."""
+    """A frame and its parts: a header of ``header_version`` and a body."""
 
     data: bytes
     header: Message
@@ -50,7 +50,7 @@ def random_frame(message_class: type[Message], version: int, seed: int) -> Sampl
 
 
 def hostile_frame(message_class: type[Message], version: int, seed: int) -> HostileBytes:
-    """Return a frame with one damage, in its body, its length or its header.
+    """Return a frame that is damaged in one place: in its body, its length or its header.
 
     The same seed always results in the same frame. ``error`` is the error of a strict reader that
     expects this message and receives only these bytes. Raises the errors of `random_frame`.

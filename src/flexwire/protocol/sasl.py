@@ -1,9 +1,9 @@
 """Authentication on a connection: when it may be running, and SASL tokens as bare frames.
 
-Tokens hold credentials and may consist of any bytes. This module therefore recognizes no token by
-its bytes, except for the first token of GSSAPI. Where a token is possible, every frame that is not
-a request is a token. Bytes that cannot be decoded are treated as a credential until the connection
-has shown that it is not authenticating.
+Tokens contain credentials and may consist of any bytes. This module therefore recognizes no token
+by its bytes, except for the first token of GSSAPI. Where a token is possible, every frame that is
+not a request is a token. Bytes that cannot be decoded are treated as a credential until the
+connection has shown that it is not authenticating.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TICKET = re.compile(
 
 
 class Authentication:
-    """Decides from a connection's requests so far whether its bytes may be credentials.
+    """Decide from a connection's requests so far whether its bytes may be credentials.
 
     A broker that requires authentication accepts no other request before it. If the first request
     is not ApiVersions and decodes by its spec, the connection therefore does not require
@@ -51,7 +51,7 @@ class Authentication:
         return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
-        """Process a request in the order of the stream; None means that it could not be decoded.
+        """Process a request in the order of the stream. None means that it could not be decoded.
 
         Unless ``is_whole`` is true, the payload is only the known beginning of the request.
         """
@@ -94,12 +94,12 @@ def is_ticket(payload: bytes) -> bool:
 
 
 class SaslExchange:
-    """Distinguishes the SASL tokens of a connection's client from its requests.
+    """Distinguish the SASL tokens of a connection's client from its requests.
 
     After SaslHandshake v0, the next frames contain the tokens of the mechanism, without a header
-    (KIP-43). From SaslHandshake v1 on, tokens are inside SaslAuthenticate (KIP-152). No byte marks
+    (KIP-43). Since SaslHandshake v1, tokens are inside SaslAuthenticate (KIP-152). No byte marks
     the end of the tokens: they end with the first frame that is a request of a released version.
-    Tokens of GSSAPI may come without a handshake (`is_ticket`). Tokens hold credentials, so this
+    Tokens of GSSAPI may come without a handshake (`is_ticket`). Tokens contain credentials, so this
     class reads only the bytes that it needs for the decision.
     """
 

@@ -21,7 +21,7 @@ class SoftwareTopics(NamedTuple):
 
 
 SOFTWARE_TOPICS: Final = (
-    # The names come from Kafka's connect-distributed.properties; distributions add a prefix or a
+    # The names come from Kafka's connect-distributed.properties. Distributions add a prefix or a
     # suffix.
     SoftwareTopics(
         "Kafka Connect", r"(.*[-_.])?connect([-_.].*)?[-_.](offsets?|configs?|status(es)?)"
@@ -32,7 +32,7 @@ SOFTWARE_TOPICS: Final = (
     SoftwareTopics("Schema Registry", r"_schemas|_schema_encoders|_.*[-_]schemas"),
     SoftwareTopics("Apicurio Registry", r"kafkasql-(journal|snapshots)"),
     SoftwareTopics("ksqlDB", r"_confluent-ksql-.*|.*ksql_processing_log"),
-    # The application id comes first. Foreign-key joins of tables have the last two names.
+    # The application id comes first. The last two names belong to foreign-key joins of tables.
     SoftwareTopics("Kafka Streams", r".*-(changelog|repartition)(-.*)?"),
     SoftwareTopics("Kafka Streams", r".*-subscription-(registration|response)-topic"),
     SoftwareTopics(
@@ -44,7 +44,7 @@ SOFTWARE_TOPICS: Final = (
     # Kafka's own topics, and topics that other software marks as internal in the same way.
     SoftwareTopics("internal by its name", r"__.*"),
 )
-"""The first pattern that matches a name decides which software owns the topic."""
+"""The first pattern that matches a name shows which software owns the topic."""
 
 
 def software_of(topic: str) -> str | None:

@@ -20,18 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST_INFLATED: Final = 4 * 1024 * 1024
-"""Metrics that exceed this size after decompression are refused. By default, a broker accepts 1 MiB
-of compressed metrics."""
+"""The largest size of metrics after decompression. Larger metrics are refused. By default, a broker
+accepts 1 MiB of compressed metrics.
+"""
 MOST_POINTS: Final = 100_000
-"""A push with more values is refused, because each value may have only two bytes on the wire but
-needs 1 kB of memory here."""
+"""The largest number of values in a push. A push with more values is refused, because each value
+may have only two bytes on the wire but needs 1 kB of memory here.
+"""
 
 PUSHES: Final = "PushTelemetryRequest"
 _PLACE: Final = "metrics"
 _LIBRARY: Final = "opentelemetry.proto.metrics.v1.metrics_pb2"
-# The compression formats of magic 2, in which lz4 and snappy are as current clients write them.
+# The compression formats of magic 2. Their lz4 and snappy are in the form that current clients
+# write.
 _MAGIC: Final = 2
-# By the number in the metric: the values since the last push, or since the beginning.
+# The period of a metric, by its number: since the last push, or since the beginning.
 _TEMPORALITIES: Final = (None, "delta", "cumulative")
 
 
@@ -130,7 +133,7 @@ def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
 
 def _of_metric(metric: Any, kind: str, data: Any) -> Iterator[ClientMetric]:
     number = getattr(data, "aggregation_temporality", 0)
-    # If OpenTelemetry's classes do not know a number yet, they return the number itself.
+    # If OpenTelemetry's classes do not know a number yet, they return the number.
     temporality = _TEMPORALITIES[number] if 0 <= number < len(_TEMPORALITIES) else str(number)
     is_monotonic = bool(getattr(data, "is_monotonic", False))
     for point in data.data_points:

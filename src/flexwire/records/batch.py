@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MAX_INFLATED = 128 * 1024 * 1024
-# For each such number of bytes of the limit, one record or record header is allowed. As an object
+# The number of bytes of the limit for which one record or record header is allowed. As an object,
 # it takes far more memory than the two to seven bytes of its input.
 OBJECT_COST = 32
 
@@ -93,12 +93,15 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def is_control(self) -> bool:
-        """True if the records are control records, which a broker writes and no consumer gets."""
+        """True if the records are control records.
+
+        A broker writes them, and no consumer gets them.
+        """
         return self.magic > 1 and bool(self.attributes & CONTROL_MASK)
 
     @property
     def has_delete_horizon(self) -> bool:
-        """True if the base timestamp is the delete horizon of the tombstones in the batch."""
+        """True if the base timestamp is the delete horizon of the batch's tombstones."""
         return self.magic > 1 and bool(self.attributes & DELETE_HORIZON_MASK)
 
     @property
@@ -112,9 +115,9 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         return read_and_keep(self)
 
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
-        """Write the batch again: its fields with its own records, or with ``records`` if given.
+        """Write the batch again: its fields, and its own records or the given ``records``.
 
-        Its own records are written as they were read. With ``LogAppendTime``, their timestamps are
+        Its own records are written as they were read. With ``LogAppendTime``, the timestamps are
         those of the producer. An uncompressed batch in Kafka's own form is therefore written as the
         same bytes. ``level`` is the same as in `encode_batch`.
 
@@ -146,8 +149,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def _read_records(self, append_time: int | None) -> list[Record]:
         data, start = self.data, HEADER_SIZE
         try:
-            # A batch that compaction emptied has no compressed data at all, and not compressed
-            # empty data.
+            # A batch that compaction emptied contains no compressed data at all. It does not
+            # contain the compressed form of empty data.
             if self.compression is not Compression.NONE and self.size > HEADER_SIZE:
                 data, start = self._inflate(data[start:]), 0
             return read_records(
@@ -197,7 +200,7 @@ def read_and_keep(batch: RecordBatch) -> list[Record]:
 
 
 def property_of(read: Callable[[RecordBatch], list[Record]]) -> property:
-    """Make another function, which may be written in C, the getter of `RecordBatch.records`."""
+    """Make another function, possibly written in C, the getter of `RecordBatch.records`."""
     return property(read, doc=_RECORDS.__doc__)
 
 

@@ -1,4 +1,4 @@
-"""The functions for records and batches that a process uses: those of kernels, or Python's.
+"""The functions for records and batches that a process uses: those of kernels or Python's.
 
 This module depends on batches, their iterator and their writer. They use it indirectly, through
 `flexwire.records.executors.ACTIVE`.
@@ -25,7 +25,7 @@ PYTHON = RecordFunctions(
 
 
 def kernel_functions() -> RecordFunctions:
-    """Return the kernel functions; those in Python if kernels are missing or refuse the classes."""
+    """Return the kernel functions, or Python's if kernels are missing or refuse the classes."""
     objects: Any = load_kernel("record_objects")
     if objects is None:
         return PYTHON
@@ -47,8 +47,8 @@ def kernel_functions() -> RecordFunctions:
 
 
 def use_functions(functions: RecordFunctions) -> None:
-    """Use these functions for reading and writing from now on."""
-    # With a property written in Python, getting stored records would take longer than reading them.
+    """Use these functions for all later reading and writing."""
+    # A property written in Python takes longer to return stored records than it takes to read them.
     kind: Any = batch.RecordBatch
     kind.records = batch.property_of(functions.read_records)
     ACTIVE.functions = functions

@@ -3,8 +3,8 @@
 This is the hot loop of the package. Varints of one byte (and of two, if they are common) are
 therefore read inline: a call for each would take longer than all other work for a record.
 `flexwire.wire.varint` reads longer varints. A length is compared with the end of the record before
-bytes are sliced. If a varint continues beyond that end, this is noticed because the record then has
-a different size.
+bytes are sliced. If a varint continues beyond that end, the size of the record is wrong, which is
+noticed.
 
 Without kernels, this module is the fast path. It reads ordinary records, and refuses all others
 without a reason. `flexwire.records.body` and `flexwire.records.body_writing` then read or write
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# Adding a delta of 32 bits to such a number cannot exceed 64 bits.
+# A delta of 32 bits can be added to such a number without exceeding 64 bits.
 _NEAREST, _FARTHEST = INT64_MIN + (1 << 31), INT64_MAX - (1 << 31)
 _ATTRIBUTES = b"\x00"
 _NULL = write_varint(-1)
@@ -45,7 +45,7 @@ _FEW = len(_SMALL)
 
 
 class Unusual(Exception):  # noqa: N818 - it never leaves the package; other code raises the error, if there is one
-    """A record is out of the ordinary, so that other code must handle it."""
+    """A record that is out of the ordinary, so that other code must handle it."""
 
 
 def read_ordinary(
@@ -76,10 +76,10 @@ def _read_ordinary(  # noqa: C901, PLR0912 - one loop without calls, as in the o
             p += 2
         else:
             n, p = _read_wide_varint(data, p)
-        # An odd number stands for a negative one, as for all lengths.
+        # An odd number represents a negative number, as in all lengths.
         odd = n
         stop = p + (n >> 1)
-        # This skips the attributes of the record.
+        # The attributes of the record are skipped.
         timestamp = data[p := p + 1]
         timestamp, p = (timestamp, p + 1) if timestamp < 128 else _read_wide_varint(data, p)
         offset = data[p]
@@ -157,7 +157,7 @@ def _read_length(data: bytes, p: int) -> tuple[int, int]:
 
 
 def _read_wide_varint(data: bytes, p: int) -> tuple[int, int]:
-    """Read a varint of 32 bits that has several bytes; it stays in zig-zag form."""
+    """Read a varint of 32 bits that has several bytes. The result stays in zig-zag form."""
     n = data[p]
     if 0 < (m := data[p + 1]) < 128 <= n:
         return n + (m << 7) - 128, p + 2
@@ -171,7 +171,7 @@ def _read_wide_varint(data: bytes, p: int) -> tuple[int, int]:
 def write_ordinary(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Write records, each after its length; also return the newest timestamp.
+    """Write records, each after its length. Also return the newest timestamp.
 
     Raises `Unusual`, `AttributeError` or `ValueError`.
     """
@@ -411,7 +411,7 @@ def _read_bytes(data: bytes, p: int, stop: int, what: str) -> tuple[bytes, int]:
 
 
 def _read_wide(data: bytes, p: int, bits: int = VARINT_BITS) -> tuple[int, int]:
-    """Read a varint that has several bytes; it stays in zig-zag form."""
+    """Read a varint that has several bytes. The result stays in zig-zag form."""
     m = data[p + 1]
     if 0 < m < 128:
         return data[p] + (m << 7) - 128, p + 2
@@ -435,7 +435,7 @@ _HEADER_PARTS = 2
 def write_records(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Write the records, each after its length; also return the newest timestamp.
+    """Write the records, each after its length. Also return the newest timestamp.
 
     Raises `EncodeError` if a field has an impossible value, if an offset differs from the base
     offset by more than 32 bits, or if a timestamp differs from the base timestamp by more than 64

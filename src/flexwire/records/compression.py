@@ -1,4 +1,4 @@
-"""Compresses the records of a batch like Kafka's Java, and inflates them up to a limit.
+"""Compress the records of a batch like Kafka's Java code, and inflate them up to a limit.
 
 For every codec, data that is too large is refused before memory is allocated. For lz4 and zstd, the
 headers of the blocks are read. For snappy, the declared size is compared with the largest expansion
@@ -158,12 +158,12 @@ def with_old_checksum(data: bytes) -> bytes:
 
 
 def header_checksum(data: bytes) -> int:
-    """Return the checksum byte for a frame header; ``data`` begins with its flags."""
+    """Return the checksum byte for a frame header. ``data`` begins with the header's flags."""
     return xxh32_short(data) >> 8 & 0xFF
 
 
 def xxh32_short(data: bytes) -> int:
-    """Return XXH32 with seed 0 for at most 15 bytes, which is simpler than for longer data.
+    """Return XXH32 with seed 0 for at most 15 bytes. This case is simpler than longer data.
 
     >>> hex(xxh32_short(b""))
     '0x2cc5d05'
@@ -191,7 +191,7 @@ def _rotate(value: int, bits: int) -> int:
 with suppress(ImportError):
     import zstandard
 
-# Unlike every faster library, it accepts exactly the input that zlib accepts.
+# Unlike all faster libraries, zlib_ng accepts exactly the input that zlib accepts.
 try:
     fast_zlib: Any = import_module("zlib_ng.zlib_ng")
 except ImportError:
@@ -203,13 +203,13 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16
 
 GZIP_WBITS = 31
-# At the end of each gzip member, the bytes after it are copied, so a million empty members would
-# take forever. Kafka's clients write a single member.
+# At the end of each gzip member, the bytes after the member are copied, so a million empty members
+# would take forever. Kafka's clients write a single member.
 _GZIP_MOST_MEMBERS = 64
 
 
 def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) -> bytes:
-    """Inflate ``data``; the result has at most ``limit`` bytes.
+    """Inflate ``data`` to at most ``limit`` bytes.
 
     Raises `RecordError` if the data is damaged, cut off, followed by other bytes, or larger than
     the limit when inflated.
@@ -235,7 +235,7 @@ def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) ->
 def inflate_into(
     compression: Compression, data: memoryview, room: memoryview, *, bound: int | None = None
 ) -> int:
-    """Inflate ``data`` of a record batch into a buffer; return the number of bytes.
+    """Inflate ``data`` of a record batch into a buffer. Return the number of bytes.
 
     ``bound`` is the upper limit from `flexwire.records.compression`, if it is known. It is below 0
     if that module refuses the data.
@@ -295,7 +295,7 @@ def _inflate_gzip(data: bytes, limit: int) -> bytes:
 
 
 def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
-    # A member ends with its size, and zlib is faster if it knows where to stop.
+    # A member ends with its size, and zlib is faster if it knows the size in advance.
     declared = int.from_bytes(data[-4:], "little")
     if declared > len(room):
         return -1
@@ -308,7 +308,7 @@ def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
 
 
 def _inflate_zstd_into(data: memoryview, room: memoryview) -> int:
-    """Inflate one frame with this thread's cached context; return -1 if cramjam must be used.
+    """Inflate one frame with this thread's cached context. Return -1 if cramjam must be used.
 
     It is known that the content of all frames fits into the buffer.
     """
@@ -373,7 +373,7 @@ def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
-    """Return a block's declared size; raise `RecordError` if it is impossible or too large."""
+    """Return a block's declared size. Raises `RecordError` if it is impossible or too large."""
     declared: int = cramjam.snappy.decompress_raw_len(block)
     if declared > len(block) * _SNAPPY_MOST_RATIO:
         raise RecordError(f"{len(block)} bytes of snappy data declare {declared} when inflated")
@@ -385,10 +385,11 @@ def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
 # Making a context takes as long as inflating a batch of 12 kB, and two threads cannot share a
 # context.
 _KEPT = local()
-# The largest window of a frame, because a context allocates as much memory as the frame demands.
+# The largest window of a frame that is accepted. A context allocates as much memory as the frame
+# demands.
 _MOST_WINDOW = 8 << 20
 _HAS_CONTEXTS = "zstandard" in globals()
-# The codecs whose data has its inflated size.
+# The codecs whose data contains its inflated size.
 _DECLARED = {
     Compression.GZIP: _inflate_gzip_into,
     Compression.SNAPPY: _inflate_snappy_into,
@@ -399,7 +400,7 @@ _BOUNDED = {
     Compression.ZSTD: (zstd_bound, "zstd"),
 }
 
-# The ranges that Kafka has for `compression.gzip.level` and similar settings.
+# The ranges that Kafka allows for `compression.gzip.level` and similar settings.
 _LEVELS = {
     Compression.GZIP: range(1, 10),
     Compression.LZ4: range(1, 18),
@@ -420,7 +421,7 @@ _LZ4_END = bytes(4)
 
 
 def deflate(compression: Compression, data: bytes, *, level: int | None, magic: int) -> bytes:
-    """Compress ``data``; without a level, Kafka's default is used.
+    """Compress ``data``. Without a level, Kafka's default is used.
 
     Snappy data is written in xerial framing. Lz4 data in magic 0 has the header checksum of old
     clients, because their readers require it. Raises `EncodeError` for a level that the compression
@@ -446,7 +447,10 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
 
 
 def checked_level(compression: Compression, level: int | None) -> int | None:
-    """Return a level if the compression type has it, or None; raise `EncodeError` otherwise."""
+    """Return a level that the compression type has, or None.
+
+    Raises `EncodeError` for other levels.
+    """
     if level is None:
         return None
     level = to_int(level, "level")
@@ -484,7 +488,8 @@ def _deflate_lz4(data: bytes) -> bytes:
 
 
 def _deflate_lz4_at(level: int, data: bytes) -> bytes:
-    # The function for blocks has no levels, and the function for frames has no independent blocks.
+    # The function for blocks has no levels, and the function for frames cannot write independent
+    # blocks.
     frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     frame.compress(data)
     return bytes(frame.finish())

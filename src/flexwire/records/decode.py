@@ -1,4 +1,4 @@
-"""A sequence of record batches and message sets, as in a fetch or a log."""
+"""Read a sequence of record batches and message sets, as in a fetch or a log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class PartialBatch(NamedTuple):
-    """The beginning of a batch whose rest is cut off, as at the end of a full fetch.
+    """The beginning of a batch that is cut off, as at the end of a full fetch.
 
     ``size`` is the number of its bytes that are present. ``declared_size`` is the size of the whole
     batch, or None if the data ends before it.
@@ -48,7 +48,7 @@ class PartialBatch(NamedTuple):
 
 
 class BatchIterator(Iterator[RecordBatch]):
-    """Returns the batches of ``data`` in order; see `decode_batches`."""
+    """Return the batches of ``data`` in order, as `decode_batches` describes."""
 
     # The kernels' iterator is registered as a subclass below.
     __slots__ = ()
@@ -65,11 +65,11 @@ class BatchIterator(Iterator[RecordBatch]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The partial batch at the end; None if there is none, or if it was not reached yet."""
+        """The partial batch at the end. None if there is none or if it was not reached yet."""
         return self._walk.partial
 
 
-# If threads share an iterator, each Python step is made as a whole. Otherwise two threads would get
+# If threads share an iterator, each Python step runs as a whole. Otherwise two threads would get
 # the same batch. If a finalizer makes a step within a step, it does not wait for itself.
 _STEP = lock_over_forks()
 
@@ -88,7 +88,7 @@ class _PythonIterator(BatchIterator):
 
 
 class _BatchWalk(msgspec.Struct, gc=False):
-    """Reads the batches of ``data``, starting at a position, one after another."""
+    """Read the batches of ``data`` one after another, starting at a position."""
 
     data: bytes
     check_crc: bool
@@ -117,7 +117,7 @@ class _BatchWalk(msgspec.Struct, gc=False):
             raise
         except BaseException:
             # For example, a signal handler raised an exception. The batch was not returned, so it
-            # is still the next one.
+            # is still the next batch.
             self.position = start
             raise
 
@@ -241,13 +241,14 @@ def iterate(
 
 
 def go_on(iterator: Any) -> RecordBatch:
-    """Return the next batch of a kernels' iterator, which the kernels have refused."""
+    """Return the next batch of a kernels' iterator. The kernels have refused this batch."""
     with _STEP:
         walk = _BatchWalk(
             iterator._data,  # noqa: SLF001 - it belongs to the class that replaces the one above
             iterator._check_crc,  # noqa: SLF001 - it belongs to the same class
             iterator._max_inflated,  # noqa: SLF001 - it belongs to the same class
-            # Meanwhile a step of another thread waits, and does not use what was read ahead.
+            # A step of another thread waits during this call, and does not use the data that was
+            # read ahead.
             iterator._hold(),  # noqa: SLF001 - it belongs to the same class
         )
         try:
@@ -289,11 +290,11 @@ def decode_records(
 ) -> list[Record]:
     """Return the records of all batches in ``data``, in order, for example of a whole fetch.
 
-    They are the records of all batches from `decode_batches`, including control records. No batch
-    objects are created, which is several times as fast if batches have few records. If the data
-    ends within a batch, the records end before it, and ``partial`` of `decode_batches` has its
-    beginning. A damaged batch raises `RecordError`, and no records are returned. `decode_batches`
-    can continue after it.
+    The result contains the records of all batches from `decode_batches`, including control records.
+    It is several times as fast if batches have few records, because no batch objects are created.
+    If the data ends within a batch, the records end before it, and ``partial`` of `decode_batches`
+    has its beginning. A damaged batch raises `RecordError`, and no records are returned.
+    `decode_batches` can continue after it.
 
     >>> from flexwire.records import Record, encode_batch
     >>> data = b"".join(encode_batch([Record(at, 0, None, b"v%d" % at, [])]) for at in (7, 8))
@@ -310,7 +311,7 @@ def decode_records(
     records, position = read(data, 0, check_crc)
     size = len(data)
     while position < size:
-        # These are compressed batches, and batches that the kernel refuses.
+        # The rest are compressed batches, and batches that the kernel refuses.
         batch = next(ACTIVE.functions.iterate(data, position, check_crc, max_inflated), None)
         if batch is None:
             break

@@ -1,4 +1,4 @@
-"""Writes record batches and message sets."""
+"""Write record batches and message sets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Fields: TypeAlias = Mapping[str, int | None]
 """Numbers in the header of a batch that do not come from its records, by name."""
 
 _NOBODY = Record(0, NO_VALUE, None, None, [])
-# The numbers that a wrapper message and a record batch have.
+# The numbers that both a wrapper message and a record batch have.
 WRITTEN_FIELDS = (
     ("last_offset",),
     ("last_offset", "max_timestamp"),
@@ -61,11 +61,11 @@ WRITTEN_FIELDS = (
 )
 
 _FIELDS = WRITTEN_FIELDS[RECORD_BATCH]
-# These are objects, because comparing identities is faster than comparing values.
+# These constants are objects, because comparing identities is faster than comparing values.
 _NOT_COMPRESSED, _CREATE_TIME = Compression.NONE, TimestampType.CREATE_TIME
 
-# The header fields that are given, and their bits. After them, all fields in the order of the
-# header.
+# The header fields that a caller may give, with their bits. After them come all fields, in the
+# order of the header.
 _GIVEN_BITS = [
     (name, 8 * struct.calcsize(code))
     for name, code in HEADER_FIELDS.items()
@@ -108,7 +108,7 @@ def encode_batch(  # noqa: PLR0913 - these are the fields of a batch, each given
     '220000000e6f726465722d37087061696400'
     """
     attributes = 0
-    # Most batches have none of these, and one test for all of them is faster than checking each.
+    # Most batches have none of these, and one test for all of them is faster than a check of each.
     if (
         magic is not RECORD_BATCH
         or compression is not _NOT_COMPRESSED
@@ -142,7 +142,7 @@ def write_batch(
     *,
     level: int | None = None,
 ) -> bytes:
-    """Write a batch whose attributes are known; see `encode_batch`."""
+    """Write a batch whose attributes are known, as `encode_batch` does."""
     return _write(records, magic, attributes, tuple(map(fields.get, _FIELDS)), level)
 
 
@@ -159,7 +159,7 @@ def _write(
 
 
 def write_plain_batch(records: Sequence[Record], attributes: int, *numbers: int | None) -> bytes:
-    """Write an uncompressed record batch; ``numbers`` are those of its header, in order.
+    """Write an uncompressed record batch. ``numbers`` are those of its header, in order.
 
     A kernel may replace this function, and is called with the same arguments.
     """
@@ -213,7 +213,8 @@ def seal_batch(
     if not 0 <= last_offset - base_offset <= INT32_MAX:
         reason = f"{last_offset} is not 0 to {INT32_MAX} after the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
-    # A batch that compaction emptied has no compressed data at all, and not compressed empty data.
+    # A batch that compaction emptied contains no compressed data at all. It does not contain the
+    # compressed form of empty data.
     if count:
         body = deflate(compression_of(attributes), body, level=level, magic=RECORD_BATCH)
     size = HEADER.size + len(body) - ENTRY.size
@@ -273,8 +274,8 @@ def _write_message_set(
 def _ends(records: Sequence[Record]) -> tuple[Record, Record]:
     """Return the first and the last record, whose numbers are used in the header.
 
-    The numbers are checked when the records are written. Those of the first record are checked
-    before they are used.
+    All numbers are checked when the records are written. The numbers of the first record are also
+    checked before they are used.
     """
     if not records:
         return _NOBODY, _NOBODY

@@ -1,4 +1,4 @@
-"""Reading and writing records: with kernels if there are any, and otherwise in Python.
+"""Read and write records: with kernels if there are any, and otherwise in Python.
 
 Most batches in real topics have one to twenty records, and one Python call per batch takes longer
 than processing all of these. Therefore not even the choice between kernels and Python may need a
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFunctions:
-    """The functions with which a process reads and writes batches: those of kernels, or Python's.
+    """The functions with which a process reads and writes batches: those of kernels or Python's.
 
     The classes of batches and their iterators depend on this module, so they are not named here.
     """
@@ -30,7 +30,8 @@ class RecordFunctions:
     iterate: Callable[[Any, int, bool, int], Any]
     """Do the same as `flexwire.records.decode.iterate`, with the same errors."""
     read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
-    """Return the records of the batches from a position on, and the place where valid batches end.
+    """Return the records of the batches that begin at a position, and the place where valid batches
+    end.
     """
     read_records: Callable[[Any], list[Record]]
     """Do the same as `flexwire.records.batch.read_and_keep`, with the same errors."""
@@ -41,7 +42,7 @@ class RecordFunctions:
 class ActiveFunctions:
     """The functions that this process uses.
 
-    `flexwire.records.batch_executors.use_functions`, which depends on batches, sets them.
+    `flexwire.records.batch_executors.use_functions` sets them. That module depends on batches.
     """
 
     __slots__ = ("functions",)

@@ -1,4 +1,4 @@
-"""KIP-82's `Headers`: typed record headers, in the document's messages or any batch."""
+"""KIP-82's `Headers`: typed record headers, in the document's messages or in any batch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Headers:
         self._items: list[tuple[str, Typed]] | None = None
 
     def put(self, key: str, value: Typed) -> None:
-        """Append a header with the value's own type. This is the only way to add a null."""
+        """Append a header with the value's own type. Only this method can add a null."""
         items = self._read()
         to_kind(value, "value", Typed)
         try:
@@ -120,7 +120,7 @@ class Headers:
         self.put_bytes(key, serializer(value))
 
     def get_objects(self, key: str, deserializer: Callable[[bytes], Any]) -> list[Any]:
-        """Return what a deserializer makes from the byte[] values of a key, in order.
+        """Return the results of a deserializer for the byte[] values of a key, in order.
 
         Raises `DecodeError` if a value of the key is not a byte[].
         """
@@ -133,7 +133,7 @@ class Headers:
         return [deserializer(typed.data) for typed in values]
 
     def get(self, key: str) -> list[PlainValue]:
-        """Return the plain values of a key, in order; empty if the key is missing."""
+        """Return the plain values of a key, in order. The result is empty if the key is missing."""
         return [typed.value for typed in self.get_typed(key)]
 
     def get_typed(self, key: str) -> list[Typed]:
@@ -146,7 +146,7 @@ class Headers:
         return list(dict.fromkeys(name for name, _ in self._read()))
 
     def as_bytes(self) -> bytes:
-        """Return the bytes of the Headers of a KIP-82 message.
+        """Return the bytes of the headers in a KIP-82 message.
 
         Bytes that were not read are unchanged.
         """
@@ -244,8 +244,8 @@ def _refused(key: str, error: EncodeError) -> EncodeError:
 
 
 def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed]]:
-    # No count comes before them. The document lists each length in a message as a separate field,
-    # and none of these is a count.
+    # No count precedes them. The document lists each length in a message as a separate field, and
+    # none of these is a count.
     reader = Reader(data)
     items: list[tuple[str, Typed]] = []
     while reader.remaining:
@@ -258,7 +258,7 @@ def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed
 
 
 def _read_sized(reader: Reader, path: str) -> tuple[int, bytes]:
-    """Read an int32 length and as many bytes; also return where the bytes begin."""
+    """Read an int32 length and as many bytes. Also return where the bytes begin."""
     reader.path = [path]
     try:
         length = INT32.read(reader)

@@ -1,4 +1,4 @@
-"""Limits for inflating record batches: for each batch, and for all batches of an analysis.
+"""Limits on the inflation of record batches: for each batch, and for all batches of an analysis.
 
 A few bytes of zstd data may legitimately inflate to megabytes of constant data. A single batch may
 therefore inflate up to its own limit, even if its compressed size is small. All batches that are
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from flexwire.records.record import Record
 
 MAX_RATIO: Final = 1024
-"""The highest number of inflated bytes for each captured byte, which is about gzip's maximum."""
+"""The largest allowed ratio of inflated bytes to captured bytes. It is about gzip's maximum."""
 RECORD_COST: Final = 256
-"""The number of bytes that a record or record header counts for, in addition to its content."""
+"""The number of bytes for which a record or record header counts, in addition to its content."""
 BEYOND: Final = "; if that is meant, raise max_"
-"""The part of an error's reason by which a batch beyond a limit is recognized."""
+"""The part of an error's reason that identifies a batch beyond a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Inflation:
     """The limits for inflating compressed batches.
 
     Attributes:
-        max_inflated: the most bytes that one batch inflates to.
-        max_ratio: the most bytes for each captured byte, over all batches.
+        max_inflated: the largest number of bytes to which one batch may inflate.
+        max_ratio: the largest number of inflated bytes for each captured byte, over all batches.
         is_held: whether each batch is limited by this ratio, because all batches exceeded it,
             or because that was requested.
     """
@@ -71,7 +71,7 @@ INFLATION: Final = Inflation()
 
 
 def count_bytes(records: Iterable[Record]) -> int:
-    """Return the bytes of records, and `RECORD_COST` for each record and each record header.
+    """Return the number of bytes in records, plus `RECORD_COST` for each record and record header.
 
     >>> from flexwire.records import Record
     >>> count_bytes([Record(0, 0, b"key", None, [(b"a", b"b")])])
@@ -94,8 +94,8 @@ def ratio_reason(ratio: int) -> str:
 def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     """Return the records of a batch, inflated to at most ``ratio`` times its bytes.
 
-    None means that there is no ratio. Raises the `RecordError` of `RecordBatch.records`, and one
-    for exceeding the ratio.
+    None means that there is no ratio. Raises the `RecordError` of `RecordBatch.records`, and a
+    `RecordError` for a batch that exceeds the ratio.
 
     >>> from flexwire.records import Record, decode_batches, encode_batch
     >>> data = encode_batch([Record(0, 0, None, bytes(10_000), [])], compression=Compression.ZSTD)
@@ -107,7 +107,7 @@ def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     Traceback (most recent call last):
     ...
     flexwire.errors.RecordError: record batch at byte 0: the records inflate beyond 10 times their \
-batch; if that is meant, raise max_ratio
+    batch; if that is meant, raise max_ratio
     """
     own = batch.max_inflated
     if ratio is None or batch.compression is Compression.NONE or ratio * batch.size >= own:

@@ -38,7 +38,7 @@ _LENGTH_SIZE = 4
 
 
 class MessageEntry(NamedTuple):
-    """One entry of a message set; ``offset`` is the stored offset, which may be relative."""
+    """One entry of a message set. ``offset`` is the stored offset, which may be relative."""
 
     offset: int
     crc: int
@@ -50,7 +50,7 @@ class MessageEntry(NamedTuple):
 
 
 def read_message(data: bytes, start: int, stop: int) -> MessageEntry:
-    """Read the message between ``start`` and ``stop`` in ``data``; the crc is not checked.
+    """Read the message between ``start`` and ``stop`` in ``data``. The crc is not checked.
 
     Raises `RecordError` with an offset in ``data``.
     """
@@ -86,7 +86,7 @@ def _read_nullable_bytes(
 
 
 def wrapped_bytes(wrapper: MessageEntry) -> bytes:
-    """Return the compressed message set of a wrapper; raises `RecordError` if it has none."""
+    """Return the compressed message set of a wrapper. Raises `RecordError` if there is none."""
     if wrapper.value is None:
         raise RecordError("a wrapper message with a null value")
     return wrapper.value
@@ -95,7 +95,7 @@ def wrapped_bytes(wrapper: MessageEntry) -> bytes:
 def read_inner_records(
     data: bytes, wrapper: MessageEntry, *, append_time: int | None, check_crc: bool, budget: int
 ) -> list[Record]:
-    """Read the inflated message set of a wrapper; ``append_time`` replaces every timestamp.
+    """Read the inflated message set of a wrapper. ``append_time`` replaces every timestamp.
 
     ``budget`` is the maximum number of records. Raises `RecordError` with an offset within
     ``data``.
@@ -145,7 +145,7 @@ def _check_inner(
 
 
 def check_message_crc(entry: bytes, crc: int, offset: int) -> None:
-    """Check the crc of a whole message set entry; raises `RecordError` at ``offset``."""
+    """Check the crc of a whole message set entry. Raises `RecordError` at ``offset``."""
     actual = zlib.crc32(memoryview(entry)[MESSAGE_CRC_START:])
     if actual != crc:
         raise RecordError(f"crc is {crc:#010x} but the bytes have {actual:#010x}", offset=offset)
@@ -165,9 +165,9 @@ _NULL = (-1).to_bytes(4, "big", signed=True)
 def write_messages(
     records: Sequence[Record], *, magic: int, attributes: int, base_offset: int = 0
 ) -> bytes:
-    """Write a message for each record; their offsets are relative to ``base_offset``.
+    """Write a message for each record. The offsets are relative to ``base_offset``.
 
-    Raises `EncodeError` for values that the magic does not have: record headers, and in magic 0
+    Raises `EncodeError` for values that do not exist in the magic: record headers and, in magic 0,
     timestamps.
     """
 
@@ -200,7 +200,7 @@ def write_message(
     attributes: int,
     timestamp: int,
 ) -> bytes:
-    """Write one entry of a message set; in magic 0 the timestamp is left out."""
+    """Write one entry of a message set. In magic 0, the timestamp is left out."""
     prefix = PREFIXES[magic]
     size = prefix.size - ENTRY.size + 2 * len(_NULL) + len(key or b"") + len(value or b"")
     check_size(size, "")

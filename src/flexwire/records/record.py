@@ -68,7 +68,7 @@ class Compression(enum.StrEnum):
 
 
 class TimestampType(enum.StrEnum):
-    """The source of timestamps: none (magic 0), the producer, or the broker on append."""
+    """The source of timestamps: none (magic 0), the producer, or the broker when it appends."""
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"
@@ -89,14 +89,14 @@ _TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
 
 
 def compression_of(attributes: int) -> Compression:
-    """Return the compression type in the attributes, which must be a known type."""
+    """Return the compression type in the attributes. It must be a known type."""
     return COMPRESSIONS[attributes & COMPRESSION_MASK]
 
 
 def pack_attributes(
     magic: int, compression: str, timestamp_type: str, flags: dict[str, bool]
 ) -> int:
-    """Return the attributes of a batch; raise `EncodeError` for one that its magic lacks."""
+    """Return the attributes of a batch. Raises `EncodeError` for one that its magic lacks."""
     if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
         raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
     attributes = 0
@@ -119,7 +119,7 @@ _Written = TypeVar("_Written")
 
 
 def checked_integer(value: Any, bits: int, path: str) -> int:
-    """Return a value, which must be a signed integer of 16, 32 or 64 bits."""
+    """Return a value that must be a signed integer of 16, 32 or 64 bits."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise EncodeError(f"expected an integer, got {short(value)}", path=path)
     most = _MOST[bits]
@@ -129,7 +129,7 @@ def checked_integer(value: Any, bits: int, path: str) -> int:
 
 
 def checked_bytes(value: Any, path: str) -> bytes:
-    """Return a value, which must be bytes. A subclass, bytearray or memoryview is copied."""
+    """Return a value that must be bytes. A subclass, bytearray or memoryview is copied."""
     if type(value) is bytes:
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -138,12 +138,12 @@ def checked_bytes(value: Any, path: str) -> bytes:
 
 
 def checked_nullable_bytes(value: Any, path: str) -> bytes | None:
-    """Return a value, which must be bytes or None."""
+    """Return a value that must be bytes or None."""
     return None if value is None else checked_bytes(value, path)
 
 
 def checked_record(value: Any, path: str) -> Record:
-    """Return a value, which must be a record."""
+    """Return a value that must be a record."""
     if isinstance(value, Record):
         return value
     raise EncodeError(f"expected a Record, got {short(value)}", path=path)
@@ -156,7 +156,7 @@ def check_size(size: int, path: str) -> None:
 
 
 def write_each(records: Sequence[Any], write: Callable[[Record], _Written]) -> list[_Written]:
-    """Write one record after another. An `EncodeError` then names the record."""
+    """Write one record after another, and add the record to any `EncodeError`."""
     written = []
     for index, record in enumerate(records):
         try:

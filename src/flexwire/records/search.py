@@ -1,4 +1,4 @@
-"""Finds the next record batch after damage, in a file or in memory.
+"""Find the next record batch after damage, in a file or in memory.
 
 Only batches of magic 2 can be found, because their crc proves that they are batches. A damaged
 length is of no use, so every possible beginning of a batch is tried. A limit on the total work
@@ -16,13 +16,16 @@ from flexwire.records.decode import decode_batches
 from flexwire.wire.batch_layout import ENTRY, HEADER_SIZE
 
 MAX_BATCH_BYTES = MAX_INFLATED
-"""A longer batch counts as damage. By default, a broker accepts 1 MiB."""
+"""The largest size of a batch, in bytes. A longer batch counts as damage. By default, a broker
+accepts 1 MiB.
+"""
 
 _READ_AHEAD = 1024 * 1024
 # The possible beginning of a batch of magic 2: an offset below 2^56, a length below 2^31, and the
 # magic.
 _LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
-# How many likely places one search may try in vain, and how many bytes it may read for them.
+# The number of likely places that one search may try in vain, and the number of bytes that it may
+# read for them.
 _MOST_TRIES = 100_000
 _MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 
@@ -39,7 +42,7 @@ class ByteSource(Protocol):
 
 
 class BatchSearch:
-    """Finds batches after damage, with a limit on the total work for hostile data."""
+    """Find batches after damage, with a limit on the total work for hostile data."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
@@ -47,7 +50,7 @@ class BatchSearch:
         self._bytes = _MOST_TRIED_BYTES
 
     def next_batch(self, start: int) -> int:
-        """Find the start of a whole batch with a correct crc, or the end of the data."""
+        """Return the start of the next whole batch with a correct crc, or the end of the data."""
         source = self._source
         while start < source.size:
             # Pieces overlap by the size of a header, so that every header is completely in one

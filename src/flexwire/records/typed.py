@@ -22,7 +22,7 @@ _HIGHEST_CODE_UNIT = 0xFFFF
 
 
 class ValueType(enum.StrEnum):
-    """A type in the document's table, with its name there; ``null`` is from the earlier revision.
+    """A type with its name in the document's table. Only the earlier revision has ``null``.
 
     In Python a boolean is a bool. Byte, short, int and long are signed ints of 8, 16, 32 and 64
     bits. A char is a str of one UTF-16 code unit, which may be a lone surrogate. Float and double
@@ -55,7 +55,7 @@ class _Null(Type):
     name = "null"
 
     def read(self, reader: Reader) -> None:
-        """Read no bytes, because a null has none."""
+        """Return no bytes, because a null has no bytes."""
 
     def write(self, writer: Writer, value: Any) -> None:
         if value is not None:
@@ -148,11 +148,11 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Typed:
-    """A value with its type: a 5 sent as a short differs from a 5 sent as a long.
+    """A value with its type. A 5 sent as a short differs from a 5 sent as a long.
 
     ``type`` may be given as its name. Two objects are equal if their types and bytes are equal. A
     NaN therefore equals itself, and -0.0 does not equal 0.0. Raises `EncodeError` for a value that
-    the type does not have.
+    the type cannot represent.
 
     >>> Typed("short", 5), Typed("short", 5).encode().hex(" ")
     (Typed('short', 5), '03 00 05')
@@ -197,7 +197,7 @@ class Typed:
         return value
 
     def encode(self, dialect: TypedDialect = TypedDialect.DOCUMENT) -> bytes:
-        """Return the TypedValue; raise `EncodeError` for null, which only the earlier table has.
+        """Return the TypedValue. Raises `EncodeError` for null, which only the earlier table has.
 
         >>> Typed("boolean", True).encode().hex(" ")
         '00 01'
@@ -218,7 +218,7 @@ class Typed:
         data: bytes | bytearray | memoryview,
         dialect: TypedDialect = TypedDialect.DOCUMENT,
     ) -> Typed:
-        """Read a whole TypedValue.
+        """Return the value in a whole TypedValue.
 
         Raises `DecodeError` for a type byte that is not in the table, for a value of the wrong
         size, for a boolean other than 0 and 1, and for a string that is not UTF-8.

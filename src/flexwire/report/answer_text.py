@@ -1,4 +1,4 @@
-"""An answer as lines of text that fit a terminal, in the units of the report."""
+"""Show an answer as lines of text that fit a terminal, in the units of the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH: Final = 120
 """The largest number of characters in a line."""
 
 _GAP: Final = "  "
-# Longer texts are cut, and are cut more if the line is still too long.
+# The largest length of a text. Longer texts are cut, and cut further if the line is still too long.
 _LONGEST: Final = 48
 _SHORTEST: Final = 12
 
@@ -62,13 +62,13 @@ def _widest(values: Sequence[str]) -> int:
 def _least(
     cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> int:
-    """Return the smallest width of lines with these columns."""
+    """Return the smallest possible width of lines with these columns."""
     widths = [_narrowest(cells[place], columns[place]) for place in shown]
     return sum(widths) + len(_GAP) * (len(shown) - 1)
 
 
 def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
-    """Return the smallest width of a column: texts may be cut, but headings may not."""
+    """Return the smallest width of a column. Texts may be cut, but headings may not."""
     widest = _widest(values)
     return min(widest, max(_SHORTEST, len(column.heading))) if _is_text(column) else widest
 

@@ -37,7 +37,7 @@ _MINUTE_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 _LEAST_MOMENTS: Final = 2
 _LABEL: Final = 34
-# From this value on, the decimals of a number are not shown.
+# Numbers of this value or more are shown without decimals.
 _PLAIN: Final = 1000
 _SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "flag", "moment": "moment"}
 _NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
@@ -45,7 +45,7 @@ _NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
 
 @dataclass(frozen=True, slots=True)
 class AnswerSection:
-    """The section of one answer. If the answer failed, it has only the reason."""
+    """The section of one answer. If the answer failed, the section contains only the reason."""
 
     name: str
     label: str
@@ -129,7 +129,7 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Answe
 def _title(answer: AnswerFacts) -> str:
     """Return the title of a picture.
 
-    If all rows have the same time, it does not say "over time".
+    If all rows have the same time, the title does not say "over time".
     """
     picture = answer.picture
     if picture is None:
@@ -138,7 +138,7 @@ def _title(answer: AnswerFacts) -> str:
 
 
 def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
-    """Return the indexes of columns with values, and the headings of columns without any."""
+    """Return the indexes of columns with values, and the headings of columns without values."""
     shown, silent = [0], []
     for place, column in list(enumerate(answer.columns))[1:]:
         if any(row[place] not in (None, [], ()) for row in answer.shown):
@@ -149,7 +149,7 @@ def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
 
 
 def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
-    """Return a sentence on where omitted rows are, and which columns are empty."""
+    """Return a sentence about where the omitted rows are, and which columns are empty."""
     name = answer.name
     kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
@@ -176,7 +176,7 @@ def _table(answer: AnswerFacts, places: Sequence[int]) -> ReportTable:
 
 
 def cell(value: Any, kind: Kind) -> ReportCell:
-    """Return the cell for a value of some kind."""
+    """Return the cell for a value of a given kind."""
     if value is None:
         return _NOT_KNOWN
     if kind == "text":
@@ -200,7 +200,7 @@ def _words(value: Any) -> str:
 
 
 def write(value: float, kind: Kind) -> str:
-    """Return a number in the form in which people read it."""
+    """Return a number in a form that people can read."""
     if kind == "bytes":
         return units.human_bytes(value)
     if kind == "setting":
@@ -268,7 +268,7 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
 
 
 def _across_chart(answer: AnswerFacts, picture: AnswerPicture) -> charts.Chart | None:
-    """Return a chart with a bar per column, summed over rows with values in all columns."""
+    """Return a chart with one bar per column, summed over the rows with values in all columns."""
     columns = [
         (place, column)
         for name in (picture.value, *picture.across)
@@ -316,9 +316,9 @@ def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]
 
 
 def _cut(word: str) -> str:
-    """Cut a word to leave room for others.
+    """Shorten a word to leave room for others.
 
-    Its end is kept, which often says more than its middle.
+    The end of the word is kept, because it often says more than the middle.
     """
     half = _LABEL // 2
     return word if len(word) <= _LABEL else f"{word[:half]}{units.ELLIPSIS}{word[1 - half :]}"

@@ -26,7 +26,7 @@ NOTHING, NOT_JUDGED, DOCUMENTED = (
 )
 _NAMES = 3
 _VERSIONS = 3
-# The sentences, in a form for one client and in a form for several.
+# The sentences for each verdict, in a form for one client and in a form for several clients.
 _SAID: dict[str, tuple[str, str]] = {
     "broke": ("broke already", "broke already"),
     "will break": ("will break", "will break"),
@@ -57,7 +57,7 @@ def title(facts: Facts) -> str:
 
 
 def chosen(facts: Facts) -> str:
-    """Return why the audit is for these releases, and which previews it leaves out."""
+    """Return why the audit covers these releases, and which previews it leaves out."""
     previews = [release for release in facts.releases if is_preview(release)]
     if not previews:
         return _reason(facts.audit)
@@ -230,7 +230,8 @@ def finding_table(facts: Facts) -> ReportTable:
             "the last release that reads the version, and the first that does not",
         ),
     )
-    # One row has all releases with the same evidence, and the remedy for the last of these.
+    # One row lists all releases with the same evidence, and the remedy for the last of these
+    # releases.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
     for finding in findings(facts.audit):
         if finding.verdict not in {NOTHING, NOT_JUDGED}:

@@ -1,9 +1,9 @@
-"""The findings of an audit as rows, as CSV and as JSON, all with the same columns.
+"""Write the findings of an audit as rows, as CSV and as JSON, all with the same columns.
 
 A spreadsheet interprets a cell that begins with "=" as a formula, even if it is quoted, and a
 client id may begin with "=". In files for people, such a text gets an apostrophe in front of it,
-with which spreadsheets mark text. Numbers stay numbers, even if they are texts ("-1"). A program
-would read the apostrophe as part of the value, so files for programs do not have it.
+because spreadsheets mark text in this way. Numbers remain numbers, even if they are texts ("-1"). A
+program would read the apostrophe as part of the value, so files for programs do not have it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-# A spreadsheet reads such a text as a number, and computes nothing.
+# A spreadsheet reads such a text as a number and computes nothing.
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return CSV for people: a header, and a line for each row. Lines end with CR LF.
+    """Return CSV for people: a header and a line for each row. Lines end with CR LF.
 
     Times are in ISO 8601, the items of lists are separated by spaces, and unknown values are empty.
     A text that a spreadsheet would interpret as a formula gets an apostrophe in front of it.
@@ -183,7 +183,7 @@ _RENAMED = frozenset(
 def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
     """Return the findings as CSV.
 
-    If captures are ``sampled``, each row says which part they have.
+    If captures are ``sampled``, each row contains the captured part.
     """
     part = part_columns(sampled)
     rows = ([*audit_row(finding).values(), *part.values()] for finding in audit.findings)
@@ -193,10 +193,11 @@ def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
 def audit_json(
     audit: Audit, sampled: Sequence[SampledCaptures] = (), added_tags: AddedTags = NO_ADDED_TAGS
 ) -> str:
-    """Return JSON with the findings as in CSV, and with facts about the audit as a whole.
+    """Return JSON with the findings that the CSV contains, and facts about the audit as a whole.
 
-    If captures have only some of the connections, the JSON has ``sampled``, because clients without
-    findings may be on other connections. If taps have added header tags, it has ``added_tags``.
+    If captures contain only some of the connections, the JSON contains ``sampled``, because clients
+    without findings may be on other connections. If taps have added header tags, the JSON contains
+    ``added_tags``.
     """
     whole: dict[str, Any] = msgspec.to_builtins(replace(audit, findings=()))
     # Encoding each row separately saves two copies of all findings as objects.

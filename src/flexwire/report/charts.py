@@ -1,4 +1,4 @@
-"""Facts as pictures: SVG that needs no network, in one size for laptops and one for phones.
+"""Draw facts as pictures: SVG that needs no network, in one size for laptops and one for phones.
 
 The place of every label is computed here, so a picture does not depend on the fonts of the machine
 that makes it. The colors in all pictures are keys of `INK`. The style sheet defines their values
@@ -38,7 +38,8 @@ INK = {
 }
 PARTS = ("request", "response", "third", "fourth")
 """The colors of stacked parts, in order."""
-# Longer labels are slow, because the engine measures a text repeatedly to see how much of it fits.
+# The largest length of a label. Longer labels are slow, because the engine measures a text
+# repeatedly to find how much of it fits.
 LABEL_LIMIT = 90
 _ROW_STEP = 27
 _DOT = {"fill": INK["text"], "stroke": INK["surface"], "strokeWidth": 1.5, "size": 74}
@@ -78,7 +79,7 @@ NARROW = ChartSize(350, 128, 44)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture for wide and for narrow screens, with a text for blind readers."""
+    """A picture for wide and for narrow screens, with a text for readers who cannot see it."""
 
     wide: str
     narrow: str
@@ -104,7 +105,7 @@ class TimeSlice:
 
 
 def timeline_chart(facts: Facts) -> Chart | None:
-    """Return the chart of bytes over time, with requests below responses; None without traffic.
+    """Return the chart of bytes over time, with requests below responses. None without traffic.
 
     If no sizes are known, as in request logs, the chart shows the number of frames over time.
     """
@@ -207,7 +208,7 @@ def bar_chart(
     write: Callable[[float], str],
     wide: ChartSize = WIDE,
 ) -> Chart | None:
-    """Return horizontal bars, longest first; the last bar is for everything beyond the limit."""
+    """Return horizontal bars, longest first. The last bar is for everything beyond the limit."""
     bars = [bar for bar in bars if sum(bar.parts)]
     if not bars:
         return None
@@ -240,7 +241,7 @@ def latency_chart(facts: Facts) -> Chart | None:
 
 
 def _middle_and_end(latency: Latency) -> str:
-    """Return the median and the p99, or the median and the maximum if there are few latencies."""
+    """Return the median and the p99. If there are few latencies, return the maximum instead."""
     is_known = latency.count >= least_of(99)
     end = units.duration_ms(latency.p99_ms if is_known else latency.max_ms)
     return f"{units.duration_ms(latency.p50_ms)} and {end}{'' if is_known else ' at most'}"
@@ -252,7 +253,7 @@ def draw(
     spec: Callable[[ChartSize], dict[str, Any]],
     wide: ChartSize = WIDE,
 ) -> Chart:
-    """Draw a spec in both sizes; ``ident`` must be unique on the page."""
+    """Draw a spec in both sizes. ``ident`` must be unique on the page."""
     return Chart(
         _svg(spec(wide), f"{ident}-wide", wide),
         _svg(spec(NARROW), f"{ident}-narrow", NARROW),
@@ -261,8 +262,8 @@ def draw(
 
 
 def _svg(spec: dict[str, Any], ident: str, size: ChartSize) -> str:
-    # This import is here because it loads a JavaScript engine, which only a report with pictures
-    # needs.
+    # This import is inside the function because it loads a JavaScript engine. Only a report with
+    # pictures needs the engine.
     with needed_by("the report", "spark"):
         import vl_convert  # noqa: PLC0415  only for reports with pictures
 
@@ -289,7 +290,7 @@ def _rows_axis(rows: int) -> dict[str, Any]:
 
 
 def _labels(size: ChartSize, rows: Sequence[str]) -> dict[str, Any]:
-    """Return the axis with the names of rows, which are right-aligned next to the plot."""
+    """Return the axis with the names of rows, right-aligned next to the plot."""
     # The reader's font may be an eighth wider than the font that was measured here.
     limit = (size.labels - 10) * 7 // 8
     labels = [label[:LABEL_LIMIT] for label in rows]
@@ -347,7 +348,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
             for bucket in item.histogram
             if bucket.count and bucket.low_ms > 0
         ]
-        # A log scale has no zero, so a nanosecond is used in its place.
+        # A log scale has no zero, so a nanosecond is used instead.
         ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
         percentiles = {"p50": item.p50_ms} | (
             {"p99": item.p99_ms} if item.count >= least_of(99) else {}
@@ -381,7 +382,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
                 "encoding": {
                     "x": left,
                     "x2": right,
-                    # A single outlier stays visible, with a quarter of the color's intensity.
+                    # A single outlier remains visible, with a quarter of the color's intensity.
                     "fillOpacity": {
                         "field": "part",
                         "type": "quantitative",
@@ -419,7 +420,7 @@ def _latency_axis() -> dict[str, Any]:
 
 
 def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[str, Any]:
-    """Return the spec of parts stacked over time; ``unit`` comes after the numbers on the axis."""
+    """Return the spec of parts stacked over time. ``unit`` follows the numbers on the axis."""
     inks = PARTS[: max(len(slice_.parts) for slice_ in slices)]
     parts = [
         {
@@ -469,7 +470,10 @@ def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[s
 
 
 def _clock(milliseconds: float) -> str:
-    """Return the format of times on an axis of this length, only as fine as its ticks need."""
+    """Return the format of times on an axis of this length.
+
+    It is only as fine as the ticks need.
+    """
     for limit, form in ((5_000, "%H:%M:%S.%L"), (600_000, "%H:%M:%S"), (86_400_000, "%H:%M")):
         if milliseconds <= limit:
             return form
@@ -488,14 +492,15 @@ def _rebin(timeline: Timeline, limit: int) -> list[TimeSlice]:
 
 
 def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[TimeSlice]:
-    """Join neighboring slices of ``step_us``, by their start, until there are at most ``limit``."""
+    """Join neighboring slices of ``step_us`` by their starts, until there are at most ``limit``."""
     width, summed = rebinned(parts, step_us, limit)
     return [
         TimeSlice(start / 1000, (start + width) / 1000, (*sums,)) for start, sums in summed.items()
     ]
 
 
-# A label has everything that distinguishes rows, so it needs more room than the name of an API.
+# A label contains everything that distinguishes rows, so it needs more room than the name of an
+# API.
 _WIDE: Final = ChartSize(1060, 400, 0)
 _NARROW: Final = ChartSize(350, 0, 0)
 _STEP, _TALL_STEP, _THICK, _THIN = 27, 42, 19, 15
@@ -504,7 +509,7 @@ _LETTER: Final = 7
 
 
 def bars(summary: str, rows: Sequence[Bar]) -> Chart:
-    """Draw bars in order, with labels next to them on wide screens, and above on narrow ones."""
+    """Draw bars in order, with labels next to them on wide screens, above them on narrow ones."""
     return Chart(_bars_svg(rows, _WIDE), _bars_svg(rows, _NARROW), summary)
 
 

@@ -1,4 +1,4 @@
-"""Sentences that explain why two numbers on a page of the report differ."""
+"""Write sentences that explain why two numbers on a page of the report differ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 
 def clients(facts: Facts) -> int:
-    """Return the number of clients on the page: the audit's number, if it judges all clients."""
+    """Return the number of clients on the page.
+
+    It is the audit's number if the audit judges all.
+    """
     judged = _parties(facts, "client")
     return facts.totals.clients if judged is None else len(judged)
 
 
 def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
-    """Return the parties with these roles and their connections; None if some were left out."""
+    """Return the parties with these roles and their connections. None if some were left out."""
     audit = facts.audit
     is_whole = not (audit.left_out.clients or audit.left_out.findings or FINDINGS in facts.left_out)
     if not (audit.findings and is_whole):
@@ -50,7 +53,7 @@ def about_clients(facts: Facts) -> list[str]:
 
 
 def about_connections(facts: Facts) -> str:
-    """Return a sentence with the number of connections without a client; empty if it is 0."""
+    """Return a sentence about connections without a client. It is empty if there are none."""
     parties = _parties(facts, "client", "broker", "controller")
     if parties is None:
         return ""
@@ -65,7 +68,7 @@ def about_connections(facts: Facts) -> str:
 
 
 def about_versions(facts: Facts) -> str:
-    """Return a sentence with the number of requests without a verdict, whose version is unknown."""
+    """Return a sentence about requests without a verdict, whose version is unknown."""
     unread = facts.totals.requests - sum(version_use.requests for version_use in facts.version_uses)
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""
@@ -74,7 +77,7 @@ def about_versions(facts: Facts) -> str:
 
 
 def newest_sentence(share: NewestShare, requests: int) -> str:
-    """Return a sentence on the requests and clients that use a release's newest versions."""
+    """Return a sentence about requests and clients that use a release's newest versions."""
     if not share.requests:
         return f"No request uses an API that Kafka {share.release} offers."
     part = units.share(share.requests_at_newest / share.requests)

@@ -1,8 +1,8 @@
-"""Limits the size of facts, whatever a capture contains: keeps the most important ones.
+"""Limit the size of facts, whatever a capture contains: keep the most important entries.
 
 Clients choose their own names, and also names of topics and header keys. Each list keeps the rows
 that the page would show first, and counts the others. The page itself is made from all facts. If a
-page is made again from limited facts, it counts the rows that these leave out.
+page is made again from limited facts, it counts the rows that are missing from these facts.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def bounded(facts: Facts) -> Facts:
-    """Return facts with lists of limited length; ``left_out`` counts the omitted items."""
+    """Return facts with lists of limited length. ``left_out`` counts the omitted items."""
     bounds: dict[str, Any] = {}
     left_out = dict(facts.left_out)
     for name, most in MOST.items():
         every = getattr(facts, name)
         if len(every) > most:
-            # This keeps the original order.
+            # This statement keeps the original order.
             chosen = {id(item) for item in sorted(every, key=_FIRST[name])[:most]}
             bounds[name] = tuple(item for item in every if id(item) in chosen)
             left_out[name] = left_out.get(name, 0) + len(every) - most

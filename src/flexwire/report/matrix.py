@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts, Verdict, VersionUse
     from flexwire.parties import Client
 
-# A page can show this many clients at once. The others are counted below the matrix.
+# The largest number of clients that a page shows at once. Further clients are counted below the
+# matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
 VERSION_LIMIT = 8
@@ -38,7 +39,10 @@ SYMBOLS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """The versions of one API that a client used, lowest first; if many, only the worst."""
+    """The versions of one API that a client used, lowest first.
+
+    If there are many, only the worst.
+    """
 
     uses: tuple[VersionUse, ...]
     more: int
@@ -46,7 +50,7 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """A client; ``cells`` has the versions that it used, for each API in the matrix."""
+    """A client. ``cells`` contains the versions that it used, for each API in the matrix."""
 
     client: Client
     worst: Verdict
@@ -55,7 +59,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The matrix of clients and APIs; clients that break come first. ``rest`` counts omissions."""
+    """The matrix of clients and APIs. Clients that break come first. ``rest`` counts omissions."""
 
     apis: tuple[tuple[int, str], ...]
     rows: tuple[MatrixRow, ...]
@@ -82,7 +86,7 @@ def client_name(client: Client, limit: int = 40) -> str:
 
 
 def worst(uses: Iterable[VersionUse]) -> Verdict:
-    """Return the worst verdict on these uses, or "read" if there is none."""
+    """Return the worst verdict on these uses, or "read" if there is no use."""
     return max((use.verdict for use in uses), key=_SEVERITY.__getitem__, default="read")
 
 
@@ -98,7 +102,7 @@ def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
 
 
 def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
-    """Return the versions that each client used; empty for clients without readable requests."""
+    """Return the versions that each client used. Clients without readable requests have none."""
     uses: dict[Client, list[VersionUse]] = {entry.client: [] for entry in facts.clients}
     for use in facts.version_uses:
         uses.setdefault(use.client, []).append(use)
@@ -106,7 +110,7 @@ def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
 
 
 def build_matrix(facts: Facts, part: float = 1) -> Matrix:
-    """Return the matrix within the limits of a page; ``part`` is a fraction of these limits."""
+    """Return the matrix within the limits of a page. ``part`` is a fraction of these limits."""
     most_clients, most_apis = (math.ceil(part * limit) for limit in (CLIENT_LIMIT, API_LIMIT))
     uses = {client: own for client, own in by_client(facts).items() if own}
     columns: defaultdict[tuple[int, str], list[VersionUse]] = defaultdict(list)

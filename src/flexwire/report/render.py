@@ -1,4 +1,4 @@
-"""Renders facts as a single HTML file that needs no network, no fonts and no other file."""
+"""Render facts as a single HTML file that needs no network, no fonts and no other file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def render(facts: Facts) -> str:
 
     On the same machine, the same facts always result in the same text. Every string in the facts is
     treated as hostile: it is escaped and cut if it is too long, and non-printing characters are
-    made visible. If the page is too large, its tables get fewer rows, and say so.
+    made visible. If the page is too large, its tables get fewer rows and report how many are
+    missing.
     """
     plain = facts.to_json()
     template = _environment().get_template("report.html.j2")
@@ -90,7 +91,7 @@ _MOST_SHOWN = {"text": 80, "reason": 150, "hex": 160}
 
 
 def breakable(text: str) -> Markup:
-    """Return the text, escaped, with marks where a narrow column may break a name."""
+    """Return the escaped text, with marks at which a narrow column may break a name."""
     from markupsafe import Markup, escape  # noqa: PLC0415  comes with the template engine
 
     pieces = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[./_])(?=[A-Za-z])|(?<=>)", text)
@@ -98,7 +99,7 @@ def breakable(text: str) -> Markup:
 
 
 def folded(text: str, kind: str) -> tuple[str, str]:
-    """Divide a long text into the part that a cell shows and the rest, which opens on request.
+    """Divide a long text into the part that a cell shows and the part that opens on request.
 
     For a short text, the rest is empty.
 
@@ -153,7 +154,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class _PictureCache:
-    """The pictures, drawn only once because drawing takes longest, with few and short names."""
+    """The pictures. Each is drawn only once, because drawing takes longest."""
 
     drawn: dict[str, charts.Chart | None]
     answers: dict[str, charts.Chart | None]
@@ -199,7 +200,7 @@ def _tables(facts: Facts) -> dict[str, tables.ReportTable]:
 
 
 def _verdict_shares(facts: Facts) -> list[tuple[str, int, float]]:
-    """Return the verdicts, each with its number of requests and their share of all requests."""
+    """Return each verdict with its number of requests and their share of all requests."""
     requests: Counter[str] = Counter()
     for use in facts.version_uses:
         requests[use.verdict] += use.requests

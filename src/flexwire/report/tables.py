@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 200
 TOPICS_NAMED = 3
-# The title of a cell has at most this many characters of a text that was cut.
+# The largest number of characters of a cut text in the title of a cell.
 TITLE_LIMIT = 300
 _Item = TypeVar("_Item")
 Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", "hex"]
@@ -57,7 +57,7 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table in the report; ``more`` is the number of rows that are not in it."""
+    """A table in the report. ``more`` is the number of rows that it leaves out."""
 
     caption: str
     columns: tuple[ReportColumn, ...]
@@ -83,14 +83,14 @@ def build(
     *,
     total: int = 0,
 ) -> ReportTable:
-    """Return a table of the first `ROW_LIMIT` items; ``total`` if there are more than given."""
+    """Return a table of the first `ROW_LIMIT` items. ``total`` is given if there are more items."""
     every = list(items)
     rows = tuple(tuple(row(item)) for item in every[:ROW_LIMIT])
     return ReportTable(caption, tuple(columns), rows, max(total, len(every)) - len(rows))
 
 
 def of(facts: Facts, name: str) -> int:
-    """Return the number of items under a name in the facts, including omitted ones."""
+    """Return the number of items under a name in the facts, including omitted items."""
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
@@ -100,7 +100,7 @@ _TOO_FEW = ReportCell(
 
 
 def number(value: int | None, title: str = "") -> ReportCell:
-    """Return the cell for a number; it has an en dash if the number is unknown."""
+    """Return the cell for a number. It contains an en dash if the number is unknown."""
     if value is None:
         return ReportCell(units.DASH, "unknown", -1)
     return ReportCell(units.count(value), title, value)
@@ -114,7 +114,7 @@ def size(value: int | None) -> ReportCell:
 
 
 def frame_size(facts: Facts, value: int) -> ReportCell:
-    """Return the cell for bytes in frames, which are unknown if only request logs were given."""
+    """Return the cell for bytes in frames. They are unknown if only request logs were given."""
     return size(value if has_sizes(facts) else None)
 
 
@@ -130,7 +130,7 @@ def text(value: str, note: str = "") -> ReportCell:
 
 
 def versions(numbers: tuple[int, ...]) -> ReportCell:
-    """Return the cell for API versions, with runs joined, which sorts by the lowest version."""
+    """Return the cell for API versions, with runs joined. It sorts by the lowest version."""
     return ReportCell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
 
 

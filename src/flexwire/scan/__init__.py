@@ -1,4 +1,4 @@
-"""Captures and logs as rows for engines other than Spark: Arrow, Polars, DuckDB, pandas.
+"""Read captures and logs as rows for engines other than Spark: Arrow, Polars, DuckDB, pandas.
 
 ```
 paths ─▶ read_capture, read_kafka_log ─▶ pyarrow.RecordBatchReader ─▶ DuckDB, pandas, Parquet

@@ -1,4 +1,4 @@
-"""Rows of captures, without Spark."""
+"""Read rows of captures without Spark."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ class CaptureScan:
     """The options for reading captures.
 
     Attributes:
-        rows: "frames", "messages", "records", "connections" or "packets", as docs/tables.md has
+        rows: "frames", "messages", "records", "connections" or "packets". docs/tables.md describes
             these tables.
-        message: for "messages": the message ("FetchRequest") whose table it is. For "frames": only
-            frames that carry it.
-        client_ids: only frames of these client ids; not for connections and packets.
-        topics: for "records": only records of these topics.
-        since, until: only frames whose last byte was captured at ``since`` or later, and before
+        message: for "messages", the message ("FetchRequest") whose table is read. For "frames",
+            only frames with this message are read.
+        client_ids: only frames with these client ids. Not for connections and packets.
+        topics: for "records", only records of these topics.
+        since, until: only frames whose last byte was captured at or after ``since``, and before
             ``until``. A time without a zone is in UTC. Not for connections and packets.
         brokers, ports: the ends that are brokers, as "10.0.0.1:9092", and the ports of brokers.
         release: the release of the captured brokers, as "3.9.2".
         show_credentials: whether possible credentials are shown.
         record_bytes: whether messages contain the bytes of records instead of their sizes.
         skip_unreadable: whether files that are no captures are left out.
-        accept_sampled: whether captures are read that hold only a part of the traffic.
+        accept_sampled: whether captures with only a part of the traffic are read.
     """
 
     rows: CaptureRowKind = "frames"
@@ -168,7 +168,7 @@ def read_capture(
 
     Raises `CaptureError` for paths without a capture, and `ArgumentError` for a value that an
     option does not accept. While rows are read, raises `CaptureError` for captures that cannot be
-    read, or that have only a part of the traffic.
+    read, or that contain only a part of the traffic.
     """
     scan = CaptureScan(rows=rows, **options)
     schema = choose_columns(scan.schema, columns)
@@ -177,7 +177,7 @@ def read_capture(
 
 
 def to_paths(paths: str | Path | Iterable[str | Path]) -> list[str | Path]:
-    """Return a single path, or several paths, as a list."""
+    """Return one or several paths as a list."""
     return [paths] if isinstance(paths, str | Path) else to_list(paths, "paths", "a list of paths")
 
 
@@ -209,6 +209,6 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
             yield connection_rows(survey.connections[first : first + _BATCH_ROWS])
     else:
         for number in range(survey.ranges):
-            # The files for a range are not needed afterwards, but the names of all files are.
+            # The files for a range are not needed after the range, but the names of all files are.
             for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
                 yield rows

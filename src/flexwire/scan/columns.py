@@ -1,4 +1,4 @@
-"""The columns that a reader of rows asks for."""
+"""Choose the columns that a reader of rows requests."""
 
 from __future__ import annotations
 

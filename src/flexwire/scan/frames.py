@@ -1,4 +1,4 @@
-"""Captures and logs as lazy frames for Polars."""
+"""Read captures and logs as lazy frames for Polars."""
 
 from __future__ import annotations
 

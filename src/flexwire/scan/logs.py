@@ -1,4 +1,4 @@
-"""Records of log segments, without a broker and without Spark."""
+"""Read records of log segments, without a broker and without Spark."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ class LogScan:
     """The options for reading logs.
 
     Attributes:
-        topics: names of topics; all by default, internal topics included.
-        partitions: numbers of partitions; all by default.
-        since, until: each partition begins at its first record with the time ``since`` or later,
-            and ends before its first record with ``until`` or later. A time without a zone is in
-            UTC, and counts in whole milliseconds.
+        topics: names of topics. Default: all topics, including internal ones.
+        partitions: numbers of partitions. Default: all.
+        since, until: each partition begins at its first record at or after ``since``, and ends
+            before its first record at or after ``until``. A time without a zone is in UTC. Times
+            count in whole milliseconds.
         isolation: "read_uncommitted", or "read_committed", which leaves out records of aborted and
             of open transactions.
-        replicas: "longest", or "all", with the column ``replica``.
-        include_batch: whether there are columns with facts of each record's batch.
+        replicas: "longest", or "all", which adds the column ``replica``.
+        include_batch: whether there are columns with facts about each record's batch.
         include_file: whether there is the column ``file``.
-        include_deleted: whether records before the log start offset are read, if files have them.
+        include_deleted: whether records before the log start offset are read, if files contain
+            them.
         mode: "FAILFAST" raises an error for damage. "PERMISSIVE" makes a row of it, with the reason
             in ``_corrupt_record``.
     """
@@ -122,7 +123,10 @@ def read_kafka_log(
 def log_batches(
     scan: LogScan, paths: list[str | Path], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a scan with the columns of a schema; raises as `read_kafka_log` does."""
+    """Yield the records of a scan with the columns of a schema.
+
+    Errors are those of `read_kafka_log`.
+    """
     query = scan.query()
     pieces = [*chain.from_iterable(plan(paths, query))]
     topics = {piece.partition.topic for piece in pieces}

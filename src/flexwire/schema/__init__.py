@@ -4,10 +4,10 @@ One spec describes many versions of a message, and Kafka's releases have a few s
 messages. This package keeps each spec as it is written (`parse`, `spec`, `write`). `resolve` then
 decides the layout of a version in the protocol. No other code does this. Its result is a
 `wire.schema.Schema`, and everything that reads or writes messages uses that schema unchanged.
-`catalog` holds the specs of all releases, and `importer` writes it. `message_schemas` finds the
-spec that lays out a version. `resolve.union` and `merge` combine the fields of all versions, for
-classes, columns and pages. `editions` and `pairs` match two sets of specs, and `flexwire.specs`
-compares them.
+`catalog` contains the specs of all releases, and `importer` writes the catalog. `message_schemas`
+finds the spec that defines the layout of a version. `resolve.union` and `merge` combine the fields
+of all versions, for classes, columns and pages. `editions` and `pairs` match two sets of specs, and
+`flexwire.specs` compares them.
 
 Laws of this package:
 

@@ -79,7 +79,7 @@ def is_preview(release: str) -> bool:
 
 
 def is_since(release: str, first: str) -> bool:
-    """Return whether a release is ``first`` or newer; a candidate counts as its release.
+    """Return whether a release is ``first`` or newer. A candidate counts as its release.
 
     If the name of a release is not a number, it belongs to your own catalog. It counts as newer
     than any other.
@@ -95,7 +95,7 @@ def is_since(release: str, first: str) -> bool:
 
 
 def find_release(asked: str, releases: Sequence[str]) -> str:
-    """Return the release that a name means. For example, "4.0" means the newest 4.0.
+    """Return the release to which a name refers. For example, "4.0" means the newest 4.0.
 
     ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, with the most similar
     release, if none matches.
@@ -144,14 +144,14 @@ class Owner(Protocol):
         """Return the newest release for which the catalog has specs of ``module``."""
 
     def release(self, asked: str) -> str:
-        """Return the release that a name means."""
+        """Return the release to which a name refers."""
 
 
 class CatalogEntry:
     """A message in the catalog, in all its releases.
 
-    ``versions`` are all versions that any release had. ``flexible_versions`` is the range in the
-    newest spec, without an upper end. ``module`` is the module in the newest release, and
+    ``versions`` contains all versions that any release had. ``flexible_versions`` is the range in
+    the newest spec, without an upper end. ``module`` is the module in the newest release, and
     ``former_modules`` are those of older releases.
 
     >>> from flexwire.schema.catalog import catalog
@@ -223,7 +223,7 @@ class CatalogEntry:
 
     @cached_property
     def _defaults(self) -> dict[int, int]:
-        """For each version: the number of its spec in the newest release that has this version."""
+        """The number of each version's spec in the newest release with that version."""
         newest: dict[int, int] = {}
         for served in self._revisions.values():
             newest |= {version: number for versions, number in served for version in versions}
@@ -237,7 +237,7 @@ class CatalogEntry:
         return text, node.items if isinstance(node, JsonArray) else [node]
 
     def _spec(self, number: int) -> MessageSpec:
-        # Half of the specs are used by single releases and are rarely needed.
+        # Half of the specs belong to single releases and are rarely needed.
         if number not in self._parsed:
             text, nodes = self._nodes
             self._parsed[number] = parse_node(text, nodes[number], mode="strict")
@@ -303,7 +303,7 @@ class CatalogEntry:
         return tuple((self._spec(number), versions) for number, versions in ranges)
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Return every spec in the message's file, newest first, also those of old releases."""
+        """Return every spec in the message's file, newest first, even those of old releases."""
         return tuple(map(self._spec, range(len(self._serves))))
 
     def _missing(self, version: int, release: str) -> str:
@@ -348,7 +348,7 @@ def catalog() -> Catalog:
 
 
 def use_catalog(root: Path | str | None) -> Catalog:
-    """Use the catalog in ``root``, or the bundled one if it is None, in this process from now on.
+    """Use the catalog in ``root`` in this process, or the bundled catalog if ``root`` is None.
 
     Classes that already exist keep their messages. If ``root`` has no catalog, this raises
     `SpecError` and changes nothing.
@@ -401,7 +401,7 @@ def per_catalog(cached: _C) -> _C:
 
 
 def on_change(forget: Callable[[], object]) -> None:
-    """Make `use_catalog` call ``forget``, which drops values that depend on the catalog."""
+    """Make `use_catalog` call ``forget``. It drops values that depend on the catalog."""
     _FORGET.append(forget)
 
 
@@ -420,8 +420,8 @@ class Catalog:
     """The messages in a directory that `import_specs` has written.
 
     ``bundled`` is true for the catalog in the package. ``packed`` is a catalog that another process
-    sent. ``releases`` are all its releases, oldest first; ``final_releases`` are not previews.
-    Raises `SpecError` if there is no catalog.
+    sent. ``releases`` lists all its releases, oldest first, and ``final_releases`` lists those that
+    are not previews. Raises `SpecError` if there is no catalog.
     """
 
     def __init__(
@@ -431,11 +431,10 @@ class Catalog:
         bundled: bool = False,
         packed: PackedCatalog | None = None,
     ) -> None:
-        # If the path is in a zip file, only `read` can use it.
+        # If the path is in a zip file, only `read` can open it.
         self.root = Path(str(root))
         self._files = root
-        # The directory of your own catalog, in this process or in the process that sent it. None
-        # for the bundled catalog.
+        # The directory of your own catalog, here or in the process that sent it, or None.
         self.place = None if bundled else packed[0] if packed else str(root)
         self._packed = packed
         try:
@@ -461,7 +460,7 @@ class Catalog:
     def packed(self) -> PackedCatalog | None:
         """The path of the catalog, and its files in a zip file, for `use_packed_catalog`.
 
-        Another process can use this value. None for the bundled catalog, which all processes have.
+        Another process can use it. It is None for the bundled catalog, which all processes have.
         """
         if self._packed is None and self.place is not None:
             self._packed = (self.place, self._pack())
@@ -469,7 +468,7 @@ class Catalog:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the files in your own catalog, in hex; empty for the bundled catalog."""
+        """A digest of the files in your own catalog, in hex, or "" for the bundled catalog."""
         return "" if self.packed is None else hashlib.sha256(self.packed[1]).hexdigest()
 
     def _pack(self) -> bytes:
@@ -479,7 +478,7 @@ class Catalog:
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
-                # This is the earliest time in a zip file, with which equal files have equal bytes.
+                # With this earliest time of a zip file, equal files have equal bytes.
                 archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )
@@ -498,7 +497,7 @@ class Catalog:
         raise UnknownMessageError(f"no release has a module {module!r}")
 
     def release(self, asked: str) -> str:
-        """Return the release that a name means. For example, "4.0" means the newest 4.0.
+        """Return the release to which a name refers. For example, "4.0" means the newest 4.0.
 
         Raises `UnknownMessageError`, with the nearest release, if none matches.
 
@@ -508,9 +507,9 @@ class Catalog:
         return find_release(asked, self.releases)
 
     def final_release(self, asked: str) -> str:
-        """Return the final release that a name means, as `release` does.
+        """Return the final release to which a name refers, as `release` does.
 
-        Raises `ArgumentError` for a preview: it may still change, so no verdict can use it.
+        Raises `ArgumentError` for a preview. A preview may still change, so no verdict can use it.
         """
         release = self.release(asked)
         if is_preview(release):
@@ -525,7 +524,7 @@ class Catalog:
         return tuple(self._messages)
 
     def entry(self, name: str) -> CatalogEntry:
-        """Return the entry of a message; raise `UnknownMessageError` with the nearest names."""
+        """Return the entry of a message. Raises `UnknownMessageError` with the nearest names."""
         if name not in self._entries:
             if name not in self._messages:
                 reason = f"no message {name!r}{self._where()}; {_nearest(name, self.names())}"

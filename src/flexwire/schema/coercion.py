@@ -1,4 +1,4 @@
-"""Converts a JSON value to a string, integer, flag or list, as Jackson would convert it."""
+"""Convert a JSON value to a string, integer, flag or list, as Jackson would convert it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Members:
     """The members of a JSON object in a spec, each converted to the type that it must have.
 
     A member with the value null counts as absent. ``what`` is the name of the object in error
-    texts. The source is how Jackson converts values in Kafka's generator.
+    texts. The conversions are those of Jackson in Kafka's generator.
 
     A member that was refused counts as absent. If the member is required, it gets an arbitrary
     value. If the text collects problems, it keeps one problem for each member, and reading
@@ -79,13 +79,13 @@ class Members:
             self.text.refuse(rule, reason, place, self.position)
 
     def _unknown(self, key: str, member: JsonMember, keys: Sequence[str]) -> str | None:
-        """Refuse an unknown key, and return the key that the author probably meant."""
+        """Refuse an unknown key. Return the key that the author probably meant."""
         reason = f"unknown key {short(key)} in {self.what}; {nearest(key, keys)}"
         self.text.refuse("KEY_UNKNOWN", reason, self.text.position(member.offset))
         return _near(key, keys)
 
     def scalar(self, key: str) -> JsonScalar | None:
-        """Return the value of a member, or None; an object or array is an error."""
+        """Return the value of a member, or None. An object or array is an error."""
         node = self._nodes.get(key)
         if node is None or isinstance(node, JsonScalar):
             return node
@@ -129,7 +129,7 @@ class Members:
         return value
 
     def flag(self, key: str) -> bool:
-        """Return a boolean: absent means false, "true" and every integer except zero mean true."""
+        """Return a boolean. Absent means false. "true" and every integer except zero mean true."""
         node = self.scalar(key)
         if node is None:
             return False
@@ -143,7 +143,7 @@ class Members:
         return bool(value)
 
     def choice(self, key: str, names: Sequence[str]) -> str | None:
-        """Return one of ``names``, which a spec gives as the name or as its position from 0."""
+        """Return one of ``names``. A spec gives it by its name or by its position from 0."""
         node = self.scalar(key)
         if node is None:
             return None
@@ -153,7 +153,7 @@ class Members:
         return chosen
 
     def choices(self, key: str, names: Sequence[str]) -> tuple[str, ...]:
-        """Return a list whose items are ``names``."""
+        """Return a list whose items are in ``names``."""
         choices = []
         for node in self.items(key):
             chosen = _choice(node, names) if isinstance(node, JsonScalar) else None
@@ -233,7 +233,10 @@ class Members:
         return versions, int(spelling)
 
     def items(self, key: str) -> list[Node]:
-        """Return a list. A single value counts as a list with one item, an absent one as empty."""
+        """Return a list.
+
+        A single value counts as a list with one item, an absent value as empty.
+        """
         node = self._nodes.get(key)
         if node is None:
             return []
@@ -242,7 +245,7 @@ class Members:
 
 @lru_cache(maxsize=1024)
 def _versions(text: str) -> Versions:
-    # Every second field in specs has "0+".
+    # Every second field in specs has the range "0+".
     return Versions.parse(text)
 
 
@@ -283,7 +286,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 def _near(word: str, words: Iterable[str]) -> str | None:
     lowered = {name.lower(): name for name in words}
-    # A text that is much longer than all words is similar to none, and comparing it would take
-    # long.
+    # A text that is much longer than all words is similar to none of them, and comparing it would
+    # take long.
     close = get_close_matches(word[:80].lower(), lowered, n=1, cutoff=0.7)
     return lowered[close[0]] if close else None

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class InputKind(Enum):
-    """The form in which the user gave one side of a comparison. It decides what else is there."""
+    """The form in which the user gave one side of a comparison.
+
+    It decides which other facts exist.
+    """
 
     FILE = "a file: that alone"
     TREE = "a directory, a jar or a path in git: all that is in it"
@@ -29,7 +32,10 @@ class InputKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SpecOrigin:
-    """The place of a message: ``root`` is the given path, ``directory`` is relative to ``root``."""
+    """The place of a message.
+
+    ``root`` is the given path, and ``directory`` is relative to ``root``.
+    """
 
     given: InputKind = InputKind.TREE
     root: str = ""
@@ -83,7 +89,7 @@ def read_editions(
 def editions_of(
     sources: Iterable[SpecFile], mode: Mode
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
-    """Read specs, and return editions and texts by name; raises the errors of `read_editions`."""
+    """Read specs, and return editions and texts by name. Raises the errors of `read_editions`."""
     editions: dict[str, Edition] = {}
     texts: dict[str, SpecText] = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""KIP-636: rewrites message specs so that error codes and error messages are tagged fields.
+"""Apply KIP-636: rewrite specs so that error codes and error messages are tagged fields.
 
 "Change every RPC which has an ErrorCode (except SASL_HANDSHAKE, due to KAFKA-9577) as follows:
 Increment the RPC version (both request and response) … If the RPC is not using flexibleVersions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The fields that the KIP changes, and the type that each of them must have.
 _ERROR_CODE = ("ErrorCode", "int16")
 _ERROR_MESSAGE = ("ErrorMessage", "string")
-# Clients before 2.5 negotiate the version of SASL_HANDSHAKE in a wrong way.
+# Clients before 2.5 negotiate the version of SASL_HANDSHAKE incorrectly.
 _EXCEPTED = {17: "KIP-636 leaves it alone, due to KAFKA-9577"}
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
@@ -39,9 +39,9 @@ class TaggedErrors:
     """The result for one spec.
 
     ``version`` is the new version. It is None if the text did not change, and ``reason`` then says
-    why. ``error_codes`` and ``error_messages`` are the numbers of fields that are tagged from this
-    version on. ``sent_nulls`` is the number of error messages for which null is still sent. Their
-    spec allows null only in some versions, so null cannot be their default.
+    why. ``error_codes`` and ``error_messages`` are the numbers of fields that become tagged in this
+    version. ``sent_nulls`` is the number of error messages for which null is still sent. Their spec
+    allows null only in some versions, so null cannot be their default.
     """
 
     source: str
@@ -56,7 +56,7 @@ class TaggedErrors:
 
 
 def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[TaggedErrors]:
-    """Rewrite a set of specs, in which the request and response of an RPC have the same api key.
+    """Rewrite a set of specs in which the request and response of an RPC have the same api key.
 
     Returns a result for every spec, in order. Raises `SpecError` for a text that is not a spec.
 
@@ -67,7 +67,7 @@ def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[Tagg
     ... ]}''', "Foo.json")])
     >>> print(done.text.splitlines()[2].strip())
     { "name": "ErrorCode", "type": "int16", "versions": "0+", "taggedVersions": "2+", "tag": 0 } \
-// the outcome
+    // the outcome
     """
     nodes = [(text, text.read(whole=mode != "legacy")) for text in texts]
     specs = [parse_node(text, node, mode=mode) for text, node in nodes]
@@ -153,7 +153,7 @@ class _Edits:
         if "fields" not in owner.members:
             return
         nodes = cast("JsonArray", owner.members["fields"].value).items
-        # New tags are higher than all tags of the structure.
+        # New tags are higher than all other tags of the structure.
         tag = 1 + max((field.tag for field in fields if field.tag is not None), default=-1)
         for node, field in zip(nodes, fields, strict=True):
             place = cast("JsonObject", node)
@@ -209,7 +209,7 @@ class _Edits:
         self.edits.append((*match.span(), json.dumps(headers.texts())))
 
     def _literal(self, owner: JsonObject, key: str) -> tuple[int, int]:
-        """Return where the string that is the value of a key begins and ends."""
+        """Return the beginning and the end of the literal that is the value of a key."""
         offset = owner.members[key].value.offset
         literal = _LITERAL.match(self.text.text, offset)
         if literal is None:

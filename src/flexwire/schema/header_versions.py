@@ -1,10 +1,10 @@
-"""The version of the header that comes before each version of a request or response.
+"""The version of the header that precedes each version of a request or response.
 
-In specs of Kafka 4.5, the key ``headerVersions`` has this version. For older specs, the rule of
-released Kafka versions applies: a flexible version has request header 2 or response header 1, and
-any other version has request header 1 or response header 0. Kafka's generator made one exception:
-version 0 of api key 7, the first request that a controller used, has no client id. The source is
-ApiMessageTypeGenerator up to Kafka 4.4.
+In specs of Kafka 4.5, the key ``headerVersions`` contains this version. For older specs, the rule
+of released Kafka versions applies: a flexible version has request header 2 or response header 1,
+and any other version has request header 1 or response header 0. Kafka's generator made one
+exception: version 0 of api key 7, the first request that a controller used, has no client id. The
+source is ApiMessageTypeGenerator up to Kafka 4.4.
 
 The response with api key 18 has header 0 in every version, even if its spec says otherwise. A
 client reads it before it knows which versions the broker has, so its header never got a tag
@@ -30,7 +30,7 @@ HEADER_NAMES: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONS
 READ_BY_ALL: Final = {"RequestHeader": 1, "ResponseHeader": 0}
 """The header version for a request whose version the broker lacks, and for its response.
 
-The source is KAFKA-21160, which is first in Kafka 4.5.
+The source is KAFKA-21160, which Kafka 4.5 is the first to include.
 """
 
 _EXCEPTIONS: Final = {
@@ -112,10 +112,10 @@ def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
 
 
 def raised_headers(spec: MessageSpec, version: int) -> HeaderVersions | None:
-    """Return the `headerVersions` of a spec if a version and all later ones become flexible.
+    """Return the `headerVersions` of a spec after a version and all later ones become flexible.
 
-    Their header becomes the first one with tagged fields, unless it is already higher. Returns None
-    if the spec does not have this key.
+    Their header becomes the first header with tagged fields, unless it is already higher. Returns
+    None if the spec does not have this key.
 
     >>> from flexwire.schema.catalog import catalog
     >>> spec = catalog().entry("OffsetDeleteRequest").spec(0)

@@ -1,4 +1,4 @@
-"""The history of one message in Kafka's releases: which of its specs the catalog needs."""
+"""The history of one message in Kafka's releases: the specs that the catalog needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CatalogSpec:
-    """A spec that the catalog keeps, and the versions for which each release uses it."""
+    """A spec in the catalog, and the versions for which each release uses it."""
 
     spec: MessageSpec
     text: str
@@ -32,7 +32,7 @@ class CatalogSpec:
 
     @property
     def is_of_previews(self) -> bool:
-        """True if so far only previews use it."""
+        """True if only previews have used the spec so far."""
         return all(map(is_preview, self.serves))
 
     def laid_out(self, version: int) -> tuple[object, Schema]:
@@ -48,7 +48,7 @@ class CatalogSpec:
 
 
 class History:
-    """The history of a message; its releases are added from the newest to the oldest.
+    """The history of a message. Its releases are added from the newest to the oldest.
 
     If releases differ in the layout or the field names of a version, the specs of all of them are
     kept. Defaults, ``ignorable``, ``mapKey``, ``listeners`` and similar facts come from the newest
@@ -86,7 +86,7 @@ class History:
         modules: Iterable[str],
         served: Sequence[tuple[MessageSpec, Versions]],
     ) -> None:
-        """Add the next older release, given as specs with the versions for which it uses them."""
+        """Add the next older release, given as specs with the versions for which it uses each."""
         if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
             raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]
@@ -110,7 +110,7 @@ class History:
     def _serving(self, version: int, layout: object, *, previews: bool) -> CatalogSpec | None:
         """Return the newest kept spec in which the version has this layout.
 
-        A spec that only previews use is considered only with ``previews``.
+        A spec that only previews use is considered only if ``previews`` is true.
         """
         for candidate in self.kept:
             if (
@@ -139,7 +139,7 @@ class History:
                 yield version
 
     def _by_bytes(self, version: int) -> list[set[str]]:
-        """Return groups of the releases in which a version has the same byte layout."""
+        """Return groups of releases in which a version has the same byte layout."""
         layouts: list[tuple[Schema, set[str]]] = []
         for schema, having in self._layouts[version].values():
             for other, releases in layouts:
@@ -151,7 +151,7 @@ class History:
         return [releases for _, releases in layouts]
 
     def facts(self, releases: Sequence[str]) -> dict[str, object]:
-        """Return the message's entry in the catalog's index; ``releases`` are sorted by age."""
+        """Return the message's entry in the catalog's index. ``releases`` are sorted by age."""
         newest = self.kept[0].spec
         for version, serving in self._defaults.items():
             if (version in serving.spec.flexible_versions) != (version in newest.flexible_versions):

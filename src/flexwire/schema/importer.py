@@ -1,4 +1,4 @@
-"""Imports Kafka's releases into the catalog that `flexwire.schema.catalog` reads.
+"""Import Kafka's releases into the catalog that `flexwire.schema.catalog` reads.
 
 The catalog keeps only the specs that are needed for the layout of each version in each release. If
 a version has different layouts in different releases, the newest layout is the default.
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class ImportReport:
     """The result of an import: the sources that it read and the files that it wrote.
 
-    ``read`` are the releases that were read, and ``releases`` are all releases in the catalog.
-    ``pairs`` is the number of versions of all messages. ``changed`` contains the versions whose
-    bytes differ between a release that was read and the others. ``renamed`` contains the versions
-    in which only the names of fields differ.
+    ``read`` contains the releases that were read, and ``releases`` contains all releases in the
+    catalog. ``pairs`` is the number of versions of all messages. ``changed`` contains the versions
+    whose bytes differ between a release that was read and the others. ``renamed`` contains the
+    versions in which only the names of fields differ.
     """
 
     read: tuple[str, ...]
@@ -86,7 +86,7 @@ def import_specs(
                 modules[release_name] = sorted({*kept_modules, *modules.get(release_name, ())})
     order = sorted(modules, key=release_order)
     messages: dict[str, History] = {}
-    # This begins with the newest release, so that a spec that is kept for it is also used for older
+    # The newest release comes first, so that a spec that is kept for it is also used for older
     # releases.
     for each_release in reversed(order):
         read = releases.get(each_release, _Release())
@@ -131,7 +131,7 @@ def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, Histo
         entry = base.entry(name)
         served = entry.served(release)
         modules = (entry.module, *entry.former_modules)
-        # If a message was moved, it belongs to the newest of its modules that the release has.
+        # A message that was moved belongs to the newest of its modules in the release.
         here = next(
             (module for module in modules if module in base.release_modules[release]), entry.module
         )
@@ -160,7 +160,7 @@ def _read(
 
 
 def _directory_release(source: SpecFile) -> str:
-    """Return the release after which a directory is named, or the given one: <release>/<module>."""
+    """Return the release that names a directory (<release>/<module>), or the given release."""
     steps = PurePosixPath(source.inside).parts
     if len(steps) > 1:
         return steps[-2]
@@ -182,7 +182,7 @@ def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
 
 
 def _write(out: Path, texts: dict[str, str]) -> None:
-    """Write the files to ``out``, but do not touch those that already have the right content."""
+    """Write the files to ``out``. Files that already have the right content are not touched."""
     stale = _former_files(out) - set(texts)
     changed = {name: text.encode() for name, text in texts.items()}
     for name, data in [*changed.items()]:
@@ -195,7 +195,10 @@ def _write(out: Path, texts: dict[str, str]) -> None:
 
 
 def _former_files(out: Path) -> set[str]:
-    """Return the files of the catalog in ``out`` according to its index; empty without an index."""
+    """Return the catalog's files in ``out`` according to its index.
+
+    Without an index, there are none.
+    """
     path = out / INDEX
     if not path.is_file():
         return set()

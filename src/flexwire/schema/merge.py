@@ -30,7 +30,7 @@ class MergedField:
 
     @property
     def newest(self) -> FieldSpec:
-        """The description in the newest spec, which decides about name, place and default."""
+        """The description in the newest spec. It decides about name, place and default."""
         return self.mentions[0][0]
 
     @property
@@ -40,7 +40,7 @@ class MergedField:
 
     @property
     def types(self) -> tuple[FieldType, ...]:
-        """The types of the field. There are several if specs differ."""
+        """The types of the field. If specs differ, there are several."""
         return types_of(self.mentions)
 
     @property
@@ -80,8 +80,8 @@ class MergedField:
             for stated in say(spec):
                 within = stated & served
                 versions |= within
-                # A range such as "2+" in the newest spec stays "2+", although its versions end
-                # today.
+                # A range such as "2+" in the newest spec remains "2+", although its versions
+                # currently have an end.
                 if stated.open_ended and within.highest == self.highest:
                     versions |= Versions(self.highest, HIGHEST)
         return str(versions)
@@ -103,8 +103,9 @@ def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
 def identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
     """Return the fields of a structure that identify it, such as a partition's number.
 
-    They are in every version of the structure, are never tagged, and have no default in their
-    newest spec. ``fields`` contains the descriptions of each field by attribute, the newest first.
+    These fields are in every version of the structure, are never tagged, and have no default in
+    their newest spec. ``fields`` contains the descriptions of each field by attribute, the newest
+    first.
     """
     present = {
         name: reduce(

@@ -1,6 +1,6 @@
-"""Finds the spec and the schema of a message by version, encoding and release.
+"""Find the spec and the schema of a message by version, encoding and release.
 
-A message is given by its name in the catalog, by your own spec, or by its class.
+A caller gives a message by its name in the catalog, by its own spec, or by its class.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SingleSpec:
         self._spec = spec
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Return the spec; raise `UnknownMessageError` for a version that it does not have."""
+        """Return the spec. Raises `UnknownMessageError` for a version that it does not have."""
         if release is not None:
             raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
         valid = self._spec.valid_versions
@@ -101,16 +101,16 @@ def check_message(message: object) -> None:
 
 
 def schemas_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
-    """Return the specs and schemas of a message, which is the same object for each call.
+    """Return the specs and schemas of a message. Each call returns the same object.
 
-    A ``release`` may be given if the message is given by its name in the catalog. Raises
-    `UnknownMessageError` if the name is not in the catalog.
+    A ``release`` may be given only for a name in the catalog. Raises `UnknownMessageError` if the
+    name is not in the catalog.
     """
     check_message(message)
     if not isinstance(message, type):
         return _served(message, release)
-    # Message classes are defined in a package that depends on this one, so a class itself knows its
-    # schemas.
+    # Message classes are defined in a package that depends on this package, so a class itself
+    # provides its schemas.
     definition: Any = message.definition  # type: ignore[attr-defined] # checked above
     served: MessageSchemas = definition.served
     return served
@@ -129,7 +129,7 @@ def key_of(version: int, encoding: Encoding) -> Key:
 
 
 class MessageSchemas:
-    """The specs and schemas of one message, from its newest specs or from those of one release."""
+    """The specs and schemas of one message, from its newest specs or from one release's specs."""
 
     def __init__(self, entry: SpecSource, release: str | None = None) -> None:
         self.entry = entry
@@ -159,7 +159,7 @@ class MessageSchemas:
         return union(self.specs)
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
-        """Return the resolved schema; raise `UnknownMessageError` for a version in no release.
+        """Return the resolved schema. Raises `UnknownMessageError` for a version in no release.
 
         Encodings that write the version in the same way share a schema object.
         """
@@ -177,7 +177,7 @@ class MessageSchemas:
         return schema
 
     def former_names(self, version: int) -> dict[str, dict[str, str]]:
-        """Return the names of the version's fields in other releases; see `pairs.former_names`."""
+        """Return the names of the version's fields in other releases: see `pairs.former_names`."""
         names = self._former_names.get(version)
         if names is None:
             schema = self.schema(version)

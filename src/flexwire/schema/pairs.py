@@ -33,7 +33,7 @@ class StructureMember:
 
     @property
     def kind(self) -> str:
-        """The type in the protocol: all structures are alike, and records are bytes.
+        """The type in the protocol. All structures count as equal, and records count as bytes.
 
         Numbers keep the type in the spec, so that int16 and uint16 are different.
         """
@@ -152,8 +152,8 @@ class StructurePair:
         old, new = ([member for member in side if member.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
-        # If both sides have a name in this version, it is one field, wherever it is. If the other
-        # side has a name only in other versions, this proves nothing.
+        # If both sides have a name in this version, it means the same field, wherever it is. If the
+        # other side has the name only in other versions, this proves nothing.
         old_names, new_names = (
             {member.name for member in side if member.is_there} for side in self._sides
         )
@@ -283,7 +283,7 @@ def _pairs(left: Type, right: Type) -> list[Paired] | None:
 
 
 def _form(kind: Type) -> object:
-    """Return how a value is written, except for structures in it; records count as bytes."""
+    """Return how a value is written, except for structures inside it. Records count as bytes."""
     if isinstance(kind, ArrayType):
         return (kind.name, _form(kind.element))
     if isinstance(kind, NullableStruct):

@@ -1,4 +1,4 @@
-"""Parses the text of a message spec into a `MessageSpec`; errors have a line and a column.
+"""Parse the text of a message spec into a `MessageSpec`. Errors have a line and a column.
 
 The sources are KIP-482 ("JSON Schemas"), and the keys, types and conversions of Kafka's generator.
 """
@@ -56,7 +56,7 @@ _FIELD_KEYS = (
     "tag",
     "zeroCopy",
 )
-# The first draft of KIP-482 had other words for tagged fields, and none for compact fields.
+# The first draft of KIP-482 used other words for tagged fields, and had none for compact fields.
 _DRAFT_MESSAGE_KEYS = (
     *(key for key in _MESSAGE_KEYS if key not in {"flexibleVersions", "headerVersions"}),
     "versionsWithOptional",
@@ -116,7 +116,7 @@ class _Parser:
         self.text = text
         self.mode = mode
         self.flexible = Versions.NONE
-        # The places at which each structure is defined with fields.
+        # The places at which each structure is defined with its fields.
         self.structs: dict[str, int] = {}
 
     def message(self, node: Node) -> MessageSpec:
@@ -149,7 +149,7 @@ class _Parser:
     def message_flexible(self, members: Members, valid: Versions) -> Versions:
         if self.mode == "draft":
             return members.versions("versionsWithOptional", Versions.NONE)
-        # A message without versions has been removed by a release. It has no other keys.
+        # A release has removed a message without versions. Its spec has no other keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
             reason = "the spec has no 'flexibleVersions'; write '0+' in a new one"
             members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")

@@ -1,8 +1,8 @@
-"""Resolves a message spec into the schema of one version, which is the only place for decisions.
+"""Resolve a message spec into the schema of one version. Only this module decides about layouts.
 
-It decides whether a field exists, whether it is inline or tagged, compact and nullable, and what
-its default is. All executors use the result unchanged. The sources are KIP-482 ("JSON Schemas" and
-"Serialization"), and Kafka's released code where it has more rules.
+The module decides whether a field exists, whether it is inline or tagged, compact and nullable, and
+what its default is. All executors use the result unchanged. The sources are KIP-482 ("JSON Schemas"
+and "Serialization"), and Kafka's released code where it has more rules.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def union(specs: Iterable[ServedSpec]) -> Fields:
 
 
 def types_of(mentions: Sequence[Mention]) -> tuple[FieldType, ...]:
-    """Return a field's types. There are several if specs differ."""
+    """Return a field's types. If specs differ, there are several."""
     return tuple(dict.fromkeys(spec.type for spec, _ in mentions))
 
 
@@ -88,16 +88,16 @@ def resolve(
     others: Sequence[ServedSpec] = (),
     encoding: Encoding = Encoding.KAFKA,
 ) -> Schema:
-    """Return the schema of ``version``, which need not be a valid version.
+    """Return the schema of ``version``. The version does not have to be valid.
 
     ``others`` are the message's specs for other versions, the newest first. Fields that are only in
     these specs are absent fields here, so that a value in such a field is not lost silently.
     ``encoding`` says how the version is written. See `effective` for the cases in which this makes
     a difference.
 
-    Raises `SpecError` for a spec without a meaning: with an unknown structure, a structure in
-    itself, more than 100 nested structures, a default that does not have its type, a tag in a
-    version without a tag section, or an array whose elements have no bytes.
+    Raises `SpecError` for a spec that cannot have a layout: with an unknown structure, a structure
+    inside itself, more than 100 nested structures, a default that does not have its type, a tag in
+    a version without a tag section, or an array whose elements have no bytes.
     """
     return _Resolver(spec, version, others, effective(spec, version, encoding)).message()
 
@@ -130,7 +130,7 @@ class _Resolver:
         # The first draft is older than the compact types, so its lengths have a fixed size.
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
         self.structs = spec.fields_by_structure()
-        # For each structure: the fields that only other specs have.
+        # The fields of each structure that only other specs have.
         self.elsewhere: dict[str, list[FieldSpec]] = {}
         if others:
             own = (spec, Versions(version, version))
@@ -203,7 +203,7 @@ class _Resolver:
         return Presence.INLINE if self.version in field.versions else Presence.ABSENT
 
     def type(self, field: FieldSpec, presence: Presence, *, nullable: bool) -> types.Type:
-        # A tagged field always has its flexible form, even if an override says otherwise.
+        # A tagged field is always in flexible form, even if an override says otherwise.
         compact = (
             self.has_tags
             if field.flexible_versions is None
@@ -213,8 +213,8 @@ class _Resolver:
         if field.type.is_array:
             element = self.element(field, compact=compact)
             if presence is not Presence.ABSENT and not element.least_size:
-                # The count would have no relation to the number of bytes after it, so it could not
-                # be checked.
+                # Such a count would have no relation to the number of bytes after it, so it could
+                # not be checked.
                 raise self.error(field, f"its elements take no bytes in version {self.version}")
             return types.ArrayType(element=element, compact=compact, nullable=nullable)
         if field.type.is_struct:
@@ -259,8 +259,8 @@ def parse_default(field: FieldSpec, source: str = "<spec>") -> Any:
     """Return the value of a field's default.
 
     If there is no default, the value is zero, false or empty, and null for records. An empty tuple
-    stands for an empty array, and an empty mapping for a default structure. Raises `SpecError` for
-    a text that is not a value of the field's type.
+    means an empty array, and an empty mapping means a default structure. Raises `SpecError` for a
+    text that is not a value of the field's type.
     """
     text = field.default
     try:

@@ -1,4 +1,4 @@
-"""Reads specs from files, directories, source trees, jars, git revisions and releases.
+"""Read specs from files, directories, source trees, jars, git revisions and releases.
 
 Specs have three paths in a Kafka jar, and are in the resources of every module in a source tree.
 Other JSON files in these places are not specs.
@@ -73,7 +73,7 @@ class SpecFile:
     inside: str = ""
 
     def text(self) -> SpecText:
-        """Return the content as text; raises `SpecError` if it is too large or not UTF-8."""
+        """Return the content as text. Raises `SpecError` if it is too large or not UTF-8."""
         if len(self.content) > LARGEST:
             reason = f"larger than {LARGEST >> 20} MiB, the limit for a spec"
             raise SpecError(reason, source=self.name)
@@ -167,7 +167,7 @@ def _from_directory(root: Path) -> Iterator[SpecFile]:
         yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            # All jars have the same paths in them. Their modules make the difference.
+            # All jars have the same paths inside. Only their modules distinguish them.
             for spec_file in _from_jar(jar, kafka_only=True):
                 yield replace(spec_file, inside=f"{spec_file.module}/{spec_file.inside}")
 
@@ -181,7 +181,7 @@ def _gradle(root: Path) -> bytes:
 
 
 def _version_in(properties: bytes) -> str:
-    r"""Return the version in a source tree's properties, or "" if they have none.
+    r"""Return the version in a source tree's properties, or "" if there is none.
 
     >>> _version_in(b"group=org.apache.kafka\nversion=4.5.0-SNAPSHOT\n")
     '4.5.0-SNAPSHOT'
@@ -191,13 +191,13 @@ def _version_in(properties: bytes) -> str:
 
 
 def _below(directory: str, root: str) -> str:
-    """Return a directory relative to another one; "" if both are the same."""
+    """Return a directory relative to another directory, or "" if both are the same."""
     relative = posixpath.relpath(directory, root or ".")
     return "" if relative == "." else relative
 
 
 def _chosen(paths: Iterable[str]) -> list[str]:
-    """Return the JSON files that are specs; in a source tree, only those in resources."""
+    """Return the JSON files that are specs. In a source tree, only resources contain specs."""
     paths = list(paths)
     resources = [path for path in paths if _module_of(path)]
     return resources or paths
@@ -221,7 +221,7 @@ def _is_kafkas(inside: str) -> bool:
 
 
 def _is_spec(path: str) -> bool:
-    """Return whether a file counts as a spec, because jars have other JSON files in META-INF."""
+    """Return whether a file counts as a spec. Jars have other JSON files in META-INF."""
     parts = PurePosixPath(path).parts
     hidden = any(part.startswith(".") or part == "META-INF" for part in parts)
     return path.endswith(".json") and not hidden
@@ -251,7 +251,7 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
 
 
 def jar_name(path: Path) -> tuple[str, str]:
-    """Return the module and the release in the name of a Kafka jar, with "" if one is missing.
+    """Return the module and the release in the name of a Kafka jar. A missing part is "".
 
     >>> jar_name(Path("kafka-group-coordinator-4.4.0.jar")), jar_name(Path("kafka_2.13-3.8.1.jar"))
     (('group-coordinator', '4.4.0'), ('core', '3.8.1'))
@@ -314,7 +314,7 @@ def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
     blobs = {}
     for line in listed.decode("utf-8", "backslashreplace").split("\0"):
         facts, _, name = line.partition("\t")
-        # This excludes symbolic links and submodules.
+        # Symbolic links and submodules are excluded here.
         if facts.startswith("100") and _is_spec(name):
             _, _, blob, size = facts.split()
             blobs[name] = blob, int(size)
@@ -324,8 +324,7 @@ def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
     tree = any(map(_module_of, blobs)) and _git_has(revision, _PROPERTIES)
     release = _version_in(_git(revision, ["show", f"{revision}:{_PROPERTIES}"])) if tree else ""
     for name, (blob, _) in blobs.items():
-        # A file that is too large is not read. This number of zeros makes the later size check
-        # fail.
+        # A file that is too large is not read. So many zeros make the later size check fail.
         content = contents.get(blob, bytes(LARGEST + 1))
         spec_file = _inside(revision, name, content, root=path, module=_module_of(name))
         yield replace(spec_file, release=release)
@@ -382,7 +381,7 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
 
 
 def read_texts(paths: Paths) -> Iterator[SpecText]:
-    """Yield the text of each file that `read_sources` reads; raises `SpecError`."""
+    """Yield the text of each file that `read_sources` reads. Raises `SpecError`."""
     for source in read_sources(os.fspath(path) for path in _to_path_list(paths)):
         yield source.text()
 
@@ -407,7 +406,7 @@ def _name_offset(text: SpecText) -> int:
 
 
 def turning_points(spec: MessageSpec) -> list[int]:
-    """Return the first version, and each version whose layout may differ from the one before it."""
+    """Return the first version, and each version whose layout may differ from the one before."""
     ranges = [spec.flexible_versions]
     for field in spec.walk():
         ranges += [field.versions, field.nullable_versions, field.tagged_versions]

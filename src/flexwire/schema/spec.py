@@ -27,11 +27,11 @@ class MessageType(Enum):
 
     @property
     def is_api(self) -> bool:
-        """True if it is a request or a response."""
+        """True if the message is a request or a response."""
         return self in {MessageType.REQUEST, MessageType.RESPONSE}
 
     def api_name(self, name: str) -> str:
-        """Return the API of a request or response; for other types, return the name unchanged.
+        """Return the API of a request or response. The names of other types are returned unchanged.
 
         >>> MessageType.RESPONSE.api_name("FetchResponse")
         'Fetch'
@@ -69,7 +69,7 @@ class Position:
 
 
 FIRST = Position(1, 1)
-"""The place of findings about a whole message instead of a field."""
+"""The place of findings that concern a whole message instead of a field."""
 
 PRIMITIVES = frozenset(
     {
@@ -91,7 +91,7 @@ PRIMITIVES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """A type as in a spec: a primitive type, a structure, or an array of either.
+    """A type as it is written in a spec: a primitive type, a structure, or an array of either.
 
     >>> FieldType.parse("[]int32")
     FieldType(name='int32', is_array=True)
@@ -132,7 +132,7 @@ class FieldType:
         return f"[]{self.name}" if self.is_array else self.name
 
 
-# Names that every message class already has, so that fields cannot use them.
+# The names that every message class already uses, so that fields cannot have them.
 _TAKEN = frozenset(
     {
         "decode",
@@ -150,8 +150,8 @@ _TAKEN = frozenset(
     }
 )
 # A capital letter begins a new word. The last capital letter in a series of them also begins a
-# word, if a small letter follows. Names such as "ProducerIDs" are rare. Kafka has "KRaftVersion"
-# and "LastKnownELR".
+# word, if a lowercase letter follows. Names such as "ProducerIDs" are rare. Kafka has
+# "KRaftVersion" and "LastKnownELR".
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -181,34 +181,37 @@ class FieldSpec:
 
     @property
     def json_name(self) -> str:
-        """The name in the JSON form, whose first letter is small."""
+        """The name in the JSON form. It begins with a lowercase letter."""
         return self.name[0].lower() + self.name[1:]
 
     @property
     def attribute(self) -> str:
-        """The Python attribute: snake_case, followed by "_" if Python reserves the name."""
+        """The Python attribute: snake_case, with "_" appended if Python reserves the name."""
         name = snake_case(self.name)
         return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
 
     @property
     def names_topic(self) -> bool:
-        """True if the field has the name of one topic, according to its ``entityType``."""
+        """True if the field contains the name of one topic, according to its ``entityType``."""
         return (self.entity_type, str(self.type)) == ("topicName", "string")
 
     @property
     def identifies_topic(self) -> bool:
-        """True if the field has the id of one topic (KIP-516), which has no ``entityType``."""
+        """True if the field contains the id of one topic (KIP-516).
+
+        Such a field has no ``entityType``.
+        """
         return (self.name, str(self.type)) == ("TopicId", "uuid")
 
     @property
     def identifies_client_instance(self) -> bool:
-        """True if the field has the client instance id (KIP-714), also in a header (KIP-1313)."""
+        """True if the field contains the client instance id (KIP-714; in a header, KIP-1313)."""
         return (self.name, str(self.type)) == ("ClientInstanceId", "uuid")
 
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:
-    """A structure in ``commonStructs``, which several fields may use."""
+    """A structure in ``commonStructs``. Several fields may use it."""
 
     name: str
     versions: Versions
@@ -251,7 +254,7 @@ class HeaderVersions:
         return self.ranges[0][1]
 
     def up_to(self, highest: int) -> HeaderVersions:
-        """Return the same without ranges that begin above a version; the last range has no end.
+        """Return the ranges that begin at or below a version. The last range has no end.
 
         >>> str(HeaderVersions.parse({"0": "1", "1-4": "2", "5+": "3"}).up_to(3))
         '1 in 0, 2 in 1+'
@@ -298,7 +301,7 @@ class MessageSpec:
         """Return the fields of every structure by its name, both inline and common structures.
 
         In a message, each name belongs to one structure. The first place that lists fields defines
-        the structure, and later places may leave them out.
+        the structure, and later places may leave out the fields.
         """
         structs = {struct.name: struct.fields for struct in self.common_structs}
         for field_spec in self.walk():
@@ -307,7 +310,7 @@ class MessageSpec:
         return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure, and last those of the message, by name."""
+        """Return the fields of every structure by its name, and last those of the message."""
         # No structure in a message has the name of the message.
         return self.structs() | {self.name: self.fields}
 
@@ -323,7 +326,7 @@ class MessageSpec:
 
 
 def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
-    """Return a spec with only these valid versions, and with only the fields of these versions.
+    """Return a spec with only these valid versions, and only the fields of these versions.
 
     If the unstable version is not among them, the result has no unstable version.
     """

@@ -1,4 +1,4 @@
-"""Parses the JSON dialect of message specs into nodes that know their place in the text."""
+"""Parse the JSON dialect of message specs into nodes that know their place in the text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # Released specs have at most 10 levels. Without a limit, a hostile text could exhaust the stack.
 MAX_DEPTH = 100
-# More problems do not help a reader, and a hostile text might have a problem every few characters.
+# The largest number of problems that are collected. More problems do not help a reader, and a
+# hostile text might have a problem every few characters.
 MOST_PROBLEMS = 1000
 
 
@@ -50,7 +51,7 @@ class JsonArray:
 
 @dataclass(slots=True)
 class JsonMember:
-    """A key of an object with its value; ``offset`` is the place of the key."""
+    """A key of an object with its value. ``offset`` is the place of the key."""
 
     offset: int
     value: Node
@@ -58,7 +59,7 @@ class JsonMember:
 
 @dataclass(slots=True)
 class JsonObject:
-    """A JSON object. If a key is repeated, the last one is used, as in Jackson."""
+    """A JSON object. If a key is repeated, the last value is used, as in Jackson."""
 
     members: dict[str, JsonMember]
     offset: int
@@ -66,8 +67,9 @@ class JsonObject:
 
 Node = JsonScalar | JsonArray | JsonObject
 
-# Every alternative is written without nested repetition, so that no text makes it backtrack
-# repeatedly. The last alternative matches any character, so that there are no gaps between tokens.
+# Every alternative is written without nested repetition, so that no text makes the pattern
+# backtrack repeatedly. The last alternative matches any character, so that there are no gaps
+# between tokens.
 _TOKEN = re.compile(
     r"""
     (?:[ \t\r\n]+ | //[^\r\n]* | /\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*
@@ -90,7 +92,7 @@ _KINDS = {"number": ScalarKind.NUMBER, "boolean": ScalarKind.BOOLEAN, "null": Sc
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem at one place in a spec; ``rule`` is the id of the lint rule that is broken.
+    """A problem at one place in a spec. ``rule`` is the id of the violated lint rule.
 
     If the problem is in the members of an object, ``owner`` is the place where this object begins.
     """
@@ -126,7 +128,7 @@ class SpecText:
         return Position(line, offset - self._line_starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
-        """Return a line of the text without its end; the first line has number 1."""
+        """Return a line of the text without its end. The first line has number 1."""
         starts = self._line_starts
         end = starts[number] if number < len(starts) else len(self.text)
         return self.text[starts[number - 1] : end].rstrip("\r\n")
@@ -238,13 +240,13 @@ class _Tokens:
             name, key, at = self.take()
 
     def _repeated(self, key: str, offset: int, first: int) -> None:
-        # Jackson accepts this and uses the last value. The author, however, probably meant both.
+        # Jackson accepts a repeated key and uses the last value. The author probably meant both.
         at, before = self._text.position(offset), self._text.position(first)
         reason = f"key {short(key)} is already at {before.line}:{before.column}; remove one"
         self._text.refuse("KEY_REPEATED", reason, at)
 
     def _another(self, closing: str, what: str, opened: int) -> bool:
-        """Return True if a comma announces another item, and False at the closing mark."""
+        """Return True if a comma announces another item, or False at the closing mark."""
         name, text, offset = self.take()
         if name == ",":
             return True

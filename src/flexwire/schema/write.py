@@ -1,4 +1,4 @@
-"""Writes a `MessageSpec` as KIP-482 JSON: facts only, one field per line, in a fixed order."""
+"""Write a `MessageSpec` as KIP-482 JSON: facts only, one field per line, in a fixed order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Item = tuple[str, object]
 
 
 def write_spec(spec: MessageSpec) -> str:
-    """Write a spec in such a way that reading it returns an equal spec, without ``about`` texts.
+    """Write a spec so that reading it returns an equal spec, without ``about`` texts.
 
     >>> from flexwire.schema.parse import parse_spec
     >>> print(write_spec(parse_spec('{"type": "data", "name": "Foo", "validVersions": "0", '

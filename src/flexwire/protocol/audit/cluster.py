@@ -43,18 +43,18 @@ _ZOOKEEPER_LISTENER: Final = "zkBroker"
 _FIRST: Final = "4.0.0"
 """The first release without ZooKeeper, and the first with gates."""
 _LEAST_LEVEL: Final = 7
-"""The metadata.version of 3.3-IV3, which is the lowest that 4.x reads (KAFKA-18601)."""
+"""The metadata.version of 3.3-IV3, the lowest that 4.x reads (KAFKA-18601)."""
 _UNBLOCKED: Final = "4.2.1"
-"""From this release on, a removed configuration of a topic is dropped when the log is read
+"""The first release that drops a topic's removed configurations when it reads the log
 (KAFKA-19851).
 
-This was measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic; 4.2.1, 4.3.0, 4.3.1 and
+This was measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic. 4.2.1, 4.3.0, 4.3.1 and
 4.4.0 do not.
 """
 
 
 class _Feature(NamedTuple):
-    """A feature; its APIs answer UNSUPPORTED_VERSION (35) until it is finalized."""
+    """A feature. Its APIs answer UNSUPPORTED_VERSION (35) until the feature is finalized."""
 
     name: str
     since: str
@@ -81,13 +81,13 @@ class NameSample:
 class ClusterSeen:
     """The evidence about a cluster.
 
-    ``features`` are the finalized levels, by the broker that reported them. A broker that reported
-    none is missing. ``configured`` are topics or brokers, by configuration. Only configurations
-    that some release lacks are included. ``described`` counts the topics and brokers whose
-    configurations were seen. ``offered`` are the API keys in ApiVersions responses, and ``uses``
-    are the requests by API key. ``old_batches`` are the batches of magic 0 and 1 by topic, or None
-    if no log was read. ``is_whole`` means that the log of the cluster's metadata was read. If a
-    configuration is then missing, it is not set.
+    ``features`` contains the finalized levels, by the broker that reported them. A broker that
+    reported no level is missing. ``configured`` contains topics or brokers, by configuration. Only
+    configurations that some release lacks are included. ``described`` counts the topics and brokers
+    whose configurations were seen. ``offered`` contains the API keys in ApiVersions responses, and
+    ``uses`` contains the requests by API key. ``old_batches`` contains the batches of magic 0 and 1
+    by topic, or is None if no log was read. ``is_whole`` means that the log of the cluster's
+    metadata was read. If a configuration is then missing, it is not set.
     """
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class ClusterSeen:
 
     @property
     def source(self) -> str:
-        """The source of the evidence."""
+        """The source of the evidence, in words."""
         return "the log of the cluster's metadata" if self.is_whole else "captured traffic"
 
 

@@ -1,12 +1,12 @@
-"""Decides whether a group can move to the consumer protocol (KIP-848, KIP-1274).
+"""Decide whether a group can move to the consumer protocol (KIP-848, KIP-1274).
 
-From Kafka 5.0 on, Java's KafkaConsumer uses the consumer protocol by default, and no other client
-does. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the
-group and its classic members, unless there is an obstacle.
+Since Kafka 5.0, Java's KafkaConsumer uses the consumer protocol by default. No other client does. A
+group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the group
+and its classic members, unless there is an obstacle.
 
-`consumer_protocol.json` has the known facts about libraries, refusals of brokers, and conditions
-that traffic does not show. It also has the sources, and the day on which they were checked. `make
-trial` runs real groups and compares these verdicts with the reaction of a broker
+`consumer_protocol.json` contains the known facts about libraries, refusals of brokers, and
+conditions that traffic does not show. It also contains the sources, and the day on which they were
+checked. `make trial` runs real groups and compares these verdicts with the reaction of a broker
 (`tests/kafka/trial/groups.jsonl`).
 """
 
@@ -80,8 +80,8 @@ class ProtocolSupport:
     """The support of a library for the consumer protocol.
 
     ``appears_in`` is the first release with the protocol, and ``works_from`` is the first release
-    whose authors call it ready. ``setting`` turns it on. ``is_default_from`` is the release in
-    which it is the default, or None if no such release is planned.
+    in which its authors call it ready. ``setting`` turns the protocol on. ``is_default_from`` is
+    the release in which it becomes the default, or None if no such release is planned.
     """
 
     library: str
@@ -127,7 +127,7 @@ REFUSALS: Final = {
 
 
 class UnseenCondition(NamedTuple):
-    """A reason why a group does not move; traffic does not show this reason.
+    """A reason why a group does not move that traffic does not show.
 
     ``error`` is the code with which a broker then refuses a member, or None if the client does not
     start.
@@ -143,7 +143,7 @@ UNSEEN: Final = tuple(
     UnseenCondition(**{**row, "error": None if row["error"] is None else _CODES[row["error"]]})
     for row in _FACTS["unseen"]
 )
-"""All such reasons that are known."""
+"""All conditions of this kind that are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class GroupTraits:
 
     Equal ``members`` are listed once. ``has_user_data`` says whether an assignment had user data;
     it is None if no assignment could be read. ``is_unreadable`` is true if an assignment of
-    consumers could not be read. ``uses_it`` says whether a member used the consumer protocol, and
+    consumers could not be read. ``uses_it`` is true if a member used the consumer protocol, and
     ``refusals`` are the error codes with which a broker refused members that asked for it.
     """
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
-"""The connection on which a client sent ApiVersions, if any.
+"""The connection, if any, on which a client sent ApiVersions.
 
 "here": on this connection. "elsewhere": on another one. "never": on no connection, although the
 capture has this connection from its start. "unseen": perhaps before the capture began.
@@ -64,10 +64,10 @@ class ConfigurationUse(NamedTuple):
 class Conduct:
     """All observations about one client, with the evidence.
 
-    ``connections`` are the client's connections; each connection belongs to one client only.
-    ``configured`` are those configurations set by the client that some release lacks.
-    ``mechanisms`` are the mechanisms of its SASL handshakes. ``whole`` is true if the capture has
-    all of its connections from the start, and therefore all of its handshakes.
+    ``connections`` is the number of the client's connections. Each connection belongs to only one
+    client. ``configured`` contains the configurations set by the client that some release lacks.
+    ``mechanisms`` contains the mechanisms of its SASL handshakes. ``whole`` is true if all of the
+    client's connections were captured from the start, and therefore all of its handshakes.
     """
 
     role: Role
@@ -79,12 +79,12 @@ class Conduct:
 
     @property
     def requests(self) -> int:
-        """The number of its requests."""
+        """The number of the client's requests."""
         return sum(use.requests for use in self.uses)
 
     @property
     def api_keys(self) -> frozenset[int]:
-        """The APIs that it used."""
+        """The APIs that the client used."""
         return frozenset(use.api_key for use in self.uses)
 
 
@@ -119,7 +119,8 @@ class ClientFinding:
 # These APIs are advertised from version 0 even if fewer versions are read, because some clients
 # take a missing 0 for a very old broker (KAFKA-18659).
 _PRODUCE = 0
-# These are used if the release of the brokers is unknown. An upgrade rarely skips more releases.
+# These releases are used if the release of the brokers is unknown. An upgrade rarely skips more
+# releases.
 _MAJORS = 2
 _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 
@@ -157,7 +158,7 @@ def stable_versions(api_key: int, release: str) -> Versions:
 
 
 def offered_versions(api_key: int, release: str) -> Versions:
-    """Return the range that a broker of the release advertises; empty if it lacks the API.
+    """Return the range that a broker of the release advertises, or none if it lacks the API.
 
     >>> offered_versions(0, "4.0.2"), stable_versions(0, "4.0.2")
     (Versions('0-12'), Versions('3-12'))
@@ -167,13 +168,13 @@ def offered_versions(api_key: int, release: str) -> Versions:
 
 
 def newest_version(api_key: int, release: str) -> int | None:
-    """Return the newest stable version of an API in a release, or None if it lacks the API."""
+    """Return the newest stable version of an API in a release. None if the release lacks it."""
     versions = stable_versions(api_key, release)
     return versions.highest if versions else None
 
 
 def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str | None]:
-    """Return the last release up to this one that reads the version, and the first after that.
+    """Return the last release up to this one that reads the version, and the first that refuses it.
 
     Both are None for a version that no release up to this one reads.
 
@@ -263,8 +264,8 @@ def _major(release: str) -> int:
 # The listeners of clients, in the "listeners" of request specs. If only brokers in ZooKeeper mode
 # ("zkBroker") accept a request in its newest release, it is not a client's request.
 _CLIENTS_LISTENER = "broker"
-# Requests that are on no client listener belong to brokers and controllers; the specs do not say to
-# which.
+# Requests that are on no client listener belong to brokers and controllers. The specs do not say to
+# which of them.
 _CONTROLLERS = {
     4: "LeaderAndIsr: the controller tells brokers whom they lead and follow (ZooKeeper mode)",
     5: "StopReplica: the controller stops replicas (ZooKeeper mode)",
@@ -284,7 +285,7 @@ _BROKERS = {
     86: "DeleteShareGroupState: a group coordinator sends it to a share coordinator (KIP-932)",
     87: "ReadShareGroupStateSummary: a group coordinator sends it to a share coordinator (KIP-932)",
 }
-# Clients send these requests in lower versions. From these versions on, only brokers send them.
+# Clients send these requests in lower versions. From these versions up, only brokers send them.
 _BROKERS_FROM = {
     24: (
         4,
@@ -309,7 +310,7 @@ def role_of(
 
     ``is_replica`` is true if a Fetch request has the id of a replica (not negative), which
     consumers never send. ``highest`` is the highest version of each API that was sent, if known,
-    because only brokers send some requests from a certain version on.
+    because only brokers send the higher versions of some requests.
 
     >>> role_of({18, 4}), role_of({18, 63}), role_of({18, 1}, is_replica=True), role_of({18, 1})
     ('controller', 'broker', 'broker', 'client')
@@ -345,7 +346,7 @@ def _has_clients_listener(entry: CatalogEntry) -> bool:
 
 
 def listeners_of(entry: CatalogEntry) -> tuple[str, ...]:
-    """Return the listeners of a request in the newest release that reads it, possibly none.
+    """Return the listeners of a request in the newest release that reads it, or none.
 
     4.x still has the specs of removed requests. A preview counts only if no final release reads it.
     """

@@ -1,4 +1,4 @@
-"""Finds the common version of an API for a client and a release, or the effect of having none.
+"""Find the common version of an API for a client and a release, or the effect of having none.
 
 A client that negotiates sends the lower of the two maximum versions. This requires a common
 version: a release may lack an API completely, or may have removed all versions that the client
@@ -85,7 +85,7 @@ def first_common_release(party: Party, use: Use) -> str | None:
 
 
 def first_release_reading(use: Use) -> str | None:
-    """Return the first release that offers the version that was seen."""
+    """Return the first release that offers the version that was captured."""
     releases = catalog().final_releases
     each = (release for release in releases if use.version in stable_versions(use.api_key, release))
     return next(each, None)
@@ -95,7 +95,7 @@ def find_documented_fallback(party: Party, use: Use, release: str) -> str:
     """Return the documented behavior of a client without an API, or an empty text.
 
     The behavior applies only to a client that asks for the broker's versions and finds no common
-    one.
+    version.
     """
     missing_api = find_missing_api(use.api_key, party)
     if missing_api is None or missing_api.outcome != "goes on" or not negotiates(party, use):
@@ -130,7 +130,7 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
 
 
 def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict | None:
-    """Return the verdict on a version in early access; None if the client may send another."""
+    """Return the verdict on a version in early access. None if the client may send another."""
     if common_versions(party, use, release) and negotiates(party, use):
         return None
     reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"

@@ -93,11 +93,11 @@ def _about_newer(party: Party, use: Use, release: str) -> str:
 def _unpinning(party: Party, release: str) -> list[str]:
     library = find_library(party)
     if library is not None and library.remedy and libraries_are_about(release):
-        return []  # the remedy already names the setting
+        return []  # The remedy already names the setting.
     pins = pinning_settings(party)
     if library is not None or party.software_name is not None:
         return [f"{pin.remedy} ({pin.client})" for pin in pins]
-    # The list in the report has all settings of each client.
+    # The list in the report contains all settings of each client.
     settings = ", ".join(f"{pin.setting.partition(',')[0]} of {_short(pin.client)}" for pin in pins)
     return [f"remove the setting that pins the version, if one does ({settings})"]
 

@@ -24,7 +24,7 @@ _FACTS: dict[str, Any] = json.loads(
     (resources.files(__package__) / "software.json").read_text(encoding="utf-8")
 )
 CHECKED: str = _FACTS["checked"]
-# Bindings report their own version and that of their base: "confluent-kafka-python",
+# Bindings report their own version and the version of their base library: "confluent-kafka-python",
 # "2.16.1-rdkafka-2.16.0".
 _INSIDE = re.compile(r"rdkafka[-/ ]v?(\d[\d.]*)")
 _RDKAFKA = "librdkafka"
@@ -85,9 +85,9 @@ LIBRARIES = tuple(
 class MissingApi:
     """The behavior of a client if the broker lacks an API, or has no common version of the API.
 
-    "goes on" means a documented fallback; "fails" means that the client is known to have none.
-    ``software`` are names in ApiVersions; if the list is empty, the behavior applies to every
-    client. If ``speaks`` is set, the software uses only the version that was seen.
+    "goes on" means a documented fallback, and "fails" means that the client is known to have none.
+    ``software`` contains names in ApiVersions. If the list is empty, the behavior applies to every
+    client. If ``speaks`` is set, the software uses only the version that was captured.
     """
 
     api_keys: tuple[int, ...]
@@ -115,7 +115,10 @@ ABSENT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class SoftwareFact:
-    """A fact about a client on a release; if not ``certain``, only for users of a mechanism."""
+    """A fact about a client on a release.
+
+    If not ``certain``, only users of a mechanism are affected.
+    """
 
     verdict: AuditVerdict
     id: str
@@ -126,7 +129,10 @@ class SoftwareFact:
 
 
 def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
-    """Return the listed facts about a client's software on a release; brokers have none."""
+    """Return the listed facts about a client's software on a release.
+
+    Brokers have no such facts.
+    """
     return [
         SoftwareFact(
             row["verdict"],
@@ -149,7 +155,9 @@ def cite_sources(sources: tuple[str, ...], checked: str) -> str:
 
 
 def pinning_settings(party: Party) -> list[Pin]:
-    """Return the settings that may affect this client: its library's, or all if it is unknown.
+    """Return the settings that may affect this client.
+
+    If its library is unknown, return all settings.
 
     >>> from flexwire.protocol.audit import Party
     >>> [pin.setting for pin in pinning_settings(Party("a", None, None, "sarama", "1.40.0"))]
@@ -162,7 +170,7 @@ def pinning_settings(party: Party) -> list[Pin]:
 
 
 def find_library(party: Party) -> Library | None:
-    """Return the library of a client, by its default client id or else by its software.
+    """Return the library of a client, by its default client id or otherwise by its software.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_library(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
@@ -181,11 +189,11 @@ def find_library(party: Party) -> Library | None:
 
 
 def is_new_enough(party: Party, library: Library) -> bool:
-    """Return whether a client is known to run the first release that works, or a newer one."""
+    """Return whether a client is known to run the first release that works, or a newer release."""
     name, version = find_software(party)
     if library.works_from is None or name is None or not version:
         return False
-    # Telegraf's version is not Sarama's version, but ApiVersions has the version of Sarama.
+    # Telegraf's version is not Sarama's version, but ApiVersions contains the version of Sarama.
     is_own = (
         next(known_library for known_library in LIBRARIES if known_library.software == name)
         is library
@@ -194,7 +202,7 @@ def is_new_enough(party: Party, library: Library) -> bool:
 
 
 def heeds_offers_from(party: Party) -> str:
-    """Return the first release that uses the brokers' offer, if this client is older, or "".
+    """Return the first release that uses the brokers' offer, or "" if this client is not older.
 
     >>> from flexwire.protocol.audit import Party
     >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.45.2"))
@@ -211,7 +219,7 @@ def heeds_offers_from(party: Party) -> str:
 
 
 def libraries_are_about(release: str) -> bool:
-    """Return whether the first working releases of libraries are also valid for this release."""
+    """Return whether the first working releases of libraries also apply to this release."""
     releases, rows = catalog().final_releases, _FACTS["libraries"]
     bounds = [rows["from"], rows["to"], release]
     if not {*bounds} <= {*releases}:
@@ -260,7 +268,7 @@ def _is_of(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
 
 
 def _looks_like(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    """Return whether a client without a name has a matching client id and only old versions."""
+    """Return whether a client without a software name has a matching id and only old versions."""
     limits = {int(key): highest for key, highest in row["speaks_at_most"].items()}
     limited = [use for use in conduct.uses if use.api_key in limits]
     return (
@@ -276,8 +284,7 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
     if refused and refused["version"] in read_versions(refused["api_key"], release):
         return False
     if refused:
-        # The release must have had the version once. If it never had the version, another rule
-        # applies.
+        # The release must have supported the version once. If it never did, another rule applies.
         older = catalog().final_releases[: catalog().final_releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
     return version_numbers(release) >= version_numbers(row["from_release"])

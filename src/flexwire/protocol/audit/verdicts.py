@@ -92,8 +92,8 @@ def judge_configured(
 
 
 # A broker that lacks a version of ApiVersions answers with version 0, and the client asks again
-# (KIP-511). Therefore no version of ApiVersions can fail. The units for the period in which a
-# client was seen, the longest first. A shorter time than the last unit is not relevant.
+# (KIP-511). Therefore no version of ApiVersions can fail. The units below are for the period in
+# which a client was seen, the longest first. A time shorter than the last unit is not relevant.
 _UNITS_US = (
     ("day", 86_400_000_000),
     ("hour", 3_600_000_000),
@@ -106,11 +106,11 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
 ) -> list[ClientFinding]:
-    """Return a release's verdicts about a client, the most serious first; at least one.
+    """Return a release's verdicts about a client, the most serious first. There is at least one.
 
-    ``brokers`` are the possible releases of the captured brokers; empty if unknown. Raises
-    `UnknownMessageError` for a release that the catalog does not have, and `ArgumentError` for a
-    preview.
+    ``brokers`` contains the possible releases of the captured brokers. It is empty if they are
+    unknown. Raises `UnknownMessageError` for a release that is not in the catalog, and
+    `ArgumentError` for a preview.
     """
     release = catalog().final_release(release)
     if conduct.role != "client":
@@ -204,7 +204,7 @@ def _about_versions(
 def classify(
     party: Party, use: Use, release: str, brokers: Sequence[str] = ()
 ) -> UseVerdict | None:
-    """Return the verdict on one use of a client on a release, or None if there is no objection."""
+    """Return the verdict on a client's use of a version on a release. None if it has no problem."""
     is_asking = use.api_key == api_key_of(NEGOTIATES)
     if is_asking or use.version in stable_versions(use.api_key, release):
         return None
@@ -226,7 +226,10 @@ def classify(
 
 
 def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
-    """Return whether the captured broker refuses the version; a close may have other reasons."""
+    """Return whether the captured broker refuses the version.
+
+    A close may also have other reasons.
+    """
     if use.offered is None or use.version not in use.offered:
         return True
     # A broker does not read every version that it advertises (KAFKA-18659).
@@ -284,8 +287,7 @@ def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]
     for judged in judge_configured(conduct.configured, release):
         verdict = UseVerdict(judged.verdict, judged.evidence, judged.reason)
         finding = _whole(conduct, release, verdict, remedy=judged.remedy, source=judged.source)
-        # This is decided only by the API, because it is not recorded which request set the
-        # configuration.
+        # Only the API decides this, because it is not recorded which request set the configuration.
         own = [use for use in conduct.uses if use.api_key == judged.configured.api_key]
         findings.append(
             replace(

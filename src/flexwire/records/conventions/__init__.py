@@ -1,8 +1,8 @@
-"""Record headers of other software, read by named conventions and without guessing.
+"""Read the record headers of other software, by named conventions and without guessing.
 
-For Kafka, the value of a record header is just bytes. Its writer and its readers must agree on
-their meaning. Each such agreement is a `Convention` with a name, which reads and writes every
-value, or says why a value is invalid. `registry` finds conventions by name. `detect` returns the
+For Kafka, the value of a record header is only bytes. Its writer and its readers must agree on the
+meaning of the bytes. Each such agreement is a named `Convention`. It reads and writes every value,
+or reports why a value is invalid. `registry` finds conventions by name. `detect` returns the
 evidence for each convention, and leaves the choice to the caller.
 
 >>> headers = [(b"retries", b"3"), (b"late", b"true")]

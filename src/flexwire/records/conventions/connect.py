@@ -1,4 +1,4 @@
-"""Kafka Connect's `SimpleHeaderConverter`: values are text, from which their types are parsed."""
+"""Kafka Connect's `SimpleHeaderConverter`: values are text, and their types are parsed from it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ _NUMBER = re.compile(
 )
 _INT32 = range(INT32_MIN, INT32_MAX + 1)
 _INTEGERS = {f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
-# From narrow to wide. A list with values of several of these types gets the widest.
+# The types from narrow to wide. A list with values of several of these types gets the widest type.
 _NUMBERS = (*_INTEGERS, "float32", "float64")
 # Connect's logical types are integers internally, and are merged with them.
 _TEMPORAL = {"date": "int32", "time": "int32", "timestamp": "int64"}
 _LITERALS = {"null": None, "true": True, "false": False}
-_COLONS = 2  # in a time or timestamp, where each colon is a token between two others
-_LONGEST = 2 * len("2024-01-01T12:34:56.789Z")  # if every character were escaped
+_COLONS = 2  # In a time or timestamp, each colon is a token between two other tokens.
+# This length is reached if every character is escaped.
+_LONGEST = 2 * len("2024-01-01T12:34:56.789Z")
 
 # Java's SimpleDateFormat accepts any numbers between the separators, and any text after them.
 _N = r"[ \t]*-?\d+(?:E-?\d+)?"
@@ -51,7 +52,7 @@ class ConnectValue(NamedTuple):
 
 
 class MisreadError(Exception):
-    """Connect would read a different value than the text contains. The error says which."""
+    """The text begins like an array or map but is neither, so it is a string."""
 
 
 class _NotStructuredError(Exception):
@@ -84,7 +85,7 @@ ConnectValue(kind='string', value='plain: text'))
 
 
 class _ConnectParser:
-    """The tokens of a text, and the number of tokens that were read."""
+    """The tokens of a text, and the number of tokens that were read so far."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -145,7 +146,7 @@ class _ConnectParser:
         return value
 
     def _temporal(self, piece: str) -> ConnectValue | None:
-        """Read a time, date or timestamp, whose colons may have divided it into five tokens."""
+        """Read a time, date or timestamp. Its colons may have divided it into five tokens."""
         for more in (2 * _COLONS, 0):
             parts = [piece, *self._tokens[self._next + 1 : self._next + 1 + more]]
             if len(parts) == more + 1 and sum(map(len, parts)) <= _LONGEST:
@@ -156,7 +157,7 @@ class _ConnectParser:
         return None
 
     def _quoted(self) -> ConnectValue:
-        """Read up to the next quote. Escapes are kept, and blanks before a delimiter are lost."""
+        """Read to the next quote. Escapes are kept, and blanks before a delimiter are lost."""
         parts = []
         self._next += 1
         while self._peek() is not None and not self._take('"'):
@@ -216,7 +217,7 @@ def _number(piece: str) -> ConnectValue | None:
 
 
 def _whole(decimal: Decimal) -> int | None:
-    """Return a whole number of up to 20 digits as an int. More digits are too many for any type."""
+    """Return a whole number of up to 20 digits as an int. No type can hold more digits."""
     if not decimal:
         return 0
     if not 0 <= decimal.adjusted() < len(str(2**64)):
@@ -226,7 +227,7 @@ def _whole(decimal: Decimal) -> int | None:
 
 
 def round_to_float32(exact: Decimal | int, double: float) -> float:
-    """Round a number only once, given its nearest double. Rounding twice may be wrong."""
+    """Round a number only once, from its nearest double. Rounding twice may be wrong."""
     below, above = (_float32(math.nextafter(double, to)) for to in (-math.inf, math.inf))
     if below == above or not math.isfinite(double) or exact == Decimal(double):
         return _float32(double)
@@ -260,7 +261,7 @@ def _date(text: str) -> date:
 
 
 def _time(text: str) -> time:
-    # From 3.14 on, Python accepts 24:00 as midnight.
+    # Since 3.14, Python accepts 24:00 as midnight.
     if not re.fullmatch(r"(?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", text):
         raise ValueError
     return time.fromisoformat(text[:-1])
@@ -292,7 +293,7 @@ def _common(values: list[ConnectValue]) -> str | None:
 
 
 def _aligned(values: list[ConnectValue], common: str | None) -> list[Any]:
-    """Convert values to their common type. If one cannot be converted, all become strings."""
+    """Convert values to their common type. If a value cannot be converted, all become strings."""
     return [value.value if common is None else _converted(value, common) for value in values]
 
 
@@ -308,7 +309,7 @@ def _converted(value: ConnectValue, kind: str) -> Any:
 
 
 def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, Any]:
-    """Return the map. If keys are equal, the last value is kept, with the common type."""
+    """Return the map with the common type. Of equal keys, the last value is kept."""
     entries: dict[Any, tuple[ConnectValue, ConnectValue]] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind in {"array", "map"}:
@@ -356,7 +357,7 @@ class Connect(Convention):
     def write_value(self, key: str, value: Any) -> bytes:
         """Write the text that Connect would write.
 
-        When it is read, a float may be rounded to 32 bits.
+        A float may be rounded to 32 bits when it is read.
 
         A str that would be read as another type, such as "12", is invalid. Bytes are invalid too,
         because they would be read as text in base64.
@@ -414,7 +415,7 @@ def _temporal_text(value: Any) -> str | None:
 
 
 def _same(back: Any, value: Any) -> bool:
-    """Return whether the value that was read equals the one written, except for number types."""
+    """Return whether a value that was read equals the written one, except for number types."""
     if isinstance(value, bool):
         return back is value
     if isinstance(value, int | float | Decimal):

@@ -21,10 +21,10 @@ MAX_DEPTH = 100
 
 
 class HeaderEvidence(NamedTuple):
-    """The evidence that one record header is for or against a convention.
+    """The evidence of one record header for or against a convention.
 
-    ``weight`` is 2 if it names the convention or has a form that rarely occurs by chance, 1 if it
-    is valid, and -1 if it is not.
+    ``weight`` is 2 if the header names the convention or has a form that rarely occurs by chance.
+    It is 1 if the header is valid, and -1 if it is not.
     """
 
     key: Key
@@ -36,8 +36,8 @@ class BulkCondition(NamedTuple):
     """A condition with which Spark SQL judges many values, for the answer about record headers.
 
     ``condition`` is an expression of Spark SQL over two columns: ``value`` contains the bytes, and
-    ``size`` their number. It is true if the convention can read the value. ``meaning`` describes
-    the condition in a few words.
+    ``size`` their number. The condition is true if the convention can read the value. ``meaning``
+    describes the condition in a few words.
     """
 
     condition: str
@@ -45,7 +45,7 @@ class BulkCondition(NamedTuple):
 
 
 class Convention(ABC):
-    """The way in which some software writes the values of record headers, with a name.
+    """A named way in which some software writes the values of record headers.
 
     The registry finds classes in the files of this folder (`registry`). A class is created without
     arguments, and has everything that Python and Spark SQL need. In every convention, a null value
@@ -54,9 +54,13 @@ class Convention(ABC):
 
     name: ClassVar[str]
     rank: ClassVar[int]
-    """Its place among all conventions. The most specific convention has the lowest rank."""
+    """The convention's place among all conventions. The most specific convention has the lowest
+    rank.
+    """
     in_bulk: ClassVar[BulkCondition | None] = None
-    """None if a single value does not show that it follows the convention."""
+    """The condition for Spark SQL. None if a single value does not show that it follows the
+    convention.
+    """
     marker: ClassVar[str | None] = None
     """The key of an additional record header that the software writes, if it writes one.
 
@@ -64,13 +68,13 @@ class Convention(ABC):
     """
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
-        """Read one record's headers; lenient reading keeps the bytes of invalid values."""
+        """Read one record's headers. Lenient reading keeps the bytes of invalid values."""
         return [self._read(key, data, lenient=lenient) for key, data in headers]
 
     def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
         """Write one record's headers, given in the form that `read` returns.
 
-        If `read` would not return a value again, this raises `RecordHeaderError` at once.
+        Raises `RecordHeaderError` for a value that `read` would not return again.
         """
         return [self._write(key, value) for key, value in headers]
 
@@ -83,11 +87,14 @@ class Convention(ABC):
         """Write one value that is not None."""
 
     def for_record(self, headers: Sequence[RawHeader]) -> Convention:  # noqa: ARG002 - some classes use this argument
-        """Return the convention for these record headers, which may name the types of others."""
+        """Return the convention for these record headers.
+
+        They may name the types of other headers.
+        """
         return self
 
     def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
-        """Return the evidence of one record header for or against the convention, if any."""
+        """Return the evidence, if any, of one record header for or against the convention."""
         try:
             value = self.read_value(key, data)
         except RecordHeaderError as error:
@@ -95,7 +102,7 @@ class Convention(ABC):
         return self.sign(key, data, value)
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - some classes use this argument
-        """Return the evidence in a record header whose value was read, if there is any."""
+        """Return the evidence, if any, in a record header whose value was read."""
         return None
 
     def misfit(self, key: Key, reason: str) -> RecordHeaderError:

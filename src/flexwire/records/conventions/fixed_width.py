@@ -38,7 +38,7 @@ def _is_text(data: bytes) -> bool:
 
 
 class FixedWidth(Convention):
-    """Values that are only bytes, so that the reader must give a type for each key.
+    """Values that are only bytes. The reader must give a type for each key.
 
     ``types`` maps keys to Java's names of types: boolean (one byte, 0 or 1), byte, short, int,
     long, float and double, which are big-endian, and string (UTF-8). A record header whose key has
@@ -87,7 +87,7 @@ class FixedWidth(Convention):
         raise self.misfit(key, f"expected a {type_}, got {short(value)}")
 
     def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
-        """If no type was given, judge only by the width. A text of that width proves nothing."""
+        """Judge only by the width if no type was given. A text of that width proves nothing."""
         if key in self.types:
             return super().evidence(key, data)
         if _is_text(data):

@@ -1,6 +1,6 @@
-"""All conventions by name, and which of them the headers of a record may follow.
+"""All conventions by name, and the conventions that the headers of a record may follow.
 
-Each convention is a class in a file of this folder. The registry finds it there, so that a new
+Each convention is a class in a file of this folder. The registry finds the class there, so a new
 convention needs no other code.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from flexwire.records.record import RecordHeader
 
-# The files of this folder that have no convention.
+# The files in this folder that contain no convention.
 _SHARED: Final = frozenset({"convention", "registry"})
 
 

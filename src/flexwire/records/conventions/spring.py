@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 TYPES_KEY = "spring_json_header_types"
 _STRING = "java.lang.String"
-# Spring's defaults. A class of another package is data from the sender, and its value stays bytes.
+# These are Spring's defaults. A class of another package is data from the sender, and its value is
+# returned as bytes.
 _TRUSTED = ("java.lang.", "java.net.", "java.util.", "org.springframework.util.")
-# Without a class, these are read as text.
+# Without a class, the values of these headers are read as text.
 _TEXT = {
     "kafka_listenerInfo",
     "b3",
@@ -40,14 +41,14 @@ _TEXT = {
     "X-B3-Sampled",
     "X-B3-Flags",
 }
-# Spring's container writes this one, as an int of four bytes.
+# Spring's container writes this header, as an int of four bytes.
 _DELIVERY_ATTEMPT = "kafka_deliveryAttempt"
 _INT = struct.Struct(">i")
 
 _Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
 _Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 _Float = float | Literal["NaN", "Infinity", "-Infinity"]
-# The JSON that Jackson writes for a class. Values of other trusted classes keep their JSON.
+# The JSON that Jackson writes for each class. Values of other trusted classes are returned as JSON.
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(type_)
     for name, type_ in {
@@ -69,7 +70,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
         "[B": bytes,
     }.items()
 }
-# Jackson writes numbers that JSON does not have as strings.
+# Jackson writes numbers that JSON cannot represent as strings.
 _FLOATS = {"java.lang.Float", "java.lang.Double", "[F", "[D"}
 _ANY = msgspec.json.Decoder()
 _TYPES = msgspec.json.Decoder(dict[str, str])
@@ -109,7 +110,7 @@ class SpringJson(Convention):
         return self
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
-        """Read one record's headers; lenient reading keeps classes that it cannot read."""
+        """Read one record's headers. Lenient reading keeps classes that it cannot read."""
         headers = list(headers)
         try:
             bound = self.for_record(headers)
@@ -184,7 +185,7 @@ class SpringJson(Convention):
         return data
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - the base class has this argument
-        """Return evidence for Spring from the header with the classes, and its named keys."""
+        """Return evidence for Spring from the header with the classes and its named headers."""
         if key == TYPES_KEY:
             return HeaderEvidence(key, 2, f"names the classes of {len(value)} headers")
         if key in self.types:

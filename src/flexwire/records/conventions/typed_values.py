@@ -8,7 +8,7 @@ from flexwire.errors import DecodeError, EncodeError, short
 from flexwire.records.conventions.convention import BulkCondition, Convention, HeaderEvidence
 from flexwire.records.typed import Typed, TypedDialect, ValueType
 
-# An example for each type with a fixed size, from which `Typed` computes the bytes.
+# An example for each type with a fixed size. `Typed` computes the bytes from it.
 _SAMPLES: dict[ValueType, Any] = {
     ValueType.BOOLEAN: False,
     ValueType.BYTE: 0,
@@ -29,7 +29,7 @@ def _condition() -> str:
         ValueType.STRING: f" and is_valid_utf8(cast({rest} as string))",
     }
     conditions = []
-    # A byte[] may have any content, including this.
+    # A byte[] may contain anything, including these bytes.
     for kind, sample in (_SAMPLES | {ValueType.STRING: "a", ValueType.BYTES: b"a"}).items():
         data = Typed(kind, sample).encode()
         size = f" and size = {len(data)}" if kind in _SAMPLES else ""
@@ -40,7 +40,7 @@ def _condition() -> str:
 
 
 class TypedValues(Convention):
-    """Values that begin with a type byte. They are read as `Typed`, which keeps the type.
+    """Values that begin with a type byte. They are read as `Typed` objects, which keep the type.
 
     >>> TypedValues().read([(b"retries", bytes.fromhex("04 00000003"))])
     [('retries', Typed('int', 3))]
@@ -52,7 +52,7 @@ class TypedValues(Convention):
     dialect = TypedDialect.DOCUMENT
 
     def read_value(self, key: str, data: bytes) -> Typed:
-        """Read a value, which has a type byte from the table and the bytes of that type."""
+        """Read a value that consists of a type byte from the table and the bytes of that type."""
         try:
             return Typed.decode(data, self.dialect)
         except DecodeError as error:

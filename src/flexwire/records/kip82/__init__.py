@@ -1,4 +1,4 @@
-"""KIP-82 as its document defines it: messages of magic 2 with headers, and the requests for them.
+"""KIP-82 as its document defines it: messages of magic 2 with headers, and their requests.
 
 Here, magic 2 means the message in the document. Kafka later released the record batch with the same
 number. Versions 4 of Produce and Fetch are also those of the document. The bytes do not show which

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ProducerRecord:
-    """A record to send to a given partition, or to one that the producer chooses.
+    """A record to send to a given partition, or to a partition that the producer chooses.
 
     >>> record = ProducerRecord("orders", b"paid", key=b"order-7")
     >>> record.headers.put_long("user", 7)
@@ -38,12 +38,15 @@ class ProducerRecord:
         return self.headers
 
     def intercepted(self, *interceptors: Callable[[ProducerRecord], ProducerRecord]) -> Self:
-        """Return the record after all interceptors. Each one gets the result of the one before."""
+        """Return the record after all interceptors.
+
+        Each interceptor gets the result of the one before.
+        """
         record: Self = _intercepted(self, interceptors)
         return record
 
     def to_message(self, *, offset: int = 0, timestamp: int) -> Kip82Message:
-        """Return the message to send; ``timestamp`` is used if the record has none.
+        """Return the message to send. ``timestamp`` is used if the record has no timestamp.
 
         The message shares the record's headers and does not copy them.
         """
@@ -53,7 +56,7 @@ class ProducerRecord:
 
 @dataclass(slots=True)
 class ConsumerRecord:
-    """A consumed record: the fields of `Kip82Message`, and where it came from."""
+    """A consumed record: the fields of `Kip82Message`, and the place that it came from."""
 
     topic: str
     partition: int
@@ -69,13 +72,16 @@ class ConsumerRecord:
         return self.headers
 
     def intercepted(self, *interceptors: Callable[[ConsumerRecord], ConsumerRecord]) -> Self:
-        """Return the record after all interceptors. Each one gets the result of the one before."""
+        """Return the record after all interceptors.
+
+        Each interceptor gets the result of the one before.
+        """
         record: Self = _intercepted(self, interceptors)
         return record
 
     @classmethod
     def from_message(cls, topic: str, partition: int, message: Kip82Message) -> Self:
-        """Return the record for a message of a partition; the headers are not copied."""
+        """Return the record for a message of a partition. The headers are not copied."""
         return cls(
             topic,
             partition,
@@ -95,6 +101,6 @@ def _intercepted(record: Any, interceptors: tuple[Callable[[Any], Any], ...]) ->
             raise refuse(f"interceptors[{index}]", "a callable", interceptor)
         record = interceptor(record)
         if not isinstance(record, kind):
-            # If an interceptor forgot to return the record, nothing would be sent.
+            # An interceptor may forget to return the record. Nothing would then be sent.
             raise refuse(f"what interceptors[{index}] returns", f"a {kind.__name__}", record)
     return record

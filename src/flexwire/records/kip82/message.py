@@ -1,4 +1,4 @@
-"""A KIP-82 message: like magic 1, with another magic and with its headers, if it has any."""
+"""A KIP-82 message: like a message of magic 1, with another magic and optional headers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LENGTH_SIZE = 4
 
 @dataclass(slots=True)
 class Kip82Message:
-    """A message with its offset. It corresponds to a `Record`, with typed headers.
+    """A message with its offset. It corresponds to a `Record` with typed headers.
 
     ``timestamp`` is in milliseconds since the epoch, or -1 if there is none. ``timestamp_type`` is
     ``NoTimestampType`` for messages of magic 0.
@@ -48,7 +48,7 @@ class Kip82Message:
 
 
 class Kip82Entry(NamedTuple):
-    """An entry of a message set as it is stored; its offset may be relative."""
+    """An entry of a message set as it is stored. Its offset may be relative."""
 
     offset: int
     crc: int
@@ -72,7 +72,7 @@ class Kip82Entry(NamedTuple):
 
 
 def read_entry(data: bytes) -> Kip82Entry:
-    """Read the message of magic 2 in ``data``; the crc is not checked.
+    """Read the message of magic 2 in ``data``. The crc is not checked.
 
     Raises `RecordError` with an offset in ``data``: for an invalid length, for attributes that are
     not in the document, and for a flag that announces headers of zero bytes, because a writer would

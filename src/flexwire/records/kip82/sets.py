@@ -1,4 +1,4 @@
-"""Sets of KIP-82 messages, with wrapper messages as in magic 1: reads, writes and converts them.
+"""Read, write and convert sets of KIP-82 messages, with wrapper messages as in magic 1.
 
 "Message version migration would be handled as like in KIP-32": offsets, timestamps, their type and
 the compression are kept. Messages that need no conversion are returned unchanged.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class DecodeOptions(NamedTuple):
-    """Options for reading a message set; see `decode_message_set`."""
+    """The options for reading a message set, as `decode_message_set` describes them."""
 
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED
@@ -72,13 +72,13 @@ class DecodedEntry(NamedTuple):
 
 
 class EntryIterator(Iterator[tuple[int, bytes]]):
-    """Divides a message set into its entries; returns the start and the bytes of each entry.
+    """Divide a message set into its entries, and return the start and the bytes of each entry.
 
     An impossible size raises `RecordError`, and ends the iteration.
 
     Attributes:
         position: where the next entry starts.
-        partial: the entry that ``data`` cuts off; None if there is none or the end is not reached.
+        partial: the entry that ``data`` cuts off. None if there is none or the end is not reached.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -107,7 +107,7 @@ class EntryIterator(Iterator[tuple[int, bytes]]):
 
 
 class MessageIterator(Iterator[Kip82Message]):
-    """Returns the messages of a message set in order, including those in wrappers."""
+    """Return the messages of a message set in order, including those in wrappers."""
 
     def __init__(self, data: bytes, reading: DecodeOptions) -> None:
         self._entries = EntryIterator(data)
@@ -121,7 +121,7 @@ class MessageIterator(Iterator[Kip82Message]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The entry that is cut off at the end; None without one or before the end is reached."""
+        """The entry that is cut off at the end. None without one or before the end is reached."""
         return self._entries.partial
 
     def __next__(self) -> Kip82Message:
@@ -140,10 +140,10 @@ def decode_message_set(
 ) -> MessageIterator:
     """Iterate over the messages of a message set in which magic 2 is that of the document.
 
-    It may also have messages of magic 0 and 1, as in a log that is older than the document. These
-    have no headers. If the data ends within a message, the iteration ends, and ``partial`` contains
-    the beginning of that message. ``max_inflated`` limits the inflated bytes of one wrapper.
-    ``dialect`` is the type table of the headers, which are read on request.
+    The set may also contain messages of magic 0 and 1, as in a log that is older than the document.
+    These messages have no headers. If the data ends within a message, the iteration ends, and
+    ``partial`` contains the beginning of that message. ``max_inflated`` limits the inflated bytes
+    of one wrapper. ``dialect`` is the type table of the headers, which are read on request.
 
     A damaged message raises `RecordError`. If its size is valid, the iteration can continue after
     it. Otherwise the iteration is over.
@@ -152,7 +152,7 @@ def decode_message_set(
 
 
 def decode_entry(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
-    """Read the entry at ``start``; raises `RecordError` with an offset relative to it."""
+    """Return the entry at ``start``. Raises `RecordError` with an offset relative to the entry."""
     magic = data[MAGIC_AT]
     try:
         return _read_new(data, reading) if magic == MAGIC else _read_old(data, magic, reading)
@@ -210,7 +210,7 @@ def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> lis
         raise RecordError("an inner message is cut off", offset=entries.partial.position)
     if not inner:
         raise RecordError("a wrapper message without inner messages")
-    # As in magic 1, offsets are relative, and a wrapper with offset 0 has no assigned offsets yet.
+    # As in magic 1, offsets are relative. A wrapper with offset 0 has no assigned offsets yet.
     base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
     messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in inner]
     if not all(INT64_MIN <= message.offset <= INT64_MAX for message in messages):
@@ -228,7 +228,7 @@ def _read_checked(data: bytes, reading: DecodeOptions) -> Kip82Entry:
 def _message(
     entry: Kip82Entry, offset: int, outer: Kip82Entry, reading: DecodeOptions
 ) -> Kip82Message:
-    """Return the message; the timestamp type is that of ``outer`` (the wrapper or the entry)."""
+    """Return the message. Its timestamp type is that of ``outer`` (the wrapper or the entry)."""
     append = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
     return Kip82Message(
         offset,
@@ -281,7 +281,8 @@ def _write_wrapper(
             f"a wrapper message must have one timestamp type, got {' and '.join(sorted(types))}"
         )
         raise EncodeError(reason, path="timestamp_type")
-    # The offsets in it are relative. If that of the last message is 0, readers do not change them.
+    # The offsets in it are relative. If the offset of the last message is 0, readers do not change
+    # them.
     last_offset = checked_integer(messages[-1].offset, 64, f"messages[{len(messages) - 1}].offset")
     base_offset = checked_integer(messages[0].offset, 64, "messages[0].offset")
     inner = _write_each(messages, base_offset if last_offset else 0)

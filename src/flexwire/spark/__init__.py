@@ -4,13 +4,13 @@
 `condition_of` returns the condition of an error.
 
 A capture may be larger than memory, and a connection may continue from one of its files to the
-next. So `surveying` first finds the state of all connections at each cut. Then each range between
-cuts is a task that writes its part of every table (`capture_job`) and adds to the facts. At the end
-everything is published in one step (`outputs`). The packages named above read the bytes; this
-package contains only the parts that need Spark. PySpark is imported only here, and in the modules
-where Spark looks for formats (``pyspark_flexwire_…``).
+next. A survey therefore first finds the state of all connections at each cut. Then each range
+between cuts is a task that writes its part of every table (`capture_job`) and adds to the facts. At
+the end everything is published in one step (`outputs`). Other packages read the bytes. This package
+contains only the parts that need Spark. PySpark is imported only here, and in the modules where
+Spark looks for formats (``pyspark_flexwire_…``).
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
 - Every task begins with `begin_task`. Otherwise each garbage collection costs 0.04 CPU seconds
   (`spark/test_tasks.py`).

@@ -1,4 +1,4 @@
-"""An archive of Spark's loaded and verified Java classes, which makes later starts of Spark faster.
+"""An archive of Spark's loaded and verified Java classes. It makes later starts of Spark faster.
 
 Java loads about ten thousand classes when Spark starts, which takes half of the CPU time of the
 start. A Java process can write its classes to an archive when it ends. A later Java process maps
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
 _ROOT, _OTHERS_WRITE = 0, 0o022
-# The query uses the operations of answers. The query only makes Java load their classes; its result
-# is unused.
+# The query uses the operations of answers. It only makes Java load their classes. Its result is
+# unused.
 _QUERY: Final = """
     select *, rank() over (order by bytes desc) from (
       select name, sum(size) as bytes, percentile_approx(size, 0.5), count(one.n), max_by(time, 1)
@@ -48,7 +48,7 @@ _TIMEOUT_S = 300
 
 
 def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session that starts Java, with the archive if one is kept."""
+    """Return the settings of a session that starts Java, with the archive if one exists."""
     archive = find_archive()
     if archive is None:
         return dict(settings)
@@ -57,18 +57,18 @@ def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_archive() -> Path | None:
-    """Return the archive for this machine's Java and Spark, if one is kept."""
+    """Return the archive for this machine's Java and Spark, if one exists."""
     directory = next(cache_directories())
     with suppress(OSError):
         for archive in sorted(directory.glob(f"{_name()}-*{_SUFFIX}")):
-            # Java maps the file, and a truncated one would crash it.
+            # Java maps the file into memory, and a truncated file would crash Java.
             if _is_ours(directory) and _is_ours(archive) and archive == _finished_name(archive):
                 return archive
     return None
 
 
 def make_archive(settings: Mapping[str, str]) -> Path | None:
-    """Make an archive unless one exists; return None if Java makes none or no directory is safe.
+    """Make an archive unless one exists. Return None if that fails or no directory is safe.
 
     ``settings`` are those of the sessions that will use it. To create an archive, Spark is started
     once. The archive takes 120 MB of disk space.
@@ -112,11 +112,11 @@ def _finished_name(draft: Path) -> Path:
 
 
 def _name() -> str:
-    """Return a name that differs for another Java, another Spark and other jars."""
+    """Return a name that differs for each Java, each Spark and each set of jars."""
     digest = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
     for _, java in candidates([]):
         digest.update(_release(java))
-    # Java takes the jars in the order in which the directory lists them, and checks the time and
+    # Java reads the jars in the order in which the directory lists them, and checks the time and
     # size of each.
     with suppress(OSError), os.scandir(_spark() / "jars") as jars:
         for jar in jars:
@@ -126,7 +126,7 @@ def _name() -> str:
 
 
 def _place() -> str:
-    """Return a name for the places of Spark and Java, which an upgrade in place does not change."""
+    """Return a name for the places of Spark and Java. An upgrade in place does not change it."""
     digest = hashlib.sha256(f"{_spark()} ".encode())
     for _, java in candidates([]):
         digest.update(f"{java} ".encode())
@@ -139,7 +139,7 @@ def _spark() -> Path:
 
 
 def _release(java: Path) -> bytes:
-    """Return the release file of a Java, with the size and time of its base archive file."""
+    """Return the release file of a Java, and the size and time of its base archive file."""
     description = b""
     with suppress(OSError):
         home = java.resolve().parents[1]
@@ -179,7 +179,7 @@ def _start_once(options: str) -> None:
 
 
 def _query(spark: SparkSession) -> None:
-    """Make Java load the classes that a query needs: to read Parquet, join, add up and sort."""
+    """Make Java load the classes that a query needs to read Parquet, join, add up and sort."""
     import pyarrow as pa  # noqa: PLC0415 - only the process that dumps needs it
     import pyarrow.parquet as pq  # noqa: PLC0415 - only the process that dumps needs it
 

@@ -1,4 +1,4 @@
-"""Writes the tables of a capture with Spark: tasks for its survey, its ranges and their sums.
+"""Write the tables of a capture with Spark: tasks for its survey, its ranges and their sums.
 
 ```
 files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or
@@ -90,12 +90,15 @@ if TYPE_CHECKING:
 
 
 LEAST_BYTES: Final = 1 << 30
-"""One task surveys a smaller capture, in two seconds: cutting it into pieces would save no time."""
+"""One task surveys a smaller capture, in two seconds. Cutting it into pieces saves no time."""
 
 LOOKED_BY_TASK: Final = 1000
-"""A task examines this many files. In a store it waits about twenty seconds for them."""
+"""The number of files that one task examines. In a store it waits about twenty seconds for them."""
 MOST_LOOKING: Final = 256
-"""At most this many tasks examine files, because the driver writes a list of files for each."""
+"""The largest number of tasks that examine files, because the driver lists the files for each.
+
+
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +107,10 @@ class SurveySummary:
 
     ``packets`` counts all packets in the files. ``reason`` says why the first file without usable
     packets has none, and ``source`` is its name. ``unreadable`` lists files without packets.
-    ``marks`` are the marks in the files. ``went_on`` is the number of connections that continue
-    from an earlier analysis, and ``begins_anew`` is the reason if no connection does.
-    ``held_bytes`` is the number of bytes in frames that continue in a later capture. If
-    ``overlaps`` is true, nothing is surveyed yet, because files must be merged.
+    ``went_on`` is the number of connections that continue from an earlier analysis. If no
+    connection continues, ``begins_anew`` is the reason. ``held_bytes`` is the number of bytes in
+    frames that continue in a later capture. If ``overlaps`` is true, nothing is surveyed yet,
+    because files must be merged.
     """
 
     ranges: int
@@ -133,7 +136,7 @@ def survey_capture(
 ) -> CommittedTask[SurveySummary]:
     """Survey a capture of ``total`` bytes. If it fits in a range, the same task decodes it.
 
-    If files must be merged, the connections are divided into at most so many ``shares``.
+    If files must be merged, the connections are divided into at most ``shares`` parts.
     """
     is_whole = total <= request.range_bytes
     summary: CommittedTask[SurveySummary]
@@ -144,8 +147,7 @@ def survey_capture(
         )
         return summary
     pieces: CommittedTask[int]
-    # A piece is half of a range, and the fold joins two of them. Smaller pieces keep all processors
-    # busy longer.
+    # A piece is half of a range, and the fold joins two. Smaller pieces keep all processors busy.
     size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
     (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
     run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)
@@ -160,7 +162,7 @@ def survey_capture(
 
 
 def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput) -> int:
-    """Let tasks examine the files if there are many, and return the number of these tasks."""
+    """Let tasks examine the files if there are many. Return the number of these tasks."""
     files = request.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
     if len(files) <= size:
@@ -182,7 +184,7 @@ def _look(number: int, task_output: TaskOutput) -> None:
 
 
 def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] | None:
-    """Return the tasks' results for all files, in order; None if no task has examined them."""
+    """Return the tasks' results for all files, in order, or None if no task has examined them."""
     if not look_tasks:
         return None
     return [
@@ -375,9 +377,9 @@ def merged_sums(
 ) -> AnalysisSums:
     """Merge the sums of ``count`` tasks, in the order of their numbers, and remove them.
 
-    Sums with a number below ``first`` are those of an earlier job, and are left. Raises
-    `StorageError` if fewer than ``count`` are listed, because without one part the sums would be
-    wrong.
+    Sums with a number below ``first`` are those of an earlier job, and are kept. Raises
+    `StorageError` if fewer than ``count`` are listed, because the result would be wrong without all
+    parts.
     """
     files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
     files = [file for file in files if file[0] >= f"{_SUMS}/{first:06d}"]
@@ -390,20 +392,20 @@ def merged_sums(
     return sums
 
 
-# A compressed file holds about this many times its own size.
+# The approximate ratio of a compressed file's content to its size.
 _INFLATION: Final = 10
 
-# With fewer bytes, reading them in one task costs no time.
+# The number of bytes below which reading the files in one task takes no extra time.
 _NOTED_BYTES: Final = LEAST_BYTES
 
 
 def weight(file: InputFile) -> int:
-    """Return approximately how many bytes a file holds after decompression."""
+    """Return approximately how many bytes a file contains after decompression."""
     return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
 
 
 def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
-    """Return a note about large gzip'd files, which cannot be split: one task reads each."""
+    """Return a note about large gzip'd files. They cannot be split, so one task reads each."""
     large = [
         file for file in files if file.name.endswith(COMPRESSED) and weight(file) >= _NOTED_BYTES
     ]
@@ -419,7 +421,7 @@ def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
 
 
 def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
-    """Return notes on the connections that continue from the last analysis, or why none does."""
+    """Return notes on connections that continue from the last analysis, or why none continues."""
     notes = []
     if summary.begins_anew is not None:
         notes.append(f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.")
@@ -446,17 +448,16 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
 
 
 LEAST_RANGE_BYTES: Final = 64 << 20
-"""One task decodes any smaller part: starting another task would take longer."""
+"""The smallest range in bytes. Starting another task would take longer than decoding less."""
 MOST_RANGE_BYTES: Final = 4 << 30
-"""A task needs a minute for this many bytes. If the task fails, no more than this is repeated."""
+"""The largest range in bytes. A task needs a minute for it, and repeats it after a failure."""
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
-"""The limit on a cluster, where executors come and go.
+"""The largest range on a cluster, in bytes, because executors of a cluster come and go.
 
-The number of executors running at one moment says too little there, and a range that is lost with
-an executor is decoded again.
+Their number at one moment therefore says too little, and lost ranges are decoded again.
 """
 
-# The survey writes its files before all ranges.
+# The survey writes its files before all ranges do.
 _OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever its input.
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
@@ -465,8 +466,8 @@ ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 def range_bytes_for(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES) -> int:
     """Return how many bytes of a capture of ``total`` bytes one task decodes.
 
-    There are two rounds of tasks if files stay large with smaller ranges, and otherwise one round.
-    The result is at most ``most``, unless this would give too many tasks.
+    There are two rounds of tasks if this keeps files large, and otherwise one round. The result is
+    at most ``most``, unless this would require too many tasks.
     """
     processors = max(1, tasks_at_once)
     target = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
@@ -584,7 +585,7 @@ class SummedFiles(TableFiles):
         read_kept: Callable[[str], bytes],
         meter: InflationMeter,
     ) -> None:
-        """Write all rows of a range; the meter counts the decompressed bytes of record batches."""
+        """Write all rows of a range. The meter counts the decompressed bytes of record batches."""
         if request.continuation is not None:
             self.origins = read_origins(number, read_kept)
         if number == 0:

@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 
 
 PART_BYTES: Final = 128 << 20
-"""A file larger than this is shared by several tasks; each reads some of its row groups."""
+"""The largest part of a file that one task reads, in bytes. Several tasks share a larger file, and
+each reads some of its row groups.
+"""
 # Opening a file takes as long as reading this many bytes.
 _OPEN_BYTES: Final = 4 << 20
 _TASKS: Final = 64
@@ -66,9 +68,9 @@ def table(
 ) -> DataFrame:
     """Return the table ``name`` ("frames", "messages/FetchRequest") of the analysis in ``out``.
 
-    ``columns`` limits the table to these columns, so that less is read. Spark does not tell a data
-    source which columns a query needs. Raises `FlexwireError` if there is no complete analysis, or
-    no such table.
+    ``columns`` limits the table to these columns, so that Spark reads less. Spark does not tell a
+    data source which columns a query needs. Raises `FlexwireError` if there is no complete
+    analysis, or no such table.
     """
     output = output_of(out)
     schema = output.schema(to_text(name, "name"))
@@ -104,7 +106,7 @@ def read(
     schema: pa.Schema | None = None,
     narrow: StructType | None = None,
 ) -> DataFrame:
-    """Return a table with these columns, by default all; columns that its files lack are null.
+    """Return a table with these columns, by default all. Columns that its files lack are null.
 
     ``narrow`` is a hint: a schema with only the needed columns and their needed fields.
     """
@@ -138,7 +140,7 @@ _STRICT: Final = {
 def _read_here(
     spark: SparkSession, paths: Sequence[str], keys: set[str], schema: StructType
 ) -> DataFrame:
-    """Return the table of files on this machine; ``keys`` are columns stored in the file names."""
+    """Return the table of files on this machine. ``keys`` are columns stored in the file names."""
     rows = spark.read.options(**_STRICT).schema(schema).parquet(*map(literal_path, paths))
     file = F.col("_metadata.file_path")
     told = {
@@ -179,7 +181,7 @@ class ParquetFilePart:
         only: ValueRanges | None = None,
         most_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield its rows with these columns; columns that the file lacks are null.
+        """Yield the rows of the part with these columns. Columns that the file lacks are null.
 
         Batches have a limited number of rows, and about `BATCH_BYTES`. Row groups without any row
         in the ranges of ``only`` are not read. The other row groups are read whole.
@@ -215,7 +217,7 @@ class ParquetFilePart:
 
 
 def task_parts(files: Iterable[tuple[str, int]]) -> list[tuple[ParquetFilePart, ...]]:
-    """Divide files, given by name and size, among tasks; return the parts for each task.
+    """Divide files, given by name and size, among tasks. Return the parts for each task.
 
     A task reads about `PART_BYTES` of a large file, or several small files. If there are fewer
     bytes in total, each task reads less, and there are still about `_TASKS` tasks.
@@ -346,7 +348,7 @@ def of_files(
     *,
     only: ValueRanges | None = None,
 ) -> DataFrame:
-    """Apply ``task`` to these columns of tables; return its rows as a DataFrame of ``schema``.
+    """Apply ``task`` to these columns of tables. Return its rows as a DataFrame of ``schema``.
 
     Row groups without any row in the ranges of ``only`` are not read. The task gets all rows of the
     other row groups. `task_parts` divides each table among tasks, so one task may read several

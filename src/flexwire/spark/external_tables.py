@@ -1,8 +1,9 @@
-"""Registers the tables of an output in a Spark catalog as external tables.
+"""Register the tables of an output in a Spark catalog as external tables.
 
-The catalog has a name, a location and columns for each table; the files remain where the analysis
-wrote them. Dropping such a table removes no files. Only tables of the same output are changed. A
-table belongs to the output if its comment names the output, or if its location is inside it.
+The catalog contains a name, a location and columns for each table. The files remain where the
+analysis wrote them. Dropping such a table removes no files. Only tables of the same output are
+changed. A table belongs to the output if its comment names the output, or if its location is inside
+it.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ _DELTA_CATALOG: Final = "spark.sql.catalog.spark_catalog"
 
 
 def register_tables(spark: SparkSession, out: str | Path, database: str) -> list[str]:
-    """Register the tables of the analysis in ``out``; return their names in the catalog.
+    """Register the tables of the analysis in ``out``. Return their names in the catalog.
 
-    ``database`` is "CATALOG.DATABASE", and is made if it is missing. `catalog_table` returns the
-    name of each table. If a table's location and columns are unchanged, the table stays, and Spark
-    lists its files again. A table that the output no longer has is dropped.
+    ``database`` is "CATALOG.DATABASE", and is created if it is missing. `catalog_table` returns the
+    name of each table. If a table's location and columns are unchanged, the table is kept, and
+    Spark lists its files again. A table that the output no longer has is dropped.
 
     Delta tables need a session with Delta's connector. Raises `FlexwireError` for Iceberg tables,
     which are already in a catalog, and if another table has the name. Raises `AnalysisError`
@@ -91,14 +92,14 @@ def check_session(
 
 
 def is_in_memory(spark: SparkSession, place: DatabaseName) -> bool:
-    """Return whether a catalog is known to end with its session."""
+    """Return whether a catalog certainly ends with its session."""
     if place.catalog != _SESSION or is_connect(spark):
         return False
     return spark.conf.get(_IMPLEMENTATION, "in-memory") == "in-memory"
 
 
 def registration_note(spark: SparkSession, place: DatabaseName, names: Sequence[str]) -> str:
-    """Return the note about registered tables, for printing."""
+    """Return the note about registered tables, ready to print."""
     note = f"{plural(len(names), 'table')} registered in {place}"
     if is_in_memory(spark, place):
         note += ", a catalog in memory that ends with this session"

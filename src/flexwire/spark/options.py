@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ReadingOptions(NamedTuple):
     """Options for reading inputs that are not sent to tasks.
 
-    One task decodes ``range_bytes`` of a capture. With None, the session decides.
+    One task decodes ``range_bytes`` of a capture. If it is None, the session decides.
     """
 
     zone: Zone
@@ -48,7 +48,7 @@ class ReportOptions(NamedTuple):
 
 
 class AnswerOptions(NamedTuple):
-    """The answers to compute (None means those about logs), and the time that they are about."""
+    """The answers to compute (None means those about logs), and the time that they cover."""
 
     asked: tuple[Answer, ...] | None
     are_named: bool
@@ -56,7 +56,7 @@ class AnswerOptions(NamedTuple):
 
 
 class AnalysisOptions(NamedTuple):
-    """The checked arguments of `analyze`; ``asked`` is the request for the tasks, without files."""
+    """The checked arguments of `analyze`. ``asked`` is the request for the tasks, without files."""
 
     asked: AnalysisRequest
     reading: ReadingOptions
@@ -66,7 +66,7 @@ class AnalysisOptions(NamedTuple):
 
 
 def to_flags(*flags: object) -> dict[str, bool]:
-    """Return flags by name; raise `ArgumentError` for a value that is neither true nor false."""
+    """Return flags by name. Raises `ArgumentError` for a value that is neither true nor false."""
     names = ("show_credentials", "record_bytes", "skip_unreadable")
     return dict(zip(names, map(to_flag, flags, names), strict=True))
 
@@ -101,7 +101,7 @@ LEAST_GIVEN_RANGE: Final = CHUNK_BYTES
 
 
 def to_range_bytes(size: object) -> int | None:
-    """Return how many bytes of a capture one task decodes; with None the session decides."""
+    """Return how many bytes of a capture one task decodes. If None, the session decides."""
     return None if size is None else to_int(size, "range_bytes", least=LEAST_GIVEN_RANGE)
 
 
@@ -114,12 +114,12 @@ def to_releases(releases: object) -> tuple[str, ...]:
 def to_answers(
     answers: str | Iterable[str | Answer] | None, labels: str | Path | None
 ) -> tuple[Answer, ...] | None:
-    """Return the requested answers; None for those about logs."""
+    """Return the requested answers, or None for those about logs."""
     if answers is None and labels is None:
         return None
     labelled = [answer for answer in in_order(ANSWERS_BY_NAME) if answer.labelled is not None]
     selected = labelled if answers is None else answers
-    # The audit takes the labels too.
+    # The audit uses the labels too.
     return choose_answers(selected, ANSWERS_BY_NAME, labels, needs_taker=False)
 
 

@@ -1,4 +1,4 @@
-"""Progress of a long analysis, for the person who waits for it."""
+"""Report the progress of a long analysis to the person who waits for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DESCRIPTION = "spark.job.description"
 
 
 class Progress(Protocol):
-    """Is told the current stage of the analysis, and how much of it is done.
+    """A function that is told the current stage of the analysis, and how much of it is done.
 
     ``total`` is 0 while it is unknown. Calls come from several threads, one at a time.
     """
@@ -32,7 +32,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 class StageClock:
-    """Measures the seconds of each stage, and knows the latest stage."""
+    """Measure the seconds of each stage, and remember the latest stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -48,7 +48,7 @@ class StageClock:
 
 
 class _Stages:
-    """The tasks of all stages that were seen so far: those done, and all."""
+    """The tasks of all stages that were seen so far: the finished tasks, and all tasks."""
 
     def __init__(self, progress: Progress, stage: str) -> None:
         self._progress = progress
@@ -62,7 +62,7 @@ class _Stages:
 
 @contextmanager
 def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
-    """Report the tasks of all jobs in the block as the steps of ``stage``, which describes them."""
+    """Report the tasks of all jobs in the block as the steps of ``stage``."""
     from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
 
     progress(stage, 0, 0)
@@ -94,7 +94,7 @@ def _described_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
 
 @contextmanager
 def _handle_progress(spark: SparkSession, stages_seen: _Stages) -> Iterator[None]:
-    """Register a handler with Spark Connect, which reports the progress of a session's queries."""
+    """Register a handler with Spark Connect. It reports the progress of a session's queries."""
     lock = threading.Lock()
 
     def handle(
@@ -108,7 +108,7 @@ def _handle_progress(spark: SparkSession, stages_seen: _Stages) -> Iterator[None
                 stages_seen.seen[stage.stage_id] = (stage.num_completed_tasks, stage.num_tasks)
             stages_seen.tell()
 
-    # PySpark declares the type as an abstract class, of which a function is not an instance.
+    # PySpark declares the type as an abstract class. A function is not an instance of this class.
     handler = cast("ProgressHandler", handle)
     spark.registerProgressHandler(handler)
     try:
@@ -133,8 +133,7 @@ def _watch(spark: SparkSession, stages: _Stages, over: threading.Event) -> None:
     # The demo imports this module on machines without Spark.
     from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - Spark may be missing
 
-    # When Java ends, the thread that runs the job gets the error, and nothing remains to be
-    # watched.
+    # When Java ends, the thread that runs the job gets the error, and nothing remains to watch.
     with suppress(*SPARK_ERRORS):
         _tell_tasks(spark, stages, over)
 

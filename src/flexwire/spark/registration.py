@@ -18,9 +18,9 @@ _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 def register(
     spark: SparkSession, *, push_filters: bool = False, messages: Sequence[str] = ()
 ) -> None:
-    """Register the formats of flexwire, "kafka-log" and "kafka-capture", and functions for SQL.
+    """Register flexwire's formats, "kafka-log" and "kafka-capture", and its functions for SQL.
 
-    The functions are registered if ``messages`` lists message names, on PySpark 4.1 and later: see
+    On PySpark 4.1 and later, the functions are registered if ``messages`` lists message names: see
     `flexwire.spark.functions.register_functions`.
 
     Spark finds a format without this call too, unless another module whose name begins with
@@ -31,7 +31,7 @@ def register(
     setting becomes false again, every query fails. The default is false because Spark loses rows
     with this setting: a DataFrame that was filtered once is read as filtered in later queries, and
     in both parts of a join or union with itself. Use it only if each loaded DataFrame is used in
-    one query, once. Options of the format narrow the read without this setting. Raises
+    one query, once. Options of the format limit the reading without this setting. Raises
     `ArgumentError` before PySpark 4.1.
     """
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - it takes a second

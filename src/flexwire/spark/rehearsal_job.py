@@ -30,7 +30,7 @@ def rehearsal_facts(
     frames: Callable[[], DataFrame],
     task_output: TaskOutput,
 ) -> RehearsalFacts:
-    """Return the actions that taps noted in these files, and which refused clients came back.
+    """Return the actions that taps noted in these files, and the refused clients that came back.
 
     ``frames`` is a function that returns the table of frames of all captures. It is called only if
     a client was refused.

@@ -22,8 +22,9 @@ from typing import Final
 
 PREFIX: Final = "flexwire-spark-"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
-"""The directory for Spark's own directories. It overrides ``spark.local.dir``, and also applies in
-Python workers."""
+"""The environment variable for the directory of Spark's own directories. It overrides
+``spark.local.dir``, and also applies in Python workers.
+"""
 _LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
 _LOCK: Final = "in-use"
 # Java stores the counters for `jps` in a file in the temporary directory.
@@ -32,7 +33,7 @@ _NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
 
 @cache
 def scratch_directory() -> Path:
-    """Return the directory of this process, which is made when it is first needed.
+    """Return the directory of this process. It is created when it is first needed.
 
     It is in the first directory of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise in the
     directory of Python's temporary files (``TMPDIR``). It is removed when the process ends.
@@ -40,8 +41,8 @@ def scratch_directory() -> Path:
     base = local_directory()
     sweep(base)
     directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    # The lock file stays open as long as the process is alive. The lock tells other processes that
-    # it is alive.
+    # The lock file remains open as long as the process is alive. Other processes see from the lock
+    # that it is alive.
     lock = os.open(directory / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -49,16 +50,16 @@ def scratch_directory() -> Path:
 
 
 def local_directory() -> Path:
-    """Return the first of Spark's working directories; works in a driver and in a worker."""
+    """Return the first of Spark's working directories, in a driver or in a worker."""
     return Path(os.environ.get(LOCAL_DIRS, "").split(",")[0] or tempfile.gettempdir())
 
 
 def keep_in(directory: Path) -> list[str]:
-    """Make the next Java write below a directory; return the options for it."""
+    """Make the next Java write below a directory. Return the options for this."""
     for name in ("blocks", "java"):
         (directory / name).mkdir(mode=0o700, exist_ok=True)
     os.environ[LOCAL_DIRS] = str(directory / "blocks")
-    # Spark first starts one Java to build the command line of the other.
+    # Spark first starts one Java to build the command line of the other Java.
     os.environ.setdefault(_LAUNCHER, _NO_COUNTERS)
     return [_NO_COUNTERS, f"-Djava.io.tmpdir={directory / 'java'}"]
 
@@ -82,7 +83,7 @@ def _is_ours(directory: Path) -> bool:
 def _is_left(directory: Path) -> bool:
     """Return whether no process holds the lock of a directory.
 
-    A directory without a lock is just being made.
+    A directory without a lock is one that is being created at this moment.
     """
     try:
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)

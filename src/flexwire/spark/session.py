@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# spark-submit sets this variable to tell a program where its Java listens; a Connect client finds
+# spark-submit sets this variable to tell a program where its Java listens. A Connect client finds
 # its server in it.
 _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
-# This is more rows than any cluster runs tasks at once.
+# No cluster runs as many tasks at once as this number of rows.
 _MANY = 1_000_000
 _HERE = "local[*]"
 _BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
@@ -55,7 +55,7 @@ class SessionStart:
         )
 
     def memories(self) -> tuple[str | None, str | None]:
-        """Return the memory that we set for Java and Python workers, if no session is running."""
+        """Return the memory that was set for Java and Python workers, if no session is running."""
         if remote_of(self.master) is not None:
             return None, None
         # On a cluster, most of Java's memory is in the executors.
@@ -71,9 +71,9 @@ def session(
     worker_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return the running Spark session, or start one on the Java that `find_java` finds.
+    """Return the running Spark session, or start a session on the Java that `find_java` finds.
 
-    A running session is returned after those settings are changed that can still change. ``master``
+    If a session is running, its changeable settings are changed, and it is returned. ``master``
     says where Spark runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…")
     or on a server of Spark Connect ("sc://host:15002"). The default is the setting of
     `spark-submit` or ``SPARK_REMOTE``, and without these this machine with all its processors.
@@ -118,12 +118,12 @@ def session(
 
 @contextmanager
 def session_for_job(running: SparkSession, *, is_ours: bool) -> Iterator[SparkSession]:
-    """Yield a session whose settings apply only to the job: ``running`` if we started it.
+    """Yield a session whose settings apply only to the job.
 
-    If the caller started it, a new session is yielded. It has the caller's settings, but not the
-    caller's temporary views and functions. On Spark Connect a new session would lack the files that
-    the caller has sent to the server. The caller's session is then yielded, and its settings are
-    restored at the end.
+    ``running`` is the caller's session, or the one that flexwire started. If the caller started it,
+    a new session is yielded. It has the caller's settings, but not the caller's temporary views and
+    functions. On Spark Connect, a new session would lack the files that the caller has sent to the
+    server. The caller's session is then yielded, and its settings are restored at the end.
     """
     if is_ours:
         with stop_at_end(running):
@@ -154,7 +154,7 @@ def is_submitted() -> bool:
 
 
 def remote_of(master: str | None) -> str | None:
-    """Return the address of Spark Connect's server, if a master or ``SPARK_REMOTE`` names one.
+    """Return the address of Spark Connect's server, if a master or ``SPARK_REMOTE`` contains one.
 
     >>> remote_of("sc://127.0.0.1:15002"), remote_of("yarn")
     ('sc://127.0.0.1:15002', None)
@@ -170,10 +170,10 @@ def is_local(spark: SparkSession) -> bool:
 
 
 def tasks_at_once(spark: SparkSession) -> int:
-    """Return how many tasks Spark runs at the same time, or how many its settings plan for."""
+    """Return how many tasks Spark runs at the same time, or the number that its settings assume."""
     if is_connect(spark):
-        # Spark Connect does not report this number, but by default it divides a range into as many
-        # partitions.
+        # Spark Connect does not report this number, but by default it divides a range into this
+        # many partitions.
         numbers = spark.range(_MANY).select(spark_partition_id())
         return max(1, numbers.distinct().count())
     context = spark.sparkContext
@@ -186,7 +186,7 @@ def tasks_at_once(spark: SparkSession) -> int:
 def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSession:
     started = SparkSession.builder.appName(app_name).remote(remote).getOrCreate()
     for key, value in {**ALWAYS, **conf}.items():
-        # Java options have no effect on the server, whose Java is already running.
+        # Java options have no effect on the server, because its Java is already running.
         if started.conf.isModifiable(key):
             started.conf.set(key, value)
     return started
@@ -195,12 +195,12 @@ def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSess
 def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str]) -> SparkSession:
     all_settings = {**ALWAYS, **settings}
     ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
-    # This starts Java unless Java is running. Before that, a SparkConf has no defaults.
+    # This call starts Java unless Java is running. Before that, a SparkConf contains no defaults.
     SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to do this
     # These settings come from spark-submit or from Spark's own files.
     defaults = SparkConf()
     if is_submitted():
-        # Java is already running, and its memory is set.
+        # Java is already running, so its memory can no longer be set.
         all_settings = {
             key: value
             for key, value in all_settings.items()
@@ -215,13 +215,13 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     started = builder.getOrCreate()
     # With this setting all jobs share Python workers.
     started.sparkContext.environment.update(KEEPS_MEMORY)
-    # It prints a traceback when Java ends, although the caller gets the same error anyway.
+    # This class prints a traceback when Java ends, although the caller gets the same error anyway.
     started.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no option for it
     return started
 
 
 def times(memory: str, cores: int) -> str:
-    """Return the memory of all workers of an executor; Spark divides it by the number of cores.
+    """Return the memory of all workers of an executor. Spark divides it by the number of cores.
 
     >>> times("2g", 4)
     '8g'
@@ -243,7 +243,7 @@ def _quiet_java() -> Path:
 
 
 def local_threads(master: str) -> int:
-    """Return how many threads a local master runs; 0 if ``master`` is a cluster.
+    """Return how many threads a local master runs, or 0 if ``master`` is a cluster.
 
     >>> local_threads("local[4]"), local_threads("local"), local_threads("yarn")
     (4, 1, 0)

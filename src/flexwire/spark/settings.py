@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SMALL_BYTES: Final = 64 * 1024 * 1024
 SMALL_VALUES: Final = 10_000_000
-"""Below this many values, interpreting a query is faster than compiling it.
+"""The number of values below which interpreting a query is faster than compiling it.
 
 Size alone misleads, because repeated values compress to almost nothing.
 """
@@ -28,31 +28,33 @@ ONE_COMPILER_BYTES: Final = 1 << 30
 SMALL_CAPTURE_BYTES: Final = 4 << 30
 """For captures below this size, compiling takes longer than running the compiled code."""
 BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Spark can transfer a batch of a gigabyte, but several such batches do not fit in its default
-heap."""
+"""The largest size of a batch in bytes. Spark can transfer a batch of a gigabyte, but several such
+batches do not fit in its default heap.
+"""
 BATCH_ROWS: Final = 10_000
 
-# Times in captures are in UTC, and so are our Arrow batches.
+# Times in captures are in UTC, and so are flexwire's Arrow batches.
 _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
 # Without this setting, and on PySpark 4.0, mapInArrow assigns fields by position and ignores their
 # names.
 _BY_NAME: Final = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
 ALWAYS: Final = _UTC | _BY_NAME | {"spark.sql.execution.arrow.pyspark.enabled": "true"}
-"""Settings that may change while a session runs, and that all our jobs rely on."""
+"""Settings that may change while a session runs, and on which all of flexwire's jobs rely."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 SMALL_JAVA: Final = {
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 }
-"""Use one compiler, and a garbage collector without its own threads, which halves the CPU time of a
-start.
+"""Java options for one compiler, and for a garbage collector without its own threads. They halve
+the CPU time of a start.
 
-With one compiler, Java would keep 48 MB for code. The queries of a few analyses fill them.
+With one compiler, Java reserves 48 MB for code by default. The queries of a few analyses fill this
+space.
 """
 
 _BOTH: Final = _UTC | {
-    # A limit of rows does not bound the bytes of a batch: a frame may have 100 MiB, and a body many
-    # MB.
+    # A limit on rows does not limit the bytes of a batch: a frame may have 100 MiB, and a body may
+    # have many MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
 }
@@ -60,9 +62,11 @@ SMALL_CONF: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Below these limits, compiling takes longer than running the compiled code."""
+"""Settings for small tables. Below these limits, compiling takes longer than running the compiled
+code.
+"""
 
-# Our tasks rely on these settings, whatever the session's owner has set.
+# flexwire's tasks rely on these settings, whatever the session's owner has set.
 _TASKS: Final = (
     _BOTH
     | _BY_NAME
@@ -113,11 +117,11 @@ def _quoted(option: str) -> str:
 def on_this_machine(threads: int) -> dict[str, str]:
     """Return the additional start settings of a Java that runs all tasks itself."""
     return {
-        # The owner of a cluster decides about its web pages.
+        # The owner of a cluster decides about the cluster's web pages.
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        # Spark's default of 200 is meant for a cluster. Twice the number of threads evens out
+        # Spark's default of 200 is meant for a cluster. Twice the number of threads balances
         # partitions of unequal size.
         "spark.sql.shuffle.partitions": str(2 * threads),
     }
@@ -150,7 +154,7 @@ def set_for_analysis(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
 def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Apply the settings for queries of tables during a block.
 
-    `are_small` defines ``is_small``.
+    `are_small` computes ``is_small``.
     """
     with temporary_settings(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
         yield

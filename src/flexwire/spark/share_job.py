@@ -1,4 +1,4 @@
-"""Surveys captures that must be merged: several tasks divide the connections.
+"""Survey captures that must be merged: several tasks divide the connections.
 
 ```
 all files ─▶ merged; a share of the connections is surveyed ─▶ the shares are joined
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 
 MOST_STORED: Final = 2
-"""For files in a store, reading takes more CPU time than everything else, and each task reads all
-of them."""
+"""The largest number of tasks for files in a store. Reading these files takes more CPU time than
+everything else, and each task reads all of them.
+"""
 
 
 def count_merging(files: Iterable[InputFile], shares: int) -> int:
@@ -52,7 +53,7 @@ def count_merging(files: Iterable[InputFile], shares: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedSurvey:
-    """The parts of the survey for ``shares`` of the connections, which tasks have written.
+    """The parts of the survey for ``shares`` of the connections. Tasks have written them.
 
     They continue the state of an earlier analysis, or begin anew if that state could not be used.
     ``is_late`` is true if the capture is older than the end of that analysis.
@@ -65,7 +66,7 @@ class SharedSurvey:
     def join(
         self, request: AnalysisRequest, directory: OutputDirectory, before: bytes | None
     ) -> Survey:
-        """Return the survey of all connections, and keep its entries.
+        """Return the survey of all connections. Keep its entries.
 
         Raises `LateError` and `SavedStateError` if the state ``before`` cannot be used, and
         `UnprovenError` if no parts begin as requested, or if they differ.

@@ -1,4 +1,4 @@
-"""The entries that the tasks of a survey write for one another, below the output's place."""
+"""The entries that the tasks of a survey write for one another, in the output's place."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _Of = Literal["files", "looks", "piece", "summary", "part"]
 class SurveyPlan(NamedTuple):
     """The readable files in the capture's order, its pieces, and the facts about the files.
 
-    ``looks`` is None if a file cannot be read and must not be skipped. If there are no pieces,
-    files are likely to overlap.
+    ``looks`` is None if a file cannot be read and must not be skipped. If there are no pieces, some
+    files probably overlap.
     """
 
     looks: list[FileLook] | None
@@ -38,8 +38,8 @@ class SurveyPlan(NamedTuple):
 def entry_name(what: _Of, number: int) -> str:
     """Return the name of the entry of a task.
 
-    An entry is a list of ``files``, the ``looks`` at them, a ``piece``, the ``summary`` of its
-    survey, or the ``part`` of a share of the connections.
+    An entry is a list of ``files``, their ``looks``, a ``piece``, the ``summary`` of the survey, or
+    the ``part`` of the survey for a share of the connections.
     """
     return f"{what}-{number:06d}"
 

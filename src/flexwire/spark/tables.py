@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# PySpark 4.0 writes every time with this zone, and accepts no other.
+# PySpark 4.0 writes every time in this zone, and accepts no other zone.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (
     {_ZONE: "UTC"} if _ZONE in signature(to_arrow_schema).parameters else {}
@@ -71,7 +71,7 @@ class Tables:
 
     @property
     def connections(self) -> Path:
-        """The table of connections: ends, bytes, how they ended, and if they are Kafka."""
+        """The table of connections: ends, bytes, how each ended, and whether it is Kafka."""
         return self.root / "connections"
 
     @property
@@ -106,7 +106,7 @@ class Tables:
 
 
 def finished_tables(root: Path) -> Tables:
-    """Return the tables below a directory; raise `FlexwireError` if they are not complete."""
+    """Return the tables below a directory. Raises `FlexwireError` if they are not complete."""
     check_finished(OutputDirectory(str(root)))
     return Tables(root)
 
@@ -124,9 +124,9 @@ def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
         "run": secrets.token_hex(8),
         "flexwire": flexwire.__version__,
         "files": len(source_names),
-        # The table of packets lists all of the sources.
+        # The table of packets lists all sources.
         "sources": source_names[:SOURCES_SHOWN],
-        # With this number a reader notices that a listing is not complete.
+        # This number lets a reader notice that a listing is not complete.
         TABLE_FILES: dict(sorted(table_files(tables.entries("")).items())),
     }
     tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")

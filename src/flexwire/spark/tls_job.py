@@ -1,4 +1,4 @@
-"""Opens TLS captures with key logs, in Spark tasks, for the tasks that survey and decode them.
+"""Open TLS captures with key logs in Spark tasks, for the tasks that survey and decode them.
 
 ```
 key logs ─▶ sealed file ─▶ each task reads all captures, opens its share of the connections
@@ -52,11 +52,13 @@ if TYPE_CHECKING:
 
 PREFIX: Final = ".flexwire-opened-"
 LEAST_SHARE_BYTES: Final = 32 << 20
-"""With fewer bytes of captures per task, dividing the work saves no time, because each task reads
-all of them."""
+"""The smallest number of captured bytes per task. Below it, dividing the work saves no time,
+because each task reads all captures.
+"""
 MOST_SHARES: Final = 8
-"""With more tasks, each task would mostly skip packets of others: skipping a packet takes a quarter
-as long as reading it."""
+"""The largest number of tasks. With more tasks, each would mostly skip packets of others: skipping
+a packet takes a quarter of the time of reading it.
+"""
 _KEYS, _FILES = "_keys", "_files"
 _CAPTURES: Final = "captures"
 _KEY_BITS: Final = 256
@@ -138,8 +140,8 @@ def _open(
     shares: int,
 ) -> OpenedCaptures:
     sealed = SealedKeys.seal(key_logs, directory)
-    # The data sent with tasks must stay small: larger data would be put in a file, together with
-    # the key.
+    # The data sent with tasks must be small. Spark would write larger data, and with it the key, to
+    # a file.
     write_there(directory, _FILES, compress(pickle.dumps(files, pickle.HIGHEST_PROTOCOL)))
     committed = run_tasks(
         spark, shares, partial(_open_share, sealed, shares), TaskOutput(directory)
@@ -159,7 +161,7 @@ def _open(
 def _open_share(
     sealed: SealedKeys, shares: int, number: int, task_output: TaskOutput
 ) -> CaptureError | None:
-    """Decrypt a task's share of the connections; return the error about the captures, if any."""
+    """Decrypt a task's share of the connections. Return the error about the captures, if any."""
     begin_task()
     directory = task_output.directory
     # The driver wrote these bytes.
@@ -171,7 +173,7 @@ def _open_share(
     except CaptureError as error:
         # A second try would fail in the same way.
         return error
-    # A sample of the unreadable bytes is of no use to the driver.
+    # The driver has no use for a sample of the unreadable bytes.
     opened.counts.damaged = [replace(place, data=b"") for place in opened.counts.damaged]
     packed = pickle.dumps(opened.counts, pickle.HIGHEST_PROTOCOL)
     write_there(directory, _counts_name(number), compress(packed))

@@ -1,4 +1,4 @@
-"""Tools for people who write message specs: lint, breaking changes, costs, and the guide.
+"""Tools for authors of message specs: lint, breaking changes, costs, and the guide.
 
 The four packages are in this directory, but in different layers. `lint` and `breaking` know only
 schemas. `cost` measures captured messages. `guide` needs the report, because its pages look like

@@ -27,13 +27,13 @@ _NOT_LINE_END = re.compile(r"[^\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class AllowComment:
-    """A comment that is meant for flexwire, valid or not.
+    """A comment that is addressed to flexwire, valid or not.
 
     ``verb`` is "allow" if the comment is valid. ``reason`` is empty if the comment contains no
     reason. ``line`` is the line to which the comment applies: its own line if the line has other
     text before the comment, otherwise the next line that has more than comments. ``line`` is 0 if
-    there is no such line. ``at`` is the position of the rule's id, or of the text in the place of
-    the id.
+    there is no such line. ``at`` is the position of the rule's id, or of the text that stands in
+    its place.
     """
 
     verb: str
@@ -44,12 +44,12 @@ class AllowComment:
 
     @property
     def allows(self) -> bool:
-        """True if the comment allows findings. For this it must contain a reason."""
+        """True if the comment allows findings. A comment without a reason allows none."""
         return self.verb == "allow" and bool(self.reason)
 
 
 def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
-    """Find the comments of a spec that are meant for flexwire.
+    """Find the comments in a spec that are addressed to flexwire.
 
     All other comments have no effect, including block comments.
     """
@@ -65,8 +65,8 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
         if spoken is None:
             continue
         at = text.position(match.start() + spoken.start("rule" if spoken["rule"] else "verb"))
-        # If the last line with content up to here is the comment's own, the comment applies to it;
-        # otherwise it applies to the next one.
+        # If the last line with content is the comment's own line, the comment applies to this line.
+        # Otherwise it applies to the next one.
         place = bisect_right(filled, at.line)
         own = place > 0 and filled[place - 1] == at.line
         line = at.line if own else filled[place] if place < len(filled) else 0
@@ -78,7 +78,7 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
 
 
 def _filled_lines(text: str) -> list[int]:
-    """Return the numbers, from 1, of the lines that have more than comments."""
+    """Return the numbers, counted from 1, of the lines that contain more than comments."""
     without = _STRING_OR_COMMENT.sub(
         lambda match: match[0] if match[0][0] == '"' else _NOT_LINE_END.sub(" ", match[0]), text
     )
@@ -105,7 +105,10 @@ class AllowedFindings:
         return True
 
     def unused(self) -> list[AllowComment]:
-        """Return the comments that allowed nothing; of two equal comments, only the second."""
+        """Return the comments that allowed nothing.
+
+        Of two equal comments, only the second is returned.
+        """
         return [
             comment
             for comment in self._waiting

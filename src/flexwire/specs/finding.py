@@ -22,7 +22,7 @@ _LONGEST_MESSAGE = 500
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A violation of a rule at one place; findings are sorted by file and place.
+    """A violation of a rule at one place. Findings are sorted by file and place.
 
     ``line`` and ``column`` are counted from 1, in characters. ``excerpt`` is the line of the file,
     or a part of it around the column. ``excerpt_column`` is the position in the excerpt, counted
@@ -44,7 +44,10 @@ class Finding:
 def make_finding(
     source: str, line: int, column: int, rule: str, message: str, text: str
 ) -> Finding:
-    """Return a finding, given the complete line of the text. A terminal can show the whole line."""
+    """Return a finding for a line of text.
+
+    The whole line is kept, so that a terminal can show it.
+    """
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
     message = printable(message)
     if len(message) > _LONGEST_MESSAGE:
@@ -53,7 +56,7 @@ def make_finding(
 
 
 def window(line: str, column: int, width: int) -> tuple[str, int]:
-    """Cut a line to a width around a column; return the line and the new column.
+    """Cut a line to a width around a column. Return the line and the new column.
 
     >>> window("abcdefghijklmnopqrstuvwxyz", 14, 9)
     ('…klmnopq…', 5)
@@ -82,7 +85,7 @@ class RuleInfo(Protocol):
 
     @property
     def category(self) -> Enum:
-        """The rule's category, which has a name."""
+        """The rule's category. It has a name."""
 
     @property
     def level(self) -> Level:
@@ -123,7 +126,7 @@ class RulePage:
 
     @property
     def id(self) -> str:
-        """The id, in capitals, as in "allow" comments."""
+        """The rule's id in capitals, as in "allow" comments."""
         return self.module.rpartition(".")[2].upper()
 
     @property

@@ -46,9 +46,9 @@ __all__ = [
 
 
 class _AnswersModule(ModuleType):
-    """The class of this package as a module.
+    """The class of this package as a module object.
 
-    With it, importing an answer's old module does not hide the function of the same name.
+    With this class, importing an answer's old module does not hide the function of the same name.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -77,9 +77,9 @@ def audit(
 ) -> DataFrame:
     """Return which clients break on these releases, with the evidence: one row for each finding.
 
-    ``OUT`` is the path or URL of an analysis; a local ``OUT/tables`` also works. The result is the
-    table ``audit`` of the analysis, judged by these releases. ``labels`` map client ids to teams;
-    they are a mapping, or a file for `read_labels`. Raises `UnknownMessageError` for an unknown
+    ``OUT`` is the path or URL of an analysis. A local ``OUT/tables`` also works. The result is the
+    table ``audit`` of the analysis, judged by these releases. ``labels`` map client ids to teams.
+    They are a mapping, or a file for `read_labels`. Raises `UnknownMessageError` for an unknown
     release, `FlexwireError` for tables of an unfinished analysis, and `ArgumentError` for labels
     that cannot be read. Tables that grow are audited as a whole, with all their analyses.
     """
@@ -90,7 +90,7 @@ def audit(
 def audit_cluster(
     spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()
 ) -> DataFrame:
-    """Return what these releases mean for the cluster: one row for each gate and release.
+    """Return the effects of these releases on the cluster: one row for each gate and release.
 
     The columns are those of ``cluster`` in ``audit.json``. Arguments and errors are those of
     `audit`.
@@ -127,7 +127,7 @@ def audit_tables(
     *,
     labels: Labels | None = None,
 ) -> Audit:
-    """Audit tables as `gather_audit` does; ``messages`` are the messages that have a table."""
+    """Audit tables as `gather_audit` does. ``messages`` are the messages that have a table."""
     evidence = TableEvidence(tables, messages)
     return gather_audit(evidence, releases, brokers, labels=labels)
 
@@ -141,7 +141,7 @@ def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables
     def message(name: str) -> DataFrame | None:
         if name not in names:
             return None
-        # Otherwise Spark would start a job for each table to find its schema.
+        # Otherwise Spark would start a job for each table to find the table's schema.
         read = spark.read.schema(spark_schema(table_schema(name)))
         return read.parquet(literal_path(str(tables.message(name))))
 
@@ -159,7 +159,7 @@ def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
         table = f"{MESSAGES}/{name}"
         if name not in names:
             return None
-        # Tables that grow have a column with the analysis that each row is from.
+        # Tables that grow have a column with the analysis of each row.
         schema = table_schema(name) if type(tables) is Output else None
         return view_of(tables, table, read(table, schema), read)
 

@@ -1,7 +1,7 @@
-"""Views of tables that grow, with the same rows as the tables of one analysis of everything.
+"""Views of growing tables, with the same rows as the tables of a single analysis of all input.
 
-A connection that continues from one analysis to the next has rows in each. In a view all these rows
-have the first of these analyses in the column ``analysis``, and so the keys of
+A connection that continues from one analysis to the next has rows in each analysis. In a view, all
+these rows have the first of these analyses in the column ``analysis``, so that the keys of
 `flexwire.tables.keys` join them. A connection has one row, whose counts are sums. A request has a
 column that says whether its response is in a later analysis. Frames and records have the facts
 about the client and the topic that a later analysis learned.
@@ -46,7 +46,7 @@ _FIRST: Final = frozenset({"first_time", "day"})
 
 
 def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame:
-    """Return the view of one table of an output, with these rows; ``read`` returns other tables."""
+    """Return the view of one table of an output, with these rows. ``read`` returns other tables."""
     if not output.is_continued or BEGAN_IN not in rows.columns:
         return rows
     whole = own_view_of(output, rows)
@@ -62,7 +62,7 @@ def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame
 def own_view_of(output: Output, rows: DataFrame) -> DataFrame:
     """Return rows of one analysis with the keys of views, and without facts of other analyses.
 
-    These rows depend only on the files that they come from.
+    These rows depend only on the files from which they come.
     """
     if not output.is_continued or BEGAN_IN not in rows.columns:
         return rows
@@ -151,7 +151,7 @@ def _later(connections: DataFrame) -> DataFrame:
             ),
         )
     )
-    # For most connections no facts come later.
+    # For most connections, no facts come later.
     needed = F.size(_ANSWERED) > 0
     for later in known.values():
         needed |= F.col(later).isNotNull() & F.col(f"lacks_{later}")

@@ -61,14 +61,18 @@ if TYPE_CHECKING:
 _ALL_TIME: Final = TimeSpan()
 _DAYS_AT_ONCE: Final = 32
 _MOST_ROWS: Final = 1_000_000
-"""If the sums of some days have more rows than this, they are not kept."""
+"""The largest number of rows of sums that are kept. If the sums of some days have more rows, they
+are not kept.
+"""
 _STALE: Final = timedelta(hours=1)
-"""Other sums of the same day are removed once they are this old; a reader may still need them."""
+"""The age, in seconds, at which other sums of the same day are removed. Until then, a reader may
+need them.
+"""
 
 
 @dataclass(frozen=True)
 class KeptSums(Output):
-    """Files of sums, which can be read as a table."""
+    """Files of sums that can be read as a table."""
 
     kept: tuple[FileEntry, ...]
 
@@ -78,7 +82,7 @@ class KeptSums(Output):
 
 
 class _NotRead:
-    """A table that sums are not computed from, so that reading it would be a mistake."""
+    """A table from which no sums are computed, so that reading it would be a mistake."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"a part has read {name} of a table that it does not name")
@@ -132,7 +136,7 @@ class SumsByDay:
         )
 
     def _has_more(self, sums: DaySums) -> bool:
-        """Return whether the answer needs something that the sums lack."""
+        """Return whether the answer needs data that the sums lack."""
         if sums.unless is None:
             return False
         # Each row of a connection counts here, so the view with one row for each connection is not
@@ -188,9 +192,9 @@ class SumsByDay:
         return with_edges
 
     def _kept(self, name: str, sums: DaySums, names: dict[str, str]) -> DataFrame | None:
-        """Return the sums of whole days, and keep those that were missing.
+        """Return the sums of whole days. Keep those that were missing.
 
-        Returns None if these are too many.
+        Returns None if there are too many rows of sums.
         """
         place = self.output.out.child(f"{SUMS}/{name}")
         before = _listed(place)
@@ -246,7 +250,7 @@ class SumsByDay:
         span: TimeSpan = _ALL_TIME,
         read_table: Read = read_stored,
     ) -> AnalysisTables:
-        """Return the tables that sums are computed from, with the rows of some days in a span."""
+        """Return the tables from which sums are computed, with the rows of some days in a span."""
         chosen = {*days}
         output = self.output.on_days(chosen.__contains__)
         declared = {*sums.tables()} & {*output.names}
@@ -267,7 +271,7 @@ class SumsByDay:
             return read(table, columns) if table in names else None
 
         frames, records = (read(table) if table in names else unread for table in (FRAMES, RECORDS))
-        # Direct reads of files would have rows outside the span.
+        # Direct reads of files would include rows outside the span.
         opened = None if span else OpenedOutput(self.spark, output, records, message)
         return AnalysisTables(
             frames, unread, records, message, None, narrow, opened=opened,
@@ -286,7 +290,7 @@ class SumsByDay:
 
 
 def _digest(name: str, sums: DaySums, day: str, files: dict[str, Any]) -> str:
-    """Return the digest of everything that the sums of a day follow from."""
+    """Return the digest of everything on which the sums of a day depend."""
     follows_from = [
         name, sums.version, str(sums.columns), flexwire.__version__,
         catalog().digest or None, day,
@@ -299,7 +303,7 @@ def _digest(name: str, sums: DaySums, day: str, files: dict[str, Any]) -> str:
 
 
 def _listed(place: OutputDirectory) -> dict[str, FileEntry]:
-    """Return the files of sums by name; an empty result if they cannot be listed."""
+    """Return the files of sums by name. The result is empty if they cannot be listed."""
     try:
         return {entry.name: entry for entry in place.entries()}
     except StorageError:

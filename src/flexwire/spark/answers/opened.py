@@ -1,4 +1,4 @@
-"""OpenedOutput keeps the output from which tables were opened, and answers from its files."""
+"""OpenedOutput stores the output from which tables were opened, and answers from its files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class OpenedOutput:
-    """The output that tables were opened from, and its tables as they were at that moment."""
+    """The output from which tables were opened, with its tables as they were at that moment."""
 
     spark: SparkSession
     found: Output
@@ -51,13 +51,13 @@ class OpenedOutput:
         *,
         only: ValueRanges | None = None,
     ) -> DataFrame:
-        """Apply ``task`` to these columns of the files of these tables, and return the result."""
+        """Apply ``task`` to these columns of the tables' files, and return the result."""
         if self.found.is_continued:
             task, columns = task_of(task, columns)
         return of_files(self.spark, self.found, names, columns, task, schema, only=only)
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether the files prove that these columns have only this value or null."""
+        """Return whether the files prove that these columns contain only this value or null."""
         if name not in self.found.names:
             return True
         column_paths = frozenset(".".join(path) for path in paths)

@@ -77,12 +77,12 @@ def open_tables(
     since: TimeOrText | None = None,
     until: TimeOrText | None = None,
 ) -> AnalysisTables:
-    """Open the tables of the analysis in ``out``, by path or URL; ``OUT/tables`` also works.
+    """Open the tables of the analysis in ``out``, by path or URL. ``OUT/tables`` also works.
 
     Tables that grow have the rows of all analyses. With ``since`` or ``until`` they have only the
-    frames, messages and records of that time, and the connections that were seen then. For growing
-    tables, no file of another day is read. A time is a datetime with a zone, or text in ISO 8601,
-    which is read as UTC if it has no zone. Tables of logs are always whole.
+    frames, messages and records of that time, and the connections with traffic in that time. For
+    growing tables, no file of another day is read. A time is a datetime with a zone, or text in ISO
+    8601, which is read as UTC if it has no zone. Tables of logs are always whole.
 
     Raises `FlexwireError` if there is no complete analysis, and `ArgumentError` for an invalid
     time.
@@ -98,7 +98,7 @@ def tables_of(
     span: TimeSpan = _ALL_TIME,
     read_table: Read = read_stored,
 ) -> AnalysisTables:
-    """Return the tables of an output, which need not be published yet.
+    """Return the tables of an output. It does not have to be published yet.
 
     A small table has one partition, so each query of it is a job with one task. ``read_table``
     reads each table.
@@ -149,18 +149,19 @@ def stored_answers(  # noqa: PLR0913 - these are the options of the command
     span: TimeSpan = _ALL_TIME,
     sums: bool = True,
 ) -> list[AnswerResult]:
-    """Return the chosen answers about the analysis in ``out``; see `choose_answers`.
+    """Return the chosen answers about the analysis in ``out``: see `choose_answers`.
 
     If an answer is stored, it is read. Spark starts only for answers that are not stored, if there
-    are ``labels``, or if the tables have grown since. Answers about internal topics are only ever
-    read from the stored ones; "all" leaves out those that are not stored. For tables that grow,
-    ``notes`` say which results were cut between analyses. ``span`` limits the answers to a time;
-    with a span no stored answer about traffic is read. Answers about logs always cover the whole
-    logs. For tables that grow, the sums of days are kept in the output and reused
-    (`flexwire.spark.answers.day_sums`). Without ``sums`` they are not.
+    are ``labels``, or if the tables have grown since. Answers about internal topics are always
+    stored answers. "all" leaves out those that are not stored. For tables that grow, ``notes`` say
+    which results were cut between analyses. ``span`` limits the answers to a time; with a span no
+    stored answer about traffic is read. Answers about logs always cover the whole logs. For tables
+    that grow, the sums of days are kept in the output and reused
+    (`flexwire.spark.answers.day_sums`), unless ``sums`` is false.
 
     Raises the errors of `open_tables` and `choose_answers`. Raises `ArgumentError` for an answer
-    about internal topics that is chosen by name but not stored, and `AnalysisError` if one fails.
+    about internal topics that is chosen by name but not stored, and `AnalysisError` if an answer
+    fails.
     """
     chosen_answers, output = choose_answers(asked, ANSWERS_BY_NAME, labels), output_of(out)
     facts = _facts(out)
@@ -212,7 +213,7 @@ def rows_asked(
 
 
 def sampled_in(out: str | FilePath) -> tuple[SampledCaptures, ...]:
-    """Return the captures of the analysis in ``out`` that hold only a part of the traffic."""
+    """Return the captures of the analysis in ``out`` that contain only a part of the traffic."""
     facts = _facts(out)
     return () if facts is None else facts.sampled
 
@@ -234,11 +235,11 @@ def _facts(out: str | FilePath) -> Facts | None:
 def _stored_answer(
     answer: Answer, output: Output, counts: Mapping[str, int]
 ) -> AnswerResult | None:
-    """Return the stored answer, or None if it was cut or has other columns.
+    """Return the stored answer, or None if it was cut off or has other columns.
 
-    Answers about internal topics cannot be computed again. So their stored answers are returned
-    even if they were cut, or if an older release lacked the last columns, which are then null.
-    ``counts`` contains the number of rows of each answer.
+    Answers about internal topics cannot be computed again. Their stored answers are therefore
+    returned even if they were cut off, or if an older release lacked the last columns. These
+    columns are then null. ``counts`` contains the number of rows of each answer.
     """
     name = f"answers/{answer.name}"
     if type(output) is not Output or name not in output.names:
@@ -257,7 +258,7 @@ def _stored_answer(
 def ask_or_explain(
     answer: Answer, asked: Callable[[Answer], AnswerResult], memory: str | None = None
 ) -> AnswerResult | UnansweredQuestion:
-    """Compute one answer, or return why it fails. ``memory`` is Java's, if we chose it."""
+    """Compute one answer, or return why it fails. ``memory`` is Java's, if flexwire chose it."""
     try:
         return asked(answer)
     except SPARK_ERRORS as error:
@@ -269,7 +270,7 @@ def ask_or_explain(
 
 
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
-    """Return an answer to share. If it is about a ``part`` of the traffic, its rows say so.
+    """Return an answer to share. If it covers a ``part`` of the traffic, its rows say so.
 
     Answers about logs always cover the whole logs.
     """
@@ -288,9 +289,9 @@ def write_answers(
     grows: bool,
     part: Mapping[str, float | str],
 ) -> None:
-    """Write answers, and a marker in their directory; ``grows`` is true for tables that grow.
+    """Write answers, and a marker in their directory. ``grows`` is true for tables that grow.
 
-    ``part`` describes captures that do not hold all traffic (`part_columns`).
+    ``part`` describes captures that contain only a part of the traffic (`part_columns`).
     """
     # The marker allows a later analysis to replace the directory.
     place.write(f"{ANSWERS}/{MARKER}", json.dumps({"format": FORMAT}).encode() + b"\n")

@@ -2,8 +2,8 @@
 
 Each function takes columns of a DataFrame and returns a column, in classic Spark, on Spark Connect
 and in streams. Other packages do the work, in Arrow (`messages`, `records`, `headers`, `frames`).
-This package turns their code into functions of Spark. The functions need PySpark 4.1 or later,
-except those for names of error codes, which are expressions of Spark's own.
+This package converts their code to Spark functions. The functions need PySpark 4.1 or later, except
+those for names of error codes, which are Spark's own expressions.
 
 `register_functions` makes them available in SQL.
 """

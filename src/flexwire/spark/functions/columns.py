@@ -63,7 +63,8 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
     """
     check_version(name, pyspark.__version__)
-    # Imported here, because PySpark 4.0 does not have it. PySpark's type stubs lack it too.
+    # This import is inside the function because PySpark 4.0 does not have the name. PySpark's type
+    # stubs lack it too.
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # noqa: PLC0415 - not in PySpark 4.0
 
     carried = catalog().packed
@@ -199,7 +200,7 @@ def _apply(
     data: ColumnOrName,
     version: ColumnOrName | int,
 ) -> Column:
-    """Apply a function of messages to columns; one version for all rows is not sent as a column.
+    """Apply a function of messages to columns.
 
     If all rows have the same version, the version is not sent as a column.
     """
@@ -218,7 +219,7 @@ def _run_at_version(
 
 
 def check_column(column: object, name: str) -> None:
-    """Raise an error if a value is neither a column nor the name of one."""
+    """Raise an error if a value is neither a column nor the name of a column."""
     if not isinstance(column, Column | str):
         raise refuse(name, "a Column or the name of one", column)
 
@@ -380,7 +381,7 @@ def register_functions(
 
 
 def typed_function(message: MessageLike, options: FunctionSettings) -> tuple[str, Any]:
-    """Return the function of one message, and its name in SQL."""
+    """Return the function for one message, and its name in SQL."""
     named = messages.portable(message)
     name = f"kafka_{snake_case(named if isinstance(named, str) else named.name)}"
     kind = messages.column_type(named, options)

@@ -46,7 +46,8 @@ HEADER_TYPES: dict[str, pa.DataType] = {
     "binary": pa.binary(),
 }
 """The value types by KIP-82's names, with their Arrow types. All but two of these names are also
-Spark's."""
+names in Spark.
+"""
 
 
 class _HeaderItems(NamedTuple):
@@ -75,7 +76,7 @@ def find_convention(convention: object) -> Convention:
 
 
 def convention_of(name_given: str, key: str, type_name: str) -> Convention:
-    """Return a convention that reads a key as a type; one without types then uses that type."""
+    """Return a convention that reads a key as a type. A convention without types gets that type."""
     convention = find_convention(name_given)
     return FixedWidth({key: type_name}) if isinstance(convention, FixedWidth) else convention
 
@@ -89,7 +90,7 @@ def list_type(options: FunctionSettings) -> pa.ListType:
 def header_lists(
     convention: Convention, options: FunctionSettings, headers: pa.Array
 ) -> pa.ListArray:
-    """Read a column of record headers into a column of `list_type`; null stays null.
+    """Read a column of record headers into a column of `list_type`. Null remains null.
 
     In PERMISSIVE mode, a value that does not fit is null, and its error says why. In FAILFAST mode
     it raises `RecordHeaderError`.
@@ -110,7 +111,7 @@ def header_lists(
 
 
 def _variants(values: Any) -> pa.StructArray:
-    """Return a column of finished Variants; None becomes null."""
+    """Return a column of finished Variants. None becomes null."""
     mask = pa.array([variant is None for variant in values], pa.bool_())
     columns = [
         pa.array([b"" if variant is None else variant[at] for variant in values]) for at in (0, 1)
@@ -120,7 +121,7 @@ def _variants(values: Any) -> pa.StructArray:
 
 
 def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSettings) -> list[Any]:
-    """Read the record headers of one row: the key and value of each, and its error."""
+    """Return the key and value of each record header of one row, and its error."""
     if not options.is_permissive:
         return [(key, to_variant(plain(value)), None) for key, value in convention.read(pairs)]
     try:
@@ -159,8 +160,8 @@ def header_values(
     """Read the last record header of a key in each row as a type of `HEADER_TYPES`.
 
     The result is null if there is no such header, or if the header's value is null. Other headers
-    are not read. A value that does not fit the type raises `RecordHeaderError`; in PERMISSIVE mode
-    it is null.
+    are not read. A value that does not fit the type raises `RecordHeaderError`. In PERMISSIVE mode
+    it becomes null.
     """
     lists = _take_apart(headers)
     key_bytes = pa.scalar(key.encode(), pa.binary()).cast(lists.keys.type)
@@ -194,7 +195,7 @@ def _bind(convention: Convention, pairs: list[RawHeader], options: FunctionSetti
 
 
 def _fit(convention: Convention, key: str, name: str, value: Any) -> Any:
-    """Return a value in its type if nothing is lost; otherwise raise `RecordHeaderError`."""
+    """Return a value in its type if nothing is lost. Otherwise raise `RecordHeaderError`."""
     value = plain(value)
     if value is None or _fits(name, value):
         return float(value) if name in _FLOATS and value is not None else value
@@ -232,7 +233,10 @@ def _article(name: str) -> str:
 
 
 def _take_apart(headers: pa.Array) -> _HeaderItems:
-    """Split record headers into their parts; raise `ArgumentError` for a column of another type."""
+    """Split record headers into their parts.
+
+    Raises `ArgumentError` for a column of another type.
+    """
     kind = headers.type
     inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
     names = (
@@ -251,6 +255,6 @@ def _take_apart(headers: pa.Array) -> _HeaderItems:
 
 def _is_data(inner: pa.StructType) -> bool:
     keys, values = inner.field("key").type, inner.field("value").type
-    # Spark uses large binaries if one of its settings says so.
+    # Spark uses large binaries if one of its settings requires this.
     of_keys = {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}
     return keys in of_keys and values in {pa.binary(), pa.large_binary()}

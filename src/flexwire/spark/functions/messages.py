@@ -1,7 +1,7 @@
-"""Messages and frames in a column, from bytes to structures and back, in Arrow only.
+"""Convert messages and frames in a column from bytes to structures and back, in Arrow only.
 
-A request names its own API and version. A response does not, so the api key and the version of its
-request are used to read it.
+A request contains its API and version. A response does not, so it is read with the api key and the
+version of its request.
 
 The behavior that `flexwire.spark.functions` promises is implemented here, and tested without Spark.
 `flexwire.columnar` decodes. If its kernels refuse an input, the reference decoder reads it.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def portable(message: MessageLike) -> str | MessageSpec:
-    """Return a message in the form that is sent to workers: the name of a bundled one, or a spec.
+    """Return a message in the form that is sent to workers: a bundled message's name, or a spec.
 
     Raises `UnknownMessageError` for a name that the catalog does not have.
     """
@@ -66,7 +66,7 @@ def check_version(message: MessageLike, version: int, options: FunctionSettings)
 def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructType:
     """Return the type of a column of messages: all fields, or the requested ones.
 
-    In PERMISSIVE mode it has one more field, for the error.
+    In PERMISSIVE mode, the type has an additional field for the error.
     """
     kind = pruned_type(message_type(message), options.fields)
     return with_error(kind, options, ERROR) if options.is_permissive else kind
@@ -82,7 +82,7 @@ def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataTyp
 def decoded(
     message: MessageLike, options: FunctionSettings, data: Any, versions: Any
 ) -> pa.StructArray:
-    """Decode a column of `column_type`; null stays null.
+    """Decode a column of `column_type`. Null remains null.
 
     In PERMISSIVE mode, a row that does not decode becomes a structure with null fields and an
     error.
@@ -122,10 +122,10 @@ def _children(values: pa.StructArray) -> list[pa.Array]:
 def encoded(
     message: MessageLike, options: FunctionSettings, structs: Any, versions: Any
 ) -> pa.BinaryArray:
-    """Encode a column of structures. In PERMISSIVE mode a row that no message can hold is null.
+    """Encode a column of structures. In PERMISSIVE mode, a row that no message can hold is null.
 
-    The field in which `decoded` puts errors is left out. A row with an error did not decode, and is
-    therefore an error here too.
+    The field for errors that `decoded` fills is left out. A row with an error did not decode, so
+    encoding it is also an error.
     """
     if options.is_permissive and pa.types.is_struct(structs.type):
         structs = _without_errors(structs, options.corrupt)
@@ -184,18 +184,18 @@ _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)b?", re.IGNORECASE)
 _RATIO: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 MAX_INFLATED: Final = "maxInflated"
-"""The option that bounds the decompressed bytes of a record batch."""
+"""The option that limits the decompressed bytes of a record batch."""
 MAX_RATIO: Final = "maxRatio"
-"""The option that bounds the decompressed size as a multiple of the batch's own bytes."""
+"""The option that limits the decompressed size as a multiple of the batch's own bytes."""
 OF_INFLATION: Final = {
     MAX_INFLATED: "the largest size to which a record batch may inflate; default `128m`",
     MAX_RATIO: "the largest ratio to which a record batch may inflate; by default any",
 }
-"""The options that bound the decompressed size of record batches, with their meaning."""
+"""The options that limit the decompressed size of record batches, with their meanings."""
 
 
 def size_of(name: str, value: str) -> int:
-    """Return a number of bytes from text as Spark writes it: 134217728, 128m."""
+    """Return a number of bytes from text in Spark's notation: 134217728, 128m."""
     match = _SIZE.fullmatch(value.strip())
     if match is None or not int(match[1]):
         raise refuse(name, "a number of bytes, as 134217728 or 128m", value)
@@ -203,7 +203,7 @@ def size_of(name: str, value: str) -> int:
 
 
 def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
-    """Return the bounds of record batches. The ratio applies only if it is given."""
+    """Return the limits of record batches. The ratio applies only if it is given."""
     inflation = INFLATION
     if max_inflated is not None:
         inflation = replace(inflation, max_inflated=size_of(MAX_INFLATED, max_inflated))
@@ -234,10 +234,10 @@ class FunctionSettings:
 
 
 def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSettings:
-    """Return the options that a function accepts; the case of their names does not matter.
+    """Return the options that a function accepts. The case of their names does not matter.
 
     Raises `ArgumentError` for an option that the function does not have, and for a value that the
-    option does not take. Otherwise a misspelt option would silently have no effect.
+    option does not accept. Otherwise a misspelt option would silently have no effect.
 
     >>> read_options({"MODE": "permissive"}, MODE).is_permissive
     True
@@ -271,7 +271,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Return names that are separated by commas; an empty result for empty text."""
+    """Return names that are separated by commas. Empty text has no names."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
         raise refuse(FIELDS, "names with commas between them", text)
@@ -306,7 +306,7 @@ def frame_type(options: FunctionSettings) -> pa.StructType:
 def frames(
     options: FunctionSettings, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
 ) -> pa.StructArray:
-    """Read a binary column of frames: requests, or, with two more columns, responses.
+    """Read a binary column of frames: requests or, with two more columns, responses.
 
     In PERMISSIVE mode, a value that is not a frame becomes a structure with null fields and an
     error.
@@ -331,7 +331,7 @@ def frames(
 
 
 def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> None:
-    """Raise an error for columns of other types than frames, api keys and versions have."""
+    """Raise an error for columns whose types differ from those of frames, api keys and versions."""
     if data.type not in {pa.binary(), pa.large_binary()}:
         raise refuse("data", "a column of binary", str(data.type))
     for name, column in (("api_key", api_keys), ("api_version", versions)):
@@ -386,7 +386,7 @@ def _check_request(request: tuple[int, int]) -> None:
 
 
 def _payload(frame: bytes) -> bytes:
-    """Return a frame without its length prefix; raise an error if that is wrong."""
+    """Return a frame without its length prefix. Raises an error if the prefix is wrong."""
     if len(frame) < PREFIX_LENGTH:
         raise FrameError(
             f"a frame must begin with a length of {PREFIX_LENGTH} bytes, got {len(frame)}"

@@ -1,11 +1,11 @@
 """Decode record batches in a column into lists of records, in Arrow only.
 
-The kernels of `flexwire.columnar` read all rows at once. If a row has anything that they do not
-read (a message set, damage, a truncated batch), the complete reader reads the whole row again. Each
-row therefore equals the result of `decode_records` for its bytes.
+The kernels of `flexwire.columnar` read all rows at once. If a row contains anything that the
+kernels do not read (a message set, damage, a truncated batch), the complete reader reads the whole
+row again. Each row therefore equals the result of `decode_records` for its bytes.
 
-A function of SQL has one type, whatever its arguments are. If a column names the message, the
-result is therefore a Variant, with the fields of its columns. Rows with the same name are decoded
+An SQL function has one type, whatever its arguments are. If a column names the message, the result
+is therefore a Variant, with the fields of its columns. Rows with the same name are decoded
 together.
 """
 
@@ -54,7 +54,7 @@ def list_type(columns: Sequence[str], options: FunctionSettings) -> pa.ListType:
 def record_lists(
     columns: tuple[str, ...], options: FunctionSettings, data: pa.Array
 ) -> pa.ListArray:
-    """Decode a binary column into a column of `list_type`; null stays null.
+    """Decode a binary column into a column of `list_type`. Null remains null.
 
     In PERMISSIVE mode, each part that does not decode becomes one element, after the records of its
     row. Raises `RecordError` in FAILFAST mode, with the row in a note. Raises `CodecError` if all
@@ -86,12 +86,12 @@ def record_lists(
 
 @lru_cache(maxsize=64)
 def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - the columns are the key of the cache
-    """Return the sizes that a worker learned from earlier rows, also from earlier Spark batches."""
+    """Return the sizes that a worker learned from earlier rows, including earlier Spark batches."""
     return SizeHints()
 
 
 def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
-    """Return the records of batches, with positions that count from the start of their rows."""
+    """Return the records of batches, with positions counted from the start of their rows."""
     at = group.records.schema.get_field_index(_POSITION)
     if at < 0:
         return group.records
@@ -101,7 +101,7 @@ def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
 
 
 class _RecordLists:
-    """The records of the rows of a column, read by the kernels or, where they refused, again."""
+    """The records in the rows of a column. Rows that kernels refuse are read again."""
 
     def __init__(self, kind: pa.StructType, count: int) -> None:
         self._kind = kind
@@ -114,7 +114,7 @@ class _RecordLists:
     def add(self, records: pa.RecordBatch, of_row: Words, counts: Words) -> None:
         """Add the records of batches, with the row of each.
 
-        The kernels refused batches without records.
+        The kernels refuse batches without records.
         """
         self._is_unread[of_row[counts == 0]] = True
         if len(records):
@@ -167,7 +167,7 @@ def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.St
 def _read(
     data: Words, selection: RecordSelection, options: FunctionSettings
 ) -> list[pa.StructArray]:
-    """Read one row separately; in PERMISSIVE mode, its error comes last."""
+    """Read one row separately. In PERMISSIVE mode, its error comes last."""
     reader = RecordReader(data, selection, mode=options.mode, partial=True)
     kind = list_type(selection.columns, options).value_type
     parts = [_structs(kind, records, None) for records in reader]
@@ -192,7 +192,7 @@ def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
 
 
 def _extents(data: pa.Array) -> tuple[Words, Words]:
-    """Return where the bytes of each row begin and end; a null has no bytes."""
+    """Return where the bytes of each row begin and end. A null has no bytes."""
     if not len(data):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     width = np.int32 if data.type == pa.binary() else np.int64
@@ -207,7 +207,7 @@ def _extents(data: pa.Array) -> tuple[Words, Words]:
 def message_variants(
     options: FunctionSettings, data: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.StructArray:
-    """Decode messages into Variants; null remains null.
+    """Decode messages into Variants. Null remains null.
 
     ``names`` contains the message of each row. Each Variant is an object with the fields of the
     result of `messages.decoded`.
@@ -229,7 +229,7 @@ def message_variants(
 def encoded_messages(
     options: FunctionSettings, structs: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.BinaryArray:
-    """Encode structures as messages; ``names`` contains the message of each row."""
+    """Encode structures as messages. ``names`` contains the message of each row."""
 
     def encode(name: str | None, rows: pa.Array) -> pa.BinaryArray:
         return messages.encoded(_named(name), options, structs.take(rows), versions.take(rows))
@@ -275,7 +275,7 @@ def _named(name: str | None) -> str:
 
 
 def _unknown(error: FlexwireError, options: FunctionSettings, data: pa.Array) -> pa.StructArray:
-    """Return the rows that PERMISSIVE mode has for messages that are not in the catalog."""
+    """Return the rows of PERMISSIVE mode for messages that are not in the catalog."""
     validate(data, full=True)
     row = {options.corrupt: {"reason": str(error), "path": "", "offset": None}}
     error_rows = variants([row] * len(data))

@@ -45,10 +45,10 @@ _NULL, _TRUE, _FALSE, _INT8, _INT16, _INT32, _INT64, _DOUBLE = range(8)
 _DECIMAL4, _DECIMAL8, _DECIMAL16, _DATE, _TIMESTAMP = 8, 9, 10, 11, 12
 _BINARY, _TEXT = 15, 16
 _LONGEST_SHORT, _BYTE, _FEW = 63, 255, 1024
-# Integers of 4, 8 and 16 bytes hold this many digits.
+# The numbers of digits that integers of 4, 8 and 16 bytes can hold.
 _DIGITS = {9: (_DECIMAL4, 4), 18: (_DECIMAL8, 8), 38: (_DECIMAL16, 16)}
 _EPOCH_DAY = date(1970, 1, 1)
-# By default, Spark accepts no Variant that is larger.
+# The largest Variant that Spark accepts by default, in bytes.
 MOST = 16 * 1024 * 1024
 
 NULL = bytes([_NULL << 2])
@@ -138,7 +138,7 @@ def _decimal(value: Decimal) -> bytes:
         return _FLOAT.pack(_DOUBLE << 2, float(value))
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)  # noqa: S101 - it is a finite number
-    # A Variant's scale is never negative.
+    # The scale in a Variant is never negative.
     shift = max(exponent, 0)
     scale, size = max(-exponent, 0), len(digits) + shift
     for most, (kind, width) in _DIGITS.items():
@@ -161,7 +161,7 @@ def _array(items: list[bytes]) -> bytes:
 
 
 def array_head(count: int, width: int) -> bytes:
-    """Return the bytes before an array's items, whose offsets are numbers of ``width`` bytes."""
+    """Return the bytes before an array's items. Their offsets are numbers of ``width`` bytes."""
     is_large = count > _BYTE
     return bytes([(is_large << 2 | width - 1) << 2 | _ARRAY]) + _count(count)
 
@@ -199,7 +199,7 @@ def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names in the order of an object's fields: by their bytes."""
+    """Return names in the order of an object's fields, sorted by their bytes."""
     return sorted(names, key=lambda name: name.encode("utf-8", "surrogatepass"))
 
 
@@ -236,8 +236,8 @@ def width_of(number: int) -> int:
     return max(1, (number.bit_length() + 7) // 8)
 
 
-# The functions that write values other than lists and dicts. A bool is also an int, and a datetime
-# is also a date.
+# The functions that write values other than lists and dicts. The order matters: a bool is also an
+# int, and a datetime is also a date.
 WRITERS: dict[type, Callable[[Any], bytes]] = {
     bool: _PLAIN.__getitem__,
     type(None): _PLAIN.__getitem__,
@@ -306,7 +306,7 @@ def _objects(numbers: list[int], rows: Iterable[Sequence[bytes]]) -> list[bytes]
     for items in rows:
         data = b"".join(items)
         if len(data) <= _BYTE_OF_COLUMN:
-            # The common case.
+            # This is the most common case.
             objects.append(narrow + bytes(accumulate(map(len, items), initial=0)) + data)
         else:
             width = width_of(len(data))

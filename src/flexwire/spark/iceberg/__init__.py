@@ -8,7 +8,7 @@ OUT/tables/<table>/analysis=<run>/day=…/….parquet the table's files, as task
 OUT/ledger/                                     an Iceberg table that lists the analyses
 ```
 A catalog commits one table at a time. The rule is therefore the same as for Delta: the ledger is
-committed last, and an analysis is in once its row in the ledger says so. The catalog accepts a
+committed last, and an analysis counts as soon as its ledger row says so. The catalog accepts a
 commit only if it is based on the current snapshot, so of two concurrent commits only one succeeds.
 
 Each snapshot that adds an analysis has the name of the analysis (`tables.ADDED`). If the reply to a

@@ -1,8 +1,8 @@
 """The catalog of an output's Iceberg tables, opened by pyiceberg, and each table's location.
 
-pyiceberg has its own file systems. It gets the credentials that our S3 store has found, and only
-one set of credentials is used. They are not stored anywhere, and in particular not in a table's
-properties.
+pyiceberg has its own file systems. It gets the credentials that flexwire's S3 store has found, so
+that only one set of credentials is used. The credentials are never stored, in particular not in a
+table's properties.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 CATALOG_FILE: Final = "catalog/catalog.db"
 
 CONFLICTS: Final = (CommitFailedException, ValidationException, CommitStateUnknownException)
-"""Errors that mean that another commit came first, or that the reply to ours was lost."""
+"""Errors which mean that another commit came first, or that the reply to this commit was lost."""
 
 _S3: Final = {
     "AWS_REGION": "s3.region",
@@ -56,7 +56,7 @@ _S3: Final = {
 
 
 def open_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog | None:
-    """Return the catalog; None if it is a file in the output that does not exist yet."""
+    """Return the catalog, or None if it is a file in the output that does not exist yet."""
     name, given = catalog.place.catalog, dict(catalog.properties)
     if catalog.name is None:
         path = _catalog_file(out)
@@ -68,7 +68,7 @@ def open_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog | Non
 
 
 def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
-    """Return the catalog with its database; make both if they are missing."""
+    """Return the catalog with its database. Create both if they are missing."""
     if catalog.name is None:
         path = _catalog_file(out)
         make_private_directory(path.parent)
@@ -77,7 +77,7 @@ def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
     assert opened is not None  # noqa: S101 - for mypy: the file exists
     database = (catalog.place.database,)
     with iceberg_failures(out, "make a database for"), suppress(NamespaceAlreadyExistsError):
-        # A user who may write tables may not be allowed to make a database.
+        # A user who may write tables may not be allowed to create a database.
         if not opened.namespace_exists(database):
             opened.create_namespace(database)
     # Readers of the output find the catalog through this file.
@@ -101,7 +101,7 @@ def _storage(out: OutputDirectory) -> dict[str, str]:
 
 
 def load(catalog: Catalog | None, database: str, name: str) -> Table | None:
-    """Return one of flexwire's tables in its current state, if it exists."""
+    """Return one of flexwire's tables in its current state, if the table exists."""
     if catalog is None:
         return None
     try:
@@ -112,7 +112,7 @@ def load(catalog: Catalog | None, database: str, name: str) -> Table | None:
 
 @contextmanager
 def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
-    """Turn errors of a catalog or of pyiceberg into a `StorageError` with a text of one line."""
+    """Convert errors of a catalog or of pyiceberg to a `StorageError` with one line of text."""
     try:
         yield
     except (FlexwireError, *CONFLICTS, TableAlreadyExistsError):
@@ -127,7 +127,7 @@ def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
 
 
 def location(directory: OutputDirectory) -> str:
-    """Return the URL of a directory, spelled as in the metadata of tables."""
+    """Return the URL of a directory, in the form used in the metadata of tables."""
     if directory.path is None:
         return table_url(directory)
     path = str(directory.path)
@@ -139,7 +139,7 @@ def location(directory: OutputDirectory) -> str:
 
 
 def name_below(out: OutputDirectory, path: str) -> str:
-    """Return the name, below the output, of a file that one of its tables names.
+    """Return the name, relative to the output, of a file that one of its tables lists.
 
     Another engine may have written the path. Raises `FlexwireError` for a file outside the output.
     """

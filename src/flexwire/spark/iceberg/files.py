@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# A commit of pyiceberg copies and writes all snapshots several times: 250 snapshots cost a second
-# of CPU.
+# The limit on old snapshots. A commit of pyiceberg copies and writes all snapshots several times:
+# 250 snapshots cost a second of CPU.
 _KEPT: Final = 48
 _LEAST: Final = 24
 _OLD_SECONDS: Final = 60 * 60
@@ -43,7 +43,7 @@ _BOUNDED: Final = frozenset({ANALYSIS, "time", "first_time", "last_time"})
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A live file of a table: its name below the output, and its entry in the table's metadata."""
+    """A live file of a table: its name within the output, and its entry in the table's metadata."""
 
     name: str
     data: DataFile
@@ -52,7 +52,7 @@ class TableFile:
 
     @property
     def analysis(self) -> str | None:
-        """The analysis of all rows of the file, or None if it has rows of several analyses."""
+        """The analysis of all rows of the file, or None if it contains rows of several analyses."""
         first = self.first.get(ANALYSIS)
         return first if first == self.last.get(ANALYSIS) else None
 
@@ -73,7 +73,7 @@ class TableFile:
 def expire_old(
     table: Table, seconds: int = _OLD_SECONDS, kept: int = _KEPT, least: int = _LEAST
 ) -> int:
-    """Expire a table's snapshots that are older than ``seconds``; return their number.
+    """Expire a table's snapshots that are older than ``seconds``. Return their number.
 
     The ``kept`` newest snapshots are kept. Nothing is expired if fewer than ``least`` snapshots are
     old. Files that only expired snapshots list are kept until `flexwire tables vacuum`, so that
@@ -110,7 +110,7 @@ def rows_of(runs: Collection[str]) -> BooleanExpression:
 def live_files(
     table: Table, out: OutputDirectory, rows: BooleanExpression | None = None
 ) -> list[TableFile]:
-    """Return the files of a table's current state: all, or those that may have some of ``rows``.
+    """Return the files of a table's current state: all, or those that may contain some of ``rows``.
 
     Raises `FlexwireError` if an engine has recorded deleted rows in a separate delete file.
     """
@@ -147,7 +147,7 @@ def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
 
 
 def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
-    """Return the analyses that have rows in a file; if it may have several, the file is read."""
+    """Return the analyses that have rows in a file. If there may be several, the file is read."""
     if file.analysis is not None:
         return {file.analysis}
     system, root = out.arrow()
@@ -161,7 +161,7 @@ def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
 def dataset_of(
     files: Iterable[TableFile], columns: pa.Schema, out: OutputDirectory
 ) -> ds.FileSystemDataset:
-    """Return files as a pyarrow dataset with these columns, which opens files only when needed."""
+    """Return files as a pyarrow dataset with these columns. Files are opened only when needed."""
     system, root = out.arrow()
     parquet = ds.ParquetFileFormat()
     fragments = [

@@ -1,7 +1,7 @@
 """The ledger as an Iceberg table, in the same catalog as the tables that it lists.
 
 An engine that reads the tables can therefore also read the ledger. A commit contains the id of the
-snapshot that it is based on, and the catalog refuses the commit if there is a newer snapshot.
+snapshot on which it is based, and the catalog refuses the commit if there is a newer snapshot.
 pyiceberg must not retry by itself.
 """
 
@@ -50,7 +50,7 @@ _PROPERTIES: Final = {**PROPERTIES, "commit.retry.num-retries": "0"}
 
 @dataclass(frozen=True)
 class IcebergLedgerSnapshot(LedgerSnapshot):
-    """A state of the ledger's table, which is None before the first commit."""
+    """A state of the ledger's table. It is None before the first commit."""
 
     table: Table | None
     out: OutputDirectory
@@ -78,7 +78,7 @@ class IcebergLedgerSnapshot(LedgerSnapshot):
         return rows
 
     def entries_of(self, names: set[str]) -> list[LedgerEntry]:
-        """Return the entries in some of its files."""
+        """Return the entries in some files of the ledger."""
         files = () if self.table is None else live_files(self.table, self.out)
         dataset = dataset_of([file for file in files if file.name in names], COLUMNS, self.out)
         with report_failures(self.out.url, "read"):
@@ -112,14 +112,14 @@ class IcebergLedger(Ledger):
             with iceberg_failures(self.directory, "commit to"):
                 if old.columns != COLUMNS.names:
                     self._widen(old)
-                    # Another writer may have made the table and committed to it.
+                    # Another writer may have created the table and committed to it.
                     raise CommittedBetweenError
                 self._add(old, new, replaces=replaces)
         except (*CONFLICTS, TableAlreadyExistsError):
             raise CommittedBetweenError from None
 
     def _widen(self, old: IcebergLedgerSnapshot) -> None:
-        """Create the table, or add the columns that the table of an earlier release lacks."""
+        """Create the table, or add the columns that are missing from an earlier release's table."""
         if old.table is not None:
             with old.table.update_schema() as schema:
                 schema.union_by_name(COLUMNS)

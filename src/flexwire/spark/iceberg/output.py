@@ -1,4 +1,4 @@
-"""Reads an output of Iceberg tables: the rows of the analyses that its ledger lists as in.
+"""Read an output of Iceberg tables: the rows of the analyses that its ledger lists as in.
 
 Iceberg has no integers of 8 or 16 bits. Columns that tasks wrote with fewer bits are converted back
 to these bits when they are read. An answer therefore gets the types that docs/tables.md lists,
@@ -60,7 +60,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def opened(self) -> Catalog | None:
-        """The catalog, or None until the first commit makes its file."""
+        """The catalog, or None until the first commit creates the catalog's file."""
         opened = open_catalog(self.out, self.catalog)
         if opened is not None:
             weakref.finalize(self, opened.close)
@@ -68,7 +68,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """The highest number of tables that get commits at once. SQLite allows one writer."""
+        """The largest number of tables that get commits at once. SQLite allows only one writer."""
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -77,7 +77,7 @@ class IcebergTables(GrownTables):
         return IcebergLedger(self.out, self.catalog, self.opened)
 
     def table(self, name: str) -> IcebergTable:
-        """Return a table, which need not exist yet."""
+        """Return a table. It does not have to exist yet."""
         return IcebergTable(self.out, self.catalog, self.opened, name)
 
     def output(self, run: str) -> IcebergOutput:
@@ -106,7 +106,7 @@ class IcebergTables(GrownTables):
             )
 
     def prepare(self) -> None:
-        """Make the catalog's file and the database."""
+        """Create the catalog's file and the database."""
         if self.opened is None or not is_iceberg(self.out):
             made = make_catalog(self.out, self.catalog)
             self.__dict__["opened"] = made
@@ -140,7 +140,7 @@ class IcebergOutput(GrownOutput):
         return by_day
 
     def schema(self, name: str) -> pa.Schema:
-        """Return the columns of a table; the last one is ``analysis``."""
+        """Return the columns of a table. The last column is ``analysis``."""
         return self._state(name).columns
 
     def dataset(self, name: str) -> ds.Dataset:
@@ -152,8 +152,8 @@ class IcebergOutput(GrownOutput):
     def _state(self, name: str) -> _TableState:
         """Return a table as it was at its first use.
 
-        Engines join only files of analyses that are in. All analyses are replaced at once, so it is
-        enough to check one analysis of a joined file.
+        Engines join only files of analyses that the ledger lists. All analyses are replaced at
+        once, so it is enough to check one analysis of a joined file.
         """
         if name not in self.states:
             table = self.iceberg.table(name).open() if name in self.names else None
@@ -166,7 +166,7 @@ class IcebergOutput(GrownOutput):
         return state
 
     def _is_wanted(self, name: str, file: TableFile) -> bool:
-        """Return whether a file may have rows of a wanted day."""
+        """Return whether a file may contain rows of a wanted day."""
         if self.wanted is None or not has_days(name):
             return True
         days = file.days(time_of(name))
@@ -219,7 +219,7 @@ def _kept(out: OutputDirectory) -> IcebergCatalog:
 
 
 def tables_in(out: OutputDirectory) -> IcebergTables:
-    """Return the Iceberg tables of an output; raise `FlexwireError` if it has none."""
+    """Return the Iceberg tables of an output. Raises `FlexwireError` if it has none."""
     if not is_iceberg(out):
         raise FlexwireError(f"{out} holds no Iceberg tables: it has no {ICEBERG_CATALOG}")
     return IcebergTables(out, _kept(out))

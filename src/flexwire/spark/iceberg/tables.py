@@ -1,4 +1,4 @@
-"""One Iceberg table: each change (columns, new or removed files) is one commit to its catalog."""
+"""One Iceberg table. Each change (columns, new or removed files) is one commit to its catalog."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 ADDED: Final = "flexwire.analysis"
-"""The property of a snapshot that names the analysis that it added."""
+"""The property of a snapshot that contains the name of the analysis that it added."""
 REMOVED: Final = "flexwire.removed"
 _DAY: Final = "day"
 _LOGGER: Final = logging.getLogger("pyiceberg.io.pyarrow")
@@ -68,18 +68,18 @@ class IcebergTable(GrownTable):
         return self.out.child(f"{TABLES}/{self.name}")
 
     def open(self) -> Table | None:
-        """Return the table in its current state, if there is one."""
-        # A running analysis may have made the catalog's file in the meantime.
+        """Return the table in its current state, if the table exists."""
+        # A running analysis may have created the catalog's file in the meantime.
         opened = self.opened or open_catalog(self.out, self.catalog)
         with iceberg_failures(self.directory, "open"):
             return load(opened, self.catalog.place.database, self.name)
 
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
-        """Add files of an analysis with these columns; return the snapshot that has them.
+        """Add files of an analysis with these columns. Return the snapshot that contains them.
 
-        One commit makes the table or adds its new columns, and adds the files. If the table already
-        has the analysis, the table stays unchanged: an earlier try succeeded, and only the reply to
-        it was lost.
+        One commit creates the table or adds its new columns, and adds the files. If the table
+        already contains the analysis, it does not change. In this case an earlier try succeeded,
+        and only its reply was lost.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         whole = pa.schema([*own, pa.field(ANALYSIS, pa.string())])
@@ -143,7 +143,7 @@ class IcebergTable(GrownTable):
         return analyses
 
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
-        """Return the files of an analysis; None if some of its rows share a file with others."""
+        """Return the files of an analysis. None if some of its rows share a file with others."""
         table = self.open()
         files = [] if table is None else live_files(table, self.out, rows_of({run}))
         own = [file for file in files if run in analyses_of(file, self.out)]
@@ -152,7 +152,7 @@ class IcebergTable(GrownTable):
         return [{"path": file.name, "size": file.data.file_size_in_bytes} for file in own]
 
     def remove(self, runs: Collection[str]) -> None:
-        """Take out the rows of these analyses; the files themselves stay.
+        """Remove the rows of these analyses from the table. The files themselves are kept.
 
         If an engine has joined a file with others, the file is rewritten without these rows.
         """
@@ -198,7 +198,7 @@ def _version(table: Table) -> int:
 
 
 def retry(change: Callable[[], int], directory: OutputDirectory) -> int:
-    """Return the result of a change to a table; see `retry_commit`."""
+    """Return the result of a change to a table, as `retry_commit` does."""
 
     def changed() -> int:
         with iceberg_failures(directory, "commit to"):

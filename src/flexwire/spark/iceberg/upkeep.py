@@ -1,4 +1,4 @@
-"""Upkeep of Iceberg tables: take old days out, remove old snapshots and files.
+"""Maintain Iceberg tables: take out old days, and remove old snapshots and files.
 
 All engines can join the small files of Iceberg tables, so flexwire does not: the error of `to_join`
 explains how to do it. Each step first lists its work, and may be killed at any moment. A file is
@@ -49,12 +49,12 @@ _HOUR: Final = 60 * 60
 
 
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
-    """Raise `FlexwireError`, which explains how engines join the files of Iceberg tables."""
+    """Raise `FlexwireError` with an explanation of how engines join files of Iceberg tables."""
     raise FlexwireError(f"{out}: {_NO_COMPACTION}")
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of the days before ``before``, but no connections that were seen later."""
+    """Yield the files of the days before ``before``, but no connections with later traffic."""
     tables = tables_in(out)
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in tables.complete_output().names:
@@ -72,7 +72,7 @@ def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
 def _old_files(
     table: Table, out: OutputDirectory, name: str, start: datetime
 ) -> Iterator[TableFile]:
-    """Yield the files whose rows are all from before a given time."""
+    """Yield the files whose rows are all older than a given time."""
     for file in live_files(table, out, _before(name, start)):
         columns = [time_of(name)] + [_LAST] * (name == _CONNECTIONS)
         lasts = [file.last.get(column) for column in columns]
@@ -100,7 +100,7 @@ def _day(file: TableFile) -> str:
 
 
 def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
-    """Take files out of their tables, with one commit a table; the files are removed later."""
+    """Take files out of their tables, with one commit per table. The files are removed later."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for group in groups:
         names[group.table] |= {file["path"] for file in group.files}
@@ -126,9 +126,9 @@ def _retire(place: IcebergTable, paths: set[str]) -> int:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield each table with its files, by path, that only snapshots older than ``hours`` name.
+    """Yield each table with its files, by path, that only snapshots older than ``hours`` list.
 
-    Files that no snapshot names are also included once they are older than that.
+    Files that no snapshot lists are also included if they are older than that.
     """
     before = datetime.now(UTC) - timedelta(hours=hours)
     for name, place, find in _places(out):
@@ -155,7 +155,7 @@ def _places(out: OutputDirectory) -> Iterator[tuple[str, str, Callable[[], Table
 
 
 def _named_files(table: Table, out: OutputDirectory, without: set[int]) -> set[str]:
-    """Return the files that a table names, without those of the snapshots ``without`` alone."""
+    """Return the files that a table lists, except those that only snapshots ``without`` list."""
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {statistics.statistics_path for statistics in metadata.statistics}
@@ -173,7 +173,7 @@ def _named_files(table: Table, out: OutputDirectory, without: set[int]) -> set[s
 
 
 def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:
-    """Expire snapshots older than ``hours`` in all tables; remove unnamed files of ``names``."""
+    """Expire snapshots older than ``hours`` in all tables. Remove unnamed files of ``names``."""
     for _, place, find in _places(out):
 
         def expire(find: Callable[[], Table | None] = find) -> int:

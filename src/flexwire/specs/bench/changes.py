@@ -32,9 +32,9 @@ class VersionChange:
 
 
 def version_changes(old: GuideMessage | None, new: GuideMessage) -> Iterator[VersionChange]:
-    """Yield the versions of ``new`` that differ from the version they are compared with.
+    """Yield the versions of ``new`` that differ from the version with which they are compared.
 
-    A new version without differences is yielded too. A version that has nothing to be compared with
+    A new version without differences is yielded too. A version without a version to compare it with
     is left out.
     """
     by_number = {} if old is None else old.by_number
@@ -59,7 +59,7 @@ def added_versions(old: GuideMessage, new: GuideMessage) -> Versions:
 def field_detail(change: FieldChange) -> str:
     """Return the change of a field: old and new values, or the properties of the field.
 
-    It is empty for a field without type and properties.
+    The result is empty for a field without type and properties.
     """
     if change.values:
         return "; ".join(f"{name} {was} → {now}" for name, was, now in change.values)

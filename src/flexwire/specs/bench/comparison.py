@@ -1,4 +1,4 @@
-"""Two sets of specs compared: the differences, the breaking changes, and examples of bytes."""
+"""Compare two sets of specs: the differences, the breaking changes, and examples of bytes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MessageDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBreaks:
-    """The findings of new specs for a release, and how many of them the old specs have too."""
+    """The findings of new specs for a release, and how many of them the old specs also have."""
 
     release: str
     findings: tuple[Finding, ...]
@@ -90,10 +90,10 @@ class ReleaseBreaks:
 class SpecComparison:
     """All results about a change of specs from ``old_name`` to ``new_name``.
 
-    ``breaking`` are the findings of `schema breaking` against the old specs. ``lint`` are those
-    findings of `schema lint` that the old specs do not have; ``lint_as_before`` counts the others.
-    Both are None for a release of the catalog, which has no texts. ``releases`` compares the
-    changed messages with each final release, oldest first.
+    ``breaking`` contains the findings of `schema breaking` against the old specs. ``lint`` contains
+    the findings of `schema lint` that the old specs do not have, and ``lint_as_before`` counts the
+    others. Both are None for a release of the catalog, which has no texts. ``releases`` compares
+    the changed messages with each final release, oldest first.
     """
 
     old_name: str
@@ -254,7 +254,7 @@ def _breaking(old: Editions, new: Editions, texts: Mapping[str, SpecText], mode:
 
 
 def _new_lint(old: str, new: str, mode: Mode) -> tuple[tuple[Finding, ...] | None, int | None]:
-    """Return the findings that only the new specs have, and how many both have."""
+    """Return the findings that only the new specs have, and the number that both have."""
     if new.startswith(RELEASE):
         return None, None
     findings = lint(read_sources([new]), Config(mode=mode)).findings

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     )
 
 MOST_SHOWN: Final = 60
-"""The page and the Markdown show the changes of this many messages; the table names all of them."""
+"""The largest number of messages whose changes the page and the Markdown show. The table names all
+messages.
+"""
 
 _MOST_FINDINGS: Final = 50
 _LONGEST_VALUE: Final = 60
@@ -77,7 +79,7 @@ def change_lines(change: VersionChange) -> Iterator[str]:
 
 
 def change_title(change: VersionChange) -> str:
-    """Return the version that a change is compared with, in words."""
+    """Return the version with which a change is compared, in words."""
     if change.beside is None:
         return f"Version {change.version}, which exists already"
     return f"Version {change.version}, compared with version {change.beside}"
@@ -93,7 +95,7 @@ def sizes(before: ByteExample | None, after: ByteExample | None) -> tuple[str, s
 
 
 def to_markdown(comparison: SpecComparison, costs: str = "") -> str:
-    """Return the text of a review comment on a change; ``costs`` is the output of `schema cost`."""
+    """Return the text of a review comment on a change. ``costs`` is the output of `schema cost`."""
     old, new = printable(comparison.old_name), printable(comparison.new_name)
     lines = [f"## {_marked_down(new)}, compared with {_marked_down(old)}", ""]
     lines += [
@@ -161,7 +163,10 @@ def _marked_down(text: str) -> str:
 
 
 def to_json(comparison: SpecComparison, costs: dict[str, Any] | None = None) -> str:
-    """Write all results except the HTML; ``costs`` is the output of `schema cost --format json`."""
+    """Return all results except the HTML.
+
+    ``costs`` is the output of `schema cost --format json`.
+    """
     document = {
         "old": comparison.old_name,
         "new": comparison.new_name,
@@ -205,7 +210,7 @@ def _message_json(message: MessageDifference) -> dict[str, Any]:
 
 
 def to_html(comparison: SpecComparison, costs: str = "") -> str:
-    """Write one page that needs no other file and no network; ``costs`` as in `to_markdown`."""
+    """Return a page that needs no other file and no network. ``costs`` is as in `to_markdown`."""
     shown = [message for message in comparison.messages if not message.only_text][:MOST_SHOWN]
     view = {
         "comparison": comparison,
@@ -226,7 +231,7 @@ def to_html(comparison: SpecComparison, costs: str = "") -> str:
 
 
 def _release_runs(comparison: SpecComparison) -> Iterator[tuple[str, ReleaseBreaks]]:
-    """Yield releases with findings, with consecutive ones joined if their findings are equal."""
+    """Yield releases with findings. Consecutive releases with equal findings are joined."""
 
     def key_of(release: ReleaseBreaks) -> tuple[object, ...]:
         return release.as_before, *((each.rule, each.message) for each in release.findings)
@@ -255,7 +260,7 @@ def _environment() -> Environment:
 def byte_rows(
     example: ByteExample, other: ByteExample | None
 ) -> Iterator[tuple[int, str, str, str, str, bool]]:
-    """Yield the fields of an example: offset, bytes, path, type, value, if only this has it."""
+    """Yield the fields of an example: offset, bytes, path, type, value, and whether each is new."""
     other_places = set() if other is None else {_place(part) for part in other.annotations}
     for part in example.annotations:
         data = example.data[part.offset : part.offset + part.length]

@@ -72,7 +72,7 @@ class BreakingChange:
 def find_changes(
     old: Edition, new: Edition | None, rules: Iterable[BreakingRule]
 ) -> list[BreakingChange]:
-    """Compare a message in all common versions; ``new`` is None if the message was removed.
+    """Compare a message in all common versions. ``new`` is None if the message was removed.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """
@@ -141,8 +141,8 @@ def _differences(
 def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
     """Pair old messages with new ones by name, or by API key if the name changed.
 
-    A removed message is paired with None. An old message that the new input need not contain is
-    left out.
+    A removed message is paired with None. An old message that the new input does not have to
+    contain is left out.
     """
     partners = {name: new.get(name) or partner for name, partner in _by_key(old, new)}
     matched = [(edition, partners[name]) for name, edition in old.items()]

@@ -36,7 +36,7 @@ class BreakingRule(RulePage):
     """One rule.
 
     ``structure`` compares the two editions of a structure in a version. ``message`` compares the
-    specs of a message; the new spec is None if the message was removed. Both yield places in the
+    specs of a message. The new spec is None if the message was removed. Both yield places in the
     new spec and the changes there. ``compatible_in`` are the modes whose source calls such a change
     compatible, so that the rule is not used in these modes. ``needs_own_text`` marks rules about
     properties that the catalog has only for the newest release of a message (`Edition.own_text`).
@@ -50,7 +50,7 @@ class BreakingRule(RulePage):
 
     @property
     def level(self) -> Level:
-        """The severity of a finding: misread bytes are an error, everything else is a warning."""
+        """The severity of a finding. Misread bytes are an error, everything else is a warning."""
         return "error" if self.category is Breaks.WIRE else "warning"
 
 
@@ -79,7 +79,7 @@ def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
 
 
 def has_other_default(old: StructureMember, new: StructureMember) -> bool:
-    """Return whether the defaults differ as values; defaults of different types never differ."""
+    """Return whether the defaults differ as values. Defaults of different types never differ."""
     # The comparison as text makes NaN equal to itself, and makes 0 different from false.
     return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
 

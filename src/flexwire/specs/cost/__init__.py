@@ -1,4 +1,4 @@
-"""The cost or saving of changed message specs or another encoding, for messages that were sent.
+"""Measure the cost or saving of changed specs or of another encoding, for messages that were sent.
 
 Every message is read once. The message is then written as the old side and as the new side would
 write it, and the bytes are compared. The reference executor does both, and reports the field of

@@ -46,8 +46,8 @@ ERROR_TAGS: Final = "error_tags"
 WITHOUT_ERROR_TAGS: Final = "without_error_tags"
 """The column to compare with KIP-636, which makes a message flexible if necessary.
 
-The bytes that this saves are due to KIP-482. This column therefore has the size according to
-KIP-482, or the size as sent if KIP-636 does not change the message.
+The bytes that a flexible version saves are due to KIP-482. This column therefore contains the size
+according to KIP-482, or the size as sent if KIP-636 does not change the message.
 """
 FRAME_SIZES: Final = pa.schema(
     [
@@ -57,7 +57,7 @@ FRAME_SIZES: Final = pa.schema(
         ("has_error", pa.bool_()),
     ]
 )
-"""For each frame: its size in each encoding, and whether any error code in the frame is not 0."""
+"""For each frame: its size in each encoding, and whether an error code in the frame is not 0."""
 NEEDED: Final = (
     "api_key",
     "body_version",
@@ -139,7 +139,7 @@ def _body_sizes(
     return message_sizes(message, body, versions, encoding=encoding, mode="PERMISSIVE").values
 
 
-# Headers.
+# The code below measures headers.
 
 
 def _header_sizes(
@@ -235,7 +235,7 @@ def _by_version(versions: pa.Array, value_of: Any) -> pa.Array:
     return pa.array(values, pa.int64()).take(encoded.indices)
 
 
-# Errors as tagged fields.
+# The code below handles errors as tagged fields.
 
 
 def _with_error_tags(
@@ -287,7 +287,7 @@ def _find_error_tagged(message: str, version: int) -> _ErrorTaggedVersion | None
     schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(tagged, at, Encoding.KAFKA)
     errors = newly_tagged(*schemas, {})
     if not errors and schemas[0].flexible == schemas[1].flexible:
-        # Only the other message of the API has errors.
+        # Only the other message of the API contains errors.
         return None
     codes = tuple(
         (*error.at.steps, error.at.old.attribute)
@@ -308,7 +308,7 @@ def _tagged_sizes(
 
 
 def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.BooleanArray:
-    """Return for each row whether one of the codes is not 0; null if the row has no code."""
+    """Return for each row whether one of the codes is not 0. Null if the row has no code."""
     seen, is_set = np.zeros(len(body), bool), np.zeros(len(body), bool)
     for steps in codes:
         values, rows = body, np.arange(len(body))
@@ -322,7 +322,7 @@ def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.Boo
     return pa.array(is_set, mask=~seen)
 
 
-# Columns of a table, as columns of a message.
+# The code below converts columns of a table to columns of a message.
 
 
 def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -352,7 +352,7 @@ def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
-    """Return values of these sizes, or null for null: zeros in memory that is never accessed."""
+    """Return values of these sizes, or null for null. They are zeros that are never accessed."""
     ends = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes.fill_null(0).to_numpy(zero_copy_only=False), out=ends[1:])
     valid = None
@@ -381,7 +381,7 @@ SAMPLE: Final = pa.schema(
         *FRAME_SIZES,
     ]
 )
-"""A measured frame. If an encoding cannot express a value, the size is the size as sent."""
+"""A measured frame. If an encoding cannot express a value, its size is the size as sent."""
 
 
 def _blocks() -> ValueRanges:
@@ -401,7 +401,7 @@ BLOCKS: Final = _blocks()
 def measure(
     message: str, batches: Iterable[pa.RecordBatch], *, whole: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Measure the frames of one message that are in `BLOCKS`, or all of them.
+    """Measure the frames of one message that are in `BLOCKS`, or all frames.
 
     Reads batches of `READ` and returns batches of `SAMPLE`.
     """

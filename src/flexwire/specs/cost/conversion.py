@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
     from flexwire.wire.tags import TagForm
 
-    # By the names of two structures: the attributes that have another name in the new structure.
+    # The attributes that have another name in the new structure, by the names of both structures.
     Renames = Mapping[tuple[str, str], Mapping[str, str]]
     _Steps = tuple[str, ...]
 
@@ -30,7 +30,7 @@ MOST_FIELDS = 100_000
 def renames(
     old: tuple[MessageSpec, int], new: tuple[MessageSpec, int]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Find the fields whose names alone changed between two specs at their versions.
+    """Find the fields that differ only in their names between two specs at their versions.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """
@@ -65,7 +65,7 @@ def _is_missing(field: Field) -> bool:
 
 
 class MatchedField(NamedTuple):
-    """A field of both schemas: its path on each side, and the attributes that lead to it."""
+    """A field of both schemas: its path on each side, and the attributes that lead to the field."""
 
     steps: tuple[str, ...]
     old_path: str
@@ -76,7 +76,7 @@ class MatchedField(NamedTuple):
 
 
 def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField]:
-    """Yield every field that both schemas have, at any depth; ``form`` belongs to the new side.
+    """Yield every field that both schemas have, at any depth. ``form`` belongs to the new side.
 
     Raises `SpecError` for a message of more than 100,000 fields.
     """
@@ -100,7 +100,7 @@ def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField
 
 
 def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
-    """Return new paths by old ones, for renamed fields and the fields inside them."""
+    """Return new paths by old paths, for renamed fields and the fields inside them."""
     paths = {}
     for match in matched(old, new, renamed) if renamed else ():
         if match.old_path != match.path:
@@ -113,7 +113,7 @@ def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
 
 
 class ValueConverter:
-    """Converts values of one schema into values of another."""
+    """Convert values of one schema to values of another."""
 
     def __init__(self, old: Schema, new: Schema, renamed: Renames) -> None:
         self._old = old
@@ -122,7 +122,7 @@ class ValueConverter:
         self._is_same = not renamed and _has_all(old, new)
 
     def carry(self, value: dict[str, Any], lost: Counter[str]) -> dict[str, Any]:
-        """Return the value with the fields that the new schema has.
+        """Return the value with the fields of the new schema.
 
         ``lost`` counts, by path, the values that differ from the default of their field and have no
         field in the new schema. If the new field cannot hold a value, the value is kept, and an

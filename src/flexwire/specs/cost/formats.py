@@ -94,7 +94,7 @@ def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
 
 
 def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
-    """Write all numbers; every size is in bytes."""
+    """Return all numbers as JSON. Every size is in bytes."""
     rows, newest = sorted_rows(meter), newest_requests(meter)
     document = {
         "question": question,
@@ -117,7 +117,7 @@ def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
 
 
 def to_csv(meter: CostMeter) -> str:
-    """Write a line for each message and version, and for its header, body, and fields."""
+    """Return a line for each message and version, and for its header, body, and fields."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(CSV_COLUMNS)
@@ -205,7 +205,7 @@ def _share(share: Share) -> dict[str, Any]:
 
 _Table = list[tuple[str, ...]]
 SHOWN = 15
-"""The number of lines of a table that are shown unless all are requested."""
+"""The number of lines of a table that are shown, unless all lines are requested."""
 
 # The minimum and the median describe the saving for one message.
 _SAVING = ("messages", "old", "new", "saved", "%", "least", "median")
@@ -214,7 +214,7 @@ _LEAST_WIDTH = 12
 
 
 def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
-    """Write the tables; ``width`` is that of the terminal, and ``whole`` shows every line.
+    """Return the tables. ``width`` is that of the terminal, and ``whole`` shows every line.
 
     A name that is too long is shortened in the middle.
     """
@@ -361,7 +361,10 @@ def _laid_out(
     texts: int,
     feet: Sequence[tuple[str, ...]] = (),
 ) -> list[str]:
-    """Format a table: ``texts`` columns of text, then numbers; the widest text is shortened."""
+    """Format a table: first ``texts`` columns of text, then numbers.
+
+    The widest text is shortened.
+    """
     shown = table if whole else table[: 1 + SHOWN]
     lines = [*shown, *feet]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
-"""The number of different reasons that are counted separately; malicious traffic could contain any
-number."""
+"""The number of different reasons that are counted separately, because malicious traffic could
+contain any number.
+"""
 
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")
@@ -41,9 +42,9 @@ Kafka."""
 class VersionChoice(Enum):
     """The versions at which messages are compared.
 
-    SENT: each message at its own version, but the newest version of the old specs is compared with
-    the newest of the new specs. NEWEST: each at the newest version on either side. UPGRADE: as it
-    was sent on the old side, and at the newest version on the new side.
+    SENT compares each message at its own version, but the newest version of the old specs with the
+    newest version of the new specs. NEWEST compares each message at the newest version of both
+    sides. UPGRADE compares each message as sent with the newest version of the new side.
     """
 
     SENT = "sent"
@@ -52,7 +53,10 @@ class VersionChoice(Enum):
 
 
 class SentMessage(NamedTuple):
-    """A message as it was sent, in Kafka's encoding; its header is missing if it came alone."""
+    """A message as it was sent, in Kafka's encoding.
+
+    The header is missing if it came without one.
+    """
 
     name: str
     api_key: int | None
@@ -79,19 +83,19 @@ class SizePair:
 
     @property
     def saved(self) -> int:
-        """The number of bytes by which the new side is smaller; negative if it is larger."""
+        """The number of bytes by which the new side is smaller. It is negative if it is larger."""
         return self.old.total - self.new.total
 
 
 @dataclass(slots=True)
 class MessageCost:
-    """The cost of the messages of one name and version; ``whole`` is the header and the body.
+    """The cost of the messages of one name and version. ``whole`` is the header and the body.
 
     ``api`` is the message's API, or None if the message is neither a request nor a response.
-    ``fields`` are the fields of the body, by path; their totals add up to the total of ``body``.
-    ``saved`` contains the number of bytes by which each message is smaller on the new side.
-    ``sent`` counts the bytes of the bodies as they were sent. ``lost`` counts, by path, the values
-    that have no field on the new side. ``losing`` counts the messages with such values.
+    ``fields`` contains the fields of the body by path. Their totals add up to the total of
+    ``body``. ``saved`` contains the number of bytes by which each message is smaller on the new
+    side. ``sent`` counts the bytes of the bodies as they were sent. ``lost`` counts, by path, the
+    values that have no field on the new side. ``losing`` counts the messages with such values.
     """
 
     name: str
@@ -137,7 +141,7 @@ class MessageCost:
 
 @dataclass(slots=True)
 class UncomparedCount:
-    """Messages or bytes that were not compared for one reason; ``example`` is the first error."""
+    """Messages or bytes that were not compared for one reason. ``example`` is the first error."""
 
     times: int = 0
     bytes: int = 0
@@ -168,8 +172,9 @@ class _WriteForm:
 class _CostPlan:
     """The plan for measuring the messages of one name and version.
 
-    ``read`` is the schema with which they are read. If other versions are compared, ``upgrade``
-    converts them to the newest version of the old specs. ``change`` converts them to the new side.
+    ``read`` is the schema with which the messages are read. If other versions are compared,
+    ``upgrade`` converts them to the newest version of the old specs. ``change`` converts them to
+    the new side.
     """
 
     read: Schema
@@ -179,15 +184,15 @@ class _CostPlan:
     new: _WriteForm
     row: MessageCost
     is_same: bool
-    # For renamed fields: the new path, by the old path.
+    # The new path of each renamed field, by its old path.
     paths: Mapping[str, str]
 
 
 class CostMeter:
-    """Measures messages on two sides; the results are in `rows` and `uncompared`.
+    """Measure messages on two sides. The results are in `rows` and `uncompared`.
 
-    Memory does not grow with the number of messages, only with the number of different messages,
-    fields and sizes.
+    Memory grows with the number of different messages, fields and sizes, but not with the number of
+    messages.
     """
 
     def __init__(
@@ -265,7 +270,7 @@ class CostMeter:
         return old.spec.valid_versions.highest
 
     def _refuse(self, sent: SentMessage, what: str, error: CodecError) -> None:
-        # With indexes and tags in the path, each refusal would be a different one.
+        # With indexes and tags in its path, each refusal would be a different reason.
         path = _INDEX.sub("[]", error.path) or "the message"
         example = "" if carries_credentials(sent.name) else error.reason
         self.leave_out(f"{sent.name} {sent.version}", f"{what}: {path}", len(sent.body), example)

@@ -30,7 +30,7 @@ MessageKey = tuple[str, int | None, MessageType | None]
 
 
 class SideSpecs:
-    """Message specs by name; ``bundled`` adds all messages of Kafka's releases."""
+    """Message specs by name. ``bundled`` adds all messages of Kafka's releases."""
 
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
         self._editions = dict(editions)
@@ -94,7 +94,7 @@ def bundled_specs() -> SideSpecs:
 
 
 class ErrorTaggedSpecs(SideSpecs):
-    """The old specs, in which the errors of an RPC are tagged from the next version on.
+    """The old specs with an added version in which the errors of an RPC are tagged.
 
     The KIP adds one new version to each RPC, after its newest version. Traffic has many versions.
     Here each version therefore has a next version with the same fields, which differs only in the
@@ -109,7 +109,10 @@ class ErrorTaggedSpecs(SideSpecs):
     def target(
         self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int]:
-        """Return the message with tagged errors and its version; the old one without errors."""
+        """Return the message with tagged errors and its version.
+
+        Without errors, return the old one.
+        """
         if newest:
             version = old.spec.valid_versions.highest
         changed = self._changed(named, old, version)
@@ -132,7 +135,7 @@ class ErrorTaggedSpecs(SideSpecs):
 
 
 def single_version(spec: MessageSpec, version: int) -> MessageSpec:
-    """Return a spec with one version only, in which each field is as in the given version.
+    """Return a spec with only one version, in which each field is as in the given version.
 
     >>> from flexwire.schema.catalog import catalog
     >>> fetch = single_version(catalog().entry("FetchRequest").spec(12), 12)

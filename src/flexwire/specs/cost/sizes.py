@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sizes:
-    """Numbers of bytes, which may be negative. Equal numbers are stored once, with a count.
+    """Numbers of bytes. They may be negative. Equal numbers are stored once, with a count.
 
     >>> sizes = Sizes([4, 8, 8])
     >>> sizes.count, sizes.total, sizes.least, sizes.median, sizes.most
@@ -65,7 +65,7 @@ class Sizes:
 
     @property
     def median(self) -> float:
-        """The middle size, or the mean of the two middle sizes; 0 if there are no sizes."""
+        """The middle size, the mean of the two middle sizes, or 0 if there are no sizes."""
         count = self.count
         both = self._at((count - 1) // 2) + self._at(count // 2)
         return both / 2 if both % 2 else both // 2
@@ -80,8 +80,8 @@ class Sizes:
 
 
 TAGGED_FIELDS = "_taggedFields"
-"""The name under which the bytes of a structure's tagged fields that belong to no field are
-counted."""
+"""The name under which bytes of a structure's tagged fields are counted if they belong to no field.
+"""
 UNKNOWN = "_unknownTaggedFields"
 
 # Bytes that begin or end the tagged fields. Other bytes there come before a field's value.
@@ -90,7 +90,7 @@ _OF_THE_STRUCTURE = frozenset({"tagged field count", "end of optional fields"})
 
 @lru_cache(maxsize=65536)
 def field_path(steps: tuple[str, ...]) -> str:
-    """Join a path, with ``[]`` for every index; an array includes its elements.
+    """Join a path, with ``[]`` for every index. An array includes its elements.
 
     >>> field_path(("topics", "[]", "partitions", "[]")), field_path(("topics", "[]", "name"))
     ('topics[].partitions', 'topics[].name')
@@ -102,7 +102,7 @@ def field_path(steps: tuple[str, ...]) -> str:
 
 
 class _SizingReader(Reader):
-    """Counts the bytes of each field. A tag and its size belong to the field after them."""
+    """Count the bytes of each field. A tag and its size belong to the field after them."""
 
     __slots__ = ("_ahead", "_depth", "sizes")
 
@@ -135,7 +135,7 @@ class _SizingReader(Reader):
 
 
 def read_sizes(schema: Schema, data: bytes) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read exactly one message; return its value, and the bytes of each field by path.
+    """Return the value of exactly one message, and the bytes of each field by path.
 
     The sizes add up to the size of ``data``. The length of an array counts as part of the array.
     The elements do too, unless they are structures. The count of tagged fields counts as part of

@@ -1,4 +1,4 @@
-"""Fields that were mandatory and are now tagged: how often they are set, at which cost.
+"""Fields that were mandatory and are now tagged: how often they are set, and at which cost.
 
 A tagged field is not written while it has its default, which saves its bytes each time. A field
 that is set costs a tag and a size. The break-even share is the share of set values at which the
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from flexwire.specs.cost.conversion import Renames
     from flexwire.wire.schema import Schema
 
-# Values for fields that are never set in the traffic. A value may equal the default, because only
-# the bytes around the value are counted.
+# Values for fields that are never set in the traffic. Such a value may equal the default, because
+# only the bytes around it are counted.
 _STAND_INS: dict[type[types.Type], Any] = {
     types.Boolean: True,
     types.Integer: 1,
@@ -43,7 +43,7 @@ class NewlyTaggedField:
     at: MatchedField
 
     def count(self, value: Mapping[str, Any]) -> tuple[int, int]:
-        """Return how many values of the field a message has, and how many are not default."""
+        """Return how many values of the field a message contains, and how many of them are set."""
         values = set_ = 0
         attribute = self.at.old.attribute
         for struct in _structs(value, self.at.steps):
@@ -53,7 +53,7 @@ class NewlyTaggedField:
         return values, set_
 
     def default_size(self) -> int:
-        """Return the size of the default in a mandatory field; 0 if it cannot be written."""
+        """Return the size of the default in a mandatory field, or 0 if it cannot be written."""
         try:
             return len(_written(self.at.old.type, self.at.new.default))
         except EncodeError:
@@ -61,7 +61,7 @@ class NewlyTaggedField:
             return 0
 
     def stand_in_cost(self) -> int | None:
-        """Return by how many bytes a small value grows; None for a type without such a value."""
+        """Return by how many bytes a small value grows, or None for a type without such a value."""
         field = self.at.new
         value = _STAND_INS.get(type(field.type))
         if value is None or field.tag is None:
@@ -90,7 +90,7 @@ class Share:
 
     @property
     def share(self) -> float | None:
-        """The share of set values, 0 to 1."""
+        """The share of set values, from 0 to 1."""
         return self.set / self.values if self.values else None
 
     @property
@@ -103,7 +103,7 @@ class Share:
 
     @property
     def break_even(self) -> float | None:
-        """The share of set values, 0 to 1, at which tagging costs as much as it saves."""
+        """The share of set values, from 0 to 1, at which tagging costs as much as it saves."""
         extra, saved = self.extra, self.field.default_size()
         if extra is None:
             return None

@@ -1,4 +1,4 @@
-"""Messages in a file: one JSON object per line, with the message's bytes in hex."""
+"""Read messages from a file: one JSON object per line, with the message's bytes in hex."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 64 * 1024 * 1024
-"""The longest line that is read; a longer one is a `VectorError`."""
+"""The longest line that is read. A longer line raises `VectorError`."""
 
 
 class VectorError(FlexwireError):

@@ -29,7 +29,7 @@ MOST_VERSIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The different layout of a version in some releases: its fields, and the steps from them.
+    """A version's different layout in some releases: its fields, and the steps to the usual fields.
 
     ``renamed`` is true if only names differ, but the bytes are the same.
     """
@@ -45,9 +45,9 @@ class Layout:
 class Support:
     """The releases that have a version, oldest first, in runs of consecutive releases.
 
-    ``otherwise`` are releases whose version of this number has other bytes or names. ``after`` is
-    the newest release, if this release has the message, but no release has this version or a higher
-    one. A later release will then be the first to have this version. Otherwise ``after`` is empty.
+    ``otherwise`` are releases whose version of this number has other bytes or names. If no release
+    has this version or a higher one, ``after`` is the newest release with the message: a later
+    release will be the first to have the version. Otherwise ``after`` is empty.
     """
 
     runs: tuple[tuple[str, ...], ...]
@@ -100,7 +100,7 @@ class GuideMessage:
 
     @property
     def title(self) -> str:
-        """The title of its page, which is the name of the API for requests and responses."""
+        """The title of the page. For requests and responses, it is the name of the API."""
         return self.type.api_name(self.name)
 
     @cached_property
@@ -121,7 +121,7 @@ class GuideMessage:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of its versions."""
+        """The numbers of the message's versions."""
         return tuple(version.number for version in self.versions)
 
     @property
@@ -150,11 +150,11 @@ def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
 
 
 def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
-    """Return the messages of your own specs; messages without versions are left out.
+    """Return the messages of your own specs. Messages without versions are left out.
 
     A release of the catalog supports a version if its version of the same number has the same
     bytes. The message must be the request or response of the same api key, or have the same name.
-    Raises `SpecError` for a spec that cannot be laid out, and for one that is too large for a
+    Raises `SpecError` for a spec that cannot be laid out, and for a spec that is too large for a
     guide.
     """
     messages = []
@@ -184,7 +184,7 @@ class _EditionLayout:
         self.room = CharacterBudget(edition.spec.source or edition.spec.name)
         self.schemas = {number: resolve(edition.at(number), number) for number in numbers}
         served = [(spec, Versions(run[0], run[-1])) for spec, run in _runs(numbers, edition.at)]
-        # The newest spec comes first, because its description is used.
+        # The newest spec comes first, because its descriptions are used.
         self.present = {
             (structure, attribute): field.present_in()
             for structure, fields in merge(served[::-1]).items()
@@ -235,7 +235,7 @@ class _EditionLayout:
 def _runs(
     numbers: Sequence[int], spec_of: Callable[[int], MessageSpec]
 ) -> Iterator[tuple[MessageSpec, list[int]]]:
-    """Yield the runs of consecutive versions that the same spec lays out."""
+    """Yield the runs of consecutive versions whose layouts come from the same spec."""
     for _, run in groupby(
         enumerate(numbers), lambda item: (id(spec_of(item[1])), item[1] - item[0])
     ):
@@ -295,7 +295,7 @@ def _releases_of(entry: CatalogEntry, number: int) -> list[str]:
 
 
 def _in_a_row(releases: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the releases in ``having``, in runs without other releases between them."""
+    """Return the releases in ``having``, in runs without other releases in between."""
     runs = groupby(releases, having.__contains__)
     return tuple(tuple(run) for has, run in runs if has)
 
@@ -306,7 +306,7 @@ def _entries_named(spec: MessageSpec) -> Iterator[CatalogEntry]:
         if spec.type.is_api:
             same = entry.type is spec.type and entry.api_key == spec.api_key
         else:
-            # The type may have changed, because keys of internal topics were data up to 4.0.
+            # The type may have changed, because the keys of internal topics were data up to 4.0.
             same = not entry.type.is_api and entry.name == spec.name
         if same:
             yield entry

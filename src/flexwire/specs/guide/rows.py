@@ -67,7 +67,7 @@ class CharacterBudget:
         self.left = left
 
     def take(self, row: FieldRow) -> None:
-        """Subtract the characters of a field; raise `SpecError` if too few are left."""
+        """Subtract the characters of a field. Raises `SpecError` if too few are left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
             reason = f"its fields take more than {LARGEST:,} characters over all its versions"
@@ -77,10 +77,10 @@ class CharacterBudget:
 def make_rows(
     spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: CharacterBudget
 ) -> tuple[FieldRow, ...]:
-    """Return the fields of ``schema``, a version of ``spec``: first inline fields, then tagged.
+    """Return the fields of ``schema``, a version of ``spec``, inline fields before tagged fields.
 
-    The fields of a structure follow the field that holds it. ``present`` contains the versions of
-    every field, by structure and attribute. Raises `SpecError` for too many fields.
+    The fields of a structure follow the field that contains the structure. ``present`` contains the
+    versions of every field, by structure and attribute. Raises `SpecError` for too many fields.
     """
     structs = spec.fields_by_structure()
     specs = {(name, field.attribute): field for name, fields in structs.items() for field in fields}
@@ -144,9 +144,9 @@ def _properties(field: Field, spec: FieldSpec) -> Iterator[str]:
 
 
 def _default(value: Any) -> str:
-    """Return a default as JSON. A spec can give bytes only an empty default."""
+    """Return a default as JSON. The only default that a spec can give bytes is empty."""
     if isinstance(value, uuid.UUID):
-        # In base64url this is the same letter 22 times.
+        # In base64url, the zero UUID is the same letter 22 times.
         if value == ZERO_UUID:
             return "zero uuid"
         value = uuid_text(value)
@@ -162,9 +162,9 @@ StepKind = Literal["same", "changed", "added", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
-    """The change of a field: ``old`` and ``new`` are its positions, or None if it is missing.
+    """The change of a field. ``old`` and ``new`` are its positions, or None if it is missing.
 
-    ``aspects`` are those `ASPECTS` that changed. A field that moved counts as removed and added.
+    ``aspects`` contains the `ASPECTS` that changed. A field that moved counts as removed and added.
     """
 
     old: int | None

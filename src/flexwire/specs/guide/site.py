@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # The changed aspects of a step, as bits of a number in the data of a page.
 _BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 
-# Windows treats these names as devices, even if a dot and other text follow.
+# Windows treats these names as devices, even if a dot and further text follow.
 _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 }
@@ -66,7 +66,7 @@ class MessageChange:
 
     @property
     def plain(self) -> tuple[FieldChange, ...]:
-        """The changes that are more than a new form on the wire."""
+        """The changes other than a new form on the wire."""
         return tuple(change for change in self.fields if not change.only_wire)
 
     @property
@@ -113,7 +113,7 @@ class GuidePage:
         return not any(message.current for message in self.messages)
 
     def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:
-        """Yield the versions, highest first: the version before, the version, and its changes."""
+        """Yield the versions, highest first, each with the version before it and its changes."""
         for old, new in reversed(list(zip((None, *self.numbers), self.numbers, strict=False))):
             changes = () if old is None else tuple(self._changes(old, new))
             yield old, new, changes
@@ -174,8 +174,8 @@ def changed_facts(
 def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     """Return the version that added a field, with the first release that has it.
 
-    The result is empty if the ``oldest`` known release has the field already, or if no release has
-    it. A version above those of the newest release will be in a later release.
+    The result is empty if the ``oldest`` known release already has the field, or if no release has
+    it. A version above the versions of the newest release will appear in a later release.
     """
     first = next(version for version in message.versions if message.has(version.number, row.path))
     if first.support.after:
@@ -313,7 +313,10 @@ def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
 
 
 MARK = "Written by `flexwire schema docs`; do not edit."
-"""The first line of every file. A later run recognizes by it the files that the guide wrote."""
+"""The first line of every file.
+
+It allows a later run to recognize the files that the guide wrote.
+"""
 
 
 def render(
@@ -380,7 +383,7 @@ def _write(environment: Environment, template: str, view: dict[str, Any]) -> str
 
 
 def _shorten(name: str) -> str:
-    """Shorten a foreign name that may be long, since each row of a client's fields has it."""
+    """Shorten a foreign name. It may be long, and each row of a client's fields contains it."""
     text: str = safe(name, TEXT_LIMIT)
     return text
 
@@ -420,7 +423,10 @@ def _data(page: GuidePage) -> str:
 
 
 def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
-    """Return other pages with the same API key, because the name of an API key may change."""
+    """Return other pages with the same API key.
+
+    They exist because an API key may change its name.
+    """
     if page.first.api_key is None or not page.first.is_api:
         return []
     key = page.first.api_key

@@ -48,7 +48,8 @@ class Senders(NamedTuple):
 class VersionTraffic:
     """The use of one version of a message: its senders, and its fields by path.
 
-    ``fields`` lacks fields that the tables do not have. For records, the tables have only sizes.
+    ``fields`` lacks fields that the tables do not contain. For records, the tables contain only
+    sizes.
     """
 
     messages: int
@@ -149,7 +150,7 @@ def _sent_fields(
         # The tables do not contain the bytes of records.
         if field.attribute not in columns:
             continue
-        # `field` ignores the nulls of a structure; `struct_field` does not.
+        # `field` ignores the nulls of a structure, but `struct_field` does not.
         column = pc.struct_field(values, field.attribute)
         yield prefix + field.name, rows[_is_sent(column, field)]
         inner = struct_of(field.type)
@@ -178,7 +179,7 @@ def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
 
 
 def _plain(default: Any) -> Any:
-    """Return a default as in the tables, where a UUID is text in Kafka's form."""
+    """Return a default as it is in the tables, where a UUID is text in Kafka's form."""
     return uuid_text(default) if isinstance(default, uuid.UUID) else default
 
 

@@ -6,5 +6,5 @@ reported together, each with its line and column. A rule is a file: its name is 
 its docstring is the rule's page, with an example that a test runs. `lint` runs `rules` over one set
 of specs. `flexwire.specs.breaking` compares an old set with a new one by its own rules. `config`
 and `flexwire.specs.allow_comments` decide which findings not to report, and `formats` prints the
-others. Reading specs, and deciding what they mean on the wire, is left to `flexwire.schema`.
+others. `flexwire.schema` reads specs, and decides what they mean on the wire.
 """

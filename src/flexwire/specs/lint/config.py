@@ -95,7 +95,7 @@ def find_config(start: Path) -> Path | None:
 def read_config(path: Path, of: Ruleset = LINT) -> Config:
     """Read ``[lint]`` of `flexwire.toml`, or ``[tool.flexwire.lint]`` of `pyproject.toml`.
 
-    For another set of rules, the function reads the table of that set. Raises `ConfigError`; for an
+    For another set of rules, the function reads the table of that set. Raises `ConfigError`. For an
     unknown name, the error suggests the nearest known name.
     """
     table = _table(path) or {}
@@ -185,7 +185,7 @@ def _texts(value: object, where: str) -> list[str]:
 def _ignored(value: object, where: str, of: Ruleset) -> Iterable[tuple[frozenset[str], str]]:
     """Yield ignored rules and paths.
 
-    A list of paths applies to all rules; a table contains the names of rules.
+    A list of paths applies to all rules. A table contains the names of rules.
     """
     table = value if isinstance(value, dict) else {ALL: value}
     for name, paths in table.items():

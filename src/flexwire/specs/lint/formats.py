@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from flexwire.specs.finding import Finding, Report, RuleInfo
 
 
-# If the width of the terminal is unknown, excerpts still fit on a screen.
+# The width that is used if the width of the terminal is unknown. Excerpts of this width fit on a
+# screen.
 _WIDTH = 100
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
 
 def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
-    """Write the report; ``width`` is the terminal's, or None if there is no terminal.
+    """Return the report as text. ``width`` is the terminal's, or None if there is no terminal.
 
     Without a terminal, every finding begins with a single line that contains everything.
     """
@@ -96,7 +97,7 @@ def _count(number: int, what: str) -> str:
 
 
 def to_json(report: Report) -> str:
-    """Write the findings with their positions, which are counted from 1."""
+    """Return the findings with their positions, which are counted from 1."""
     findings = [
         {
             "source": finding.source,
@@ -112,7 +113,7 @@ def to_json(report: Report) -> str:
 
 
 def to_junit(report: Report) -> str:
-    """Write one suite, in which a file without findings is a test that passed."""
+    """Return one suite, in which a file without findings is a test that passed."""
     findings_by_file: dict[str, list[Finding]] = {printable(name): [] for name in report.files}
     for finding in report.findings:
         findings_by_file.setdefault(finding.source, []).append(finding)
@@ -143,7 +144,7 @@ def to_junit(report: Report) -> str:
 
 
 def to_sarif(report: Report) -> str:
-    """Write one run, with the pages of the rules that were broken."""
+    """Return one run, with the pages of the rules that were broken."""
     broken = sorted({finding.rule for finding in report.findings})
     run = {
         "tool": {
@@ -204,7 +205,7 @@ _PROPERTY_ESCAPES = _ESCAPES | {":": "%3A", ",": "%2C"}
 
 
 def to_github_actions(report: Report) -> str:
-    """Write one workflow command for each finding."""
+    """Return one workflow command for each finding."""
     lines = []
     for finding in report.findings:
         command = _COMMANDS[report.rules[finding.rule].level]

@@ -97,7 +97,7 @@ def _is_asked_for(rule: str, source: SpecFile, ids: Collection[str], config: Con
 
 
 def read_message(source: SpecFile, mode: Mode) -> tuple[CheckedMessage | None, list[Finding]]:
-    """Read a spec as far as possible; return it with the parser's findings."""
+    """Read a spec as far as possible. Return the spec and the parser's findings."""
     if len(source.content) > LARGEST:
         reason = f"larger than {LARGEST >> 20} MiB, the limit for a spec"
         return None, [make_finding(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]

@@ -158,7 +158,7 @@ class CheckedMessage:
 class Nesting:
     """The structures of a message by name, inner structures before outer ones.
 
-    ``closing`` are the fields whose structure contains the structure that they are in. These
+    ``closing`` contains the fields whose structure contains the structure around the field. These
     methods do not use recursion, because a spec may have thousands of structures, each inside the
     next.
     """
@@ -196,8 +196,8 @@ class Nesting:
 class Directory:
     """The messages of one directory, in the order of the files' names.
 
-    ``whole`` is true if all its files were read. A message that is then not found is really
-    missing.
+    ``whole`` is true if all its files were read. In this case, a message that is not found is
+    really missing.
     """
 
     messages: tuple[CheckedMessage, ...]

@@ -35,8 +35,8 @@ _LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDA
 class Rule(RulePage):
     """One rule.
 
-    ``message`` checks one message, and ``directory`` all messages of a directory. If a rule has
-    neither of them, the parser reports its violations.
+    ``message`` checks one message, and ``directory`` checks all messages of a directory. If a rule
+    has neither function, the parser reports its violations.
     """
 
     category: Category

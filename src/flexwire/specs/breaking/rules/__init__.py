@@ -1,1 +1,1 @@
-"""The rules, one in each file; the docstring of a file is the rule's page."""
+"""The rules, one in each file. The docstring of a file is the rule's page."""

@@ -1,4 +1,4 @@
-"""The rules of lint, one in each file: its name is the rule's id, its docstring the rule's page."""
+"""The rules of lint, one in each file. The file's name is the rule's id, its docstring the page."""
 
 from __future__ import annotations
 

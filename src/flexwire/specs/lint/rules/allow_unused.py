@@ -22,5 +22,5 @@ from __future__ import annotations
 
 from flexwire.specs.lint.rule import Category, Rule
 
-# `lint` itself finds it, after all other rules.
+# `lint` itself finds unused comments, after all other rules.
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY)

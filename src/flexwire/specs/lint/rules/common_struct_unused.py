@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     used = {field.type.name for field in message.spec.walk()}
     for common in message.spec.common_structs:
-        # A structure whose name begins with a small letter cannot be used; see
+        # A structure whose name begins with a lowercase letter cannot be used. See
         # STRUCT_NAME_LOWERCASE.
         if common.name[:1].isupper() and common.name not in used:
             reason = f"no field uses common structure {common.name}; remove it"

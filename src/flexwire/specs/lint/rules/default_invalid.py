@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
-        # DEFAULT_NULL_MISPLACED checks whether it can be null here.
+        # DEFAULT_NULL_MISPLACED checks whether the default can be null here.
         if field.default == "null" and field.type.has_null:
             continue
         try:

@@ -37,7 +37,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     nesting = message.nesting
     if nesting.closing:
         return
-    # By structure: the versions in which it takes at least one byte, as the bits of a number.
+    # For each structure, the versions in which it takes at least one byte, as the bits of a number.
     takes: dict[str, int] = {}
     for name in nesting.order:
         takes[name] = _bits(message.spec.flexible_versions)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for field, structure in message.fields():
-        # If no version has a structure, its fields are not reported too.
+        # If no version has a structure, the structure's fields are not reported too.
         if not valid or not structure.versions:
             continue
         ranges = {
@@ -43,7 +43,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         above = [
             key for key, versions in ranges.items() if versions and versions.lowest > valid.highest
         ]
-        # A structure that defines its fields here is STRUCT_NEVER_PRESENT.
+        # STRUCT_NEVER_PRESENT reports a structure that defines its fields here.
         if above and not (field.fields and "versions" in above):
             key = above[0]
             reason = f"{key} {ranges[key]} of field {field.name} begin above the valid versions"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for field, structure in message.fields():
-        # A structure that defines fields and is in no version is STRUCT_NEVER_PRESENT.
+        # STRUCT_NEVER_PRESENT reports a structure that defines fields and is in no version.
         if field.fields or not structure.versions or structure.versions & field.versions:
             continue
         if field.versions & valid:

@@ -36,7 +36,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         field_spec.type.name for field_spec in message.spec.walk() if field_spec.type.is_array
     }
     for field, structure in message.fields():
-        # At the top level it is MAP_KEY_MISPLACED.
+        # MAP_KEY_MISPLACED reports a map key at the top level.
         if field.map_key and structure.position != message.top and structure.name not in in_arrays:
             reason = f"no array contains {structure.name}, so its key {field.name} is unused"
             yield message.at(field, "mapKey"), reason

@@ -1,6 +1,6 @@
 """A field's name is a reserved word of Java.
 
-Kafka's Java class has a member of that name, with a small first letter.
+Kafka's Java class has a member of that name, beginning with a lowercase letter.
 
 Flagged:
 

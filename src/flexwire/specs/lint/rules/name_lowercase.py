@@ -1,6 +1,7 @@
-"""The name of a message or a field begins with a small letter.
+"""The name of a message or a field begins with a lowercase letter.
 
-Names are in camel case and begin with a capital. JSON and Java make the first letter small.
+Names are in camel case and begin with a capital letter. JSON and Java begin them with a lowercase
+letter.
 
 Flagged:
 

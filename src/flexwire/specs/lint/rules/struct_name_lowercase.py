@@ -1,7 +1,7 @@
-"""The name of a common structure begins with a small letter.
+"""The name of a common structure begins with a lowercase letter.
 
-The capital distinguishes a structure from a primitive type, so no field could have this structure
-as its type.
+A capital letter distinguishes a structure from a primitive type, so no field could have this
+structure as its type.
 
 Flagged:
 

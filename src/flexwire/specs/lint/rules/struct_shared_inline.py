@@ -46,7 +46,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         if not field.type.is_struct or name in common or structure.in_common:
             continue
         before = first.setdefault(name, field)
-        # If both define fields, it is STRUCT_REPEATED.
+        # If both fields define the structure's fields, STRUCT_REPEATED reports this.
         if before is not field and not (before.fields and field.fields):
             reason = f"structure {name} is field {before.name}'s; move it to 'commonStructs'"
             yield message.at(field, "type"), reason

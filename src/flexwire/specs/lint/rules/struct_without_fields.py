@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     fields_by_structure = message.nesting.fields
     for field, structure in message.fields():
-        # In a common structure it is COMMON_STRUCT_INCOMPLETE.
+        # COMMON_STRUCT_INCOMPLETE reports such a field in a common structure.
         if (
             field.type.is_struct
             and field.type.name not in fields_by_structure

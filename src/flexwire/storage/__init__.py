@@ -1,4 +1,4 @@
-"""Files by URL: reads and writes them on this machine or in an object store.
+"""Files by URL: read and write them on this machine or in an object store.
 
 A file is read in pieces, by ranges. A file that is written appears completely, or not at all.
 

@@ -1,4 +1,4 @@
-"""Files of a directory for pyarrow, read with `InputFile`, which refuses changed or partial files.
+"""Open the files of a directory for pyarrow through `InputFile`, which refuses changed files.
 
 The handler of fsspec hides failures of a store: a server error becomes a missing file. Too few
 bytes, or bytes from another range, become a table.
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
-    """The content of ``url``, read-only.
+    """The files below ``url``, read-only.
 
-    Names begin with the name that the library has for ``url``.
+    The names of files begin with the library's name for ``url``.
     """
 
     def __init__(self, store: FileStore, url: str) -> None:

@@ -1,4 +1,4 @@
-"""Finds the capture files that paths and URLs on a command line mean."""
+"""Find the capture files to which paths and URLs on a command line refer."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _NOTHING: Final = (
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
 CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
-"""The condition for the names of captures, as an error states it."""
+"""The condition that the name of a capture must meet, for error messages."""
 
 
 def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
-    """Return every capture that ``paths`` mean, each once, sorted by name.
+    """Return every capture to which ``paths`` refer, each once, sorted by name.
 
     A single file is accepted whatever its name is. In a directory, at any depth, files that end in
     one of `SUFFIXES` are accepted. If a path does not exist, it is treated as a pattern with ``*``,
@@ -51,7 +51,7 @@ def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
-    """Return other kinds of files in the same way; ``name`` describes them in an error."""
+    """Return other kinds of files in the same way. ``name`` describes them in an error."""
     sources: list[InputFile] = []
     for path_or_url in paths:
         if not isinstance(path_or_url, str | Path):
@@ -86,7 +86,7 @@ def _here(path: Path, is_wanted: IsWanted) -> Iterator[InputFile]:
             directory = os.path.realpath(directory_name)
             for name in filter(is_wanted, names):
                 file = os.path.join(directory, name)  # noqa: PTH118 - making a Path for each of a million files takes a minute
-                # the link is broken, or the file was removed in the meantime
+                # The link is broken, or the file was removed in the meantime.
                 with suppress(FileNotFoundError):
                     status = os.stat(file)  # noqa: PTH116 - using Path for a million files takes a minute
                     if stat.S_ISREG(status.st_mode):
@@ -141,7 +141,7 @@ def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[InputFile]:
 
 
 def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
-    """Return the files of `list_captures` as paths; raise `StorageError` for an object store."""
+    """Return the files of `list_captures` as paths. Raises `StorageError` for an object store."""
     files = []
     for source in list_captures(paths):
         if scheme_of(source.url):
@@ -151,7 +151,7 @@ def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def has_capture_name(name: str) -> bool:
-    """Return whether the name of a file is that of a capture."""
+    """Return whether a file has the name of a capture."""
     return name.lower().endswith(SUFFIXES)
 
 

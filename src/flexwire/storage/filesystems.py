@@ -53,7 +53,7 @@ _WITHHELD = "…"
 
 
 def scheme_of(url: str) -> str:
-    """Return the scheme in lower case; empty for a path, and also for a ``file:`` URL.
+    """Return the scheme in lower case. It is empty for a path and for a ``file:`` URL.
 
     Raises `StorageError` for a URL whose scheme is not in `STORES`, that contains a password, or
     that names no bucket.
@@ -96,7 +96,7 @@ def local_path(url: str) -> Path:
 
 
 def shown(url: str) -> str:
-    """Return a URL for a message, without its password or anything that looks like one.
+    """Return a URL for a message, without its password or anything that looks like a password.
 
     >>> shown("s3://key:secret/with/slashes@bucket/captures")
     's3://…@bucket/captures'
@@ -129,13 +129,16 @@ ANSWER_SECONDS: Final = 120.0
 """
 
 RETRIES: Final = 3
-"""How often a request is made. The library makes its own retries for each of these."""
+"""The number of times that a request is made.
+
+The library makes its own retries for each of these.
+"""
 
 _REASON_CHARACTERS = 300
 
 
 class FileStore:
-    """The file system of one library, and the name that it has for a URL."""
+    """The file system of one library, and the library's name for a URL."""
 
     __slots__ = ("files", "kind")
 

@@ -1,4 +1,4 @@
-"""One input file on this machine or in an object store, in the version that was listed.
+"""An input file on this machine or in an object store, in the version that was listed.
 
 Reading raises `StorageError` if the file ends early, or is no longer the file that was listed.
 """
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 PIECE_BYTES: Final = 8 << 20
 PIECES_AHEAD: Final = 2
-"""The number of pieces that are fetched while another piece is read, so that at most three are in
-memory."""
+"""The number of pieces that are fetched while another piece is read. At most three pieces are then
+in memory.
+"""
 
 FEWEST_BYTES: Final = 256 << 10
 """A request for a part of a Parquet file is for at least so many bytes, so that small columns that
@@ -63,7 +64,7 @@ class LocalRange(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
-        """Fill ``buffer``; return 0 at the end of the range."""
+        """Fill ``buffer``. Return 0 at the end of the range."""
         size_limit = min(len(buffer), self._left)
         if not size_limit:
             return 0
@@ -87,7 +88,7 @@ class LocalRange(io.RawIOBase):
 class ForwardRange(io.RawIOBase):
     """The bytes from ``start`` to ``stop`` of a file, which a function reads piece by piece.
 
-    It requests ``piece`` bytes at a time.
+    The function is called for ``piece`` bytes at a time.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class ForwardRange(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
-        """Fill ``buffer`` from one piece; return 0 at the end of the range."""
+        """Fill ``buffer`` from one piece. Return 0 at the end of the range."""
         if not self._piece:
             self._ask()
             if not self._coming:
@@ -209,7 +210,7 @@ class SeekableRange(io.RawIOBase):
 
 _BUFFER: Final = 1 << 20
 _GONE: Final = "it is gone since it was listed, or only the driver sees it"
-_GROWING: Final = {"", "hdfs"}  # in an object store, every change creates another file
+_GROWING: Final = {"", "hdfs"}  # In an object store, every change creates another file.
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +218,9 @@ class InputFile:
     """A file given by URL or path, with the size and version from its listing.
 
     A task can open it on any machine. Opening and reading fail if the file was replaced in the
-    meantime. A file on this machine or in HDFS may have grown: it is read only up to the listed
-    ``size``. ``version`` is an ETag or a generation in an object store. On this machine it is the
-    time of the last change and the file's number.
+    meantime. A file on this machine or in HDFS may have grown. It is then read only up to the
+    listed ``size``. ``version`` is an ETag or a generation in an object store. On this machine it
+    is the time of the last change and the file's number.
     """
 
     url: str
@@ -228,16 +229,16 @@ class InputFile:
 
     @property
     def name(self) -> str:
-        """Its name in tables and messages: the path, or the URL without any key in it."""
+        """The name of the file in tables and messages: the path, or the URL without keys."""
         return shown(self.url) if scheme_of(self.url) else self.url
 
     def open(
         self, start: int = 0, stop: int | None = None, *, piece: int = PIECE_BYTES
     ) -> io.BufferedReader:
-        """Open the bytes from ``start`` to ``stop`` for reading forward, in pieces fetched ahead.
+        """Open the bytes from ``start`` to ``stop`` for reading forward. Pieces are fetched ahead.
 
         A store is asked for one ``piece`` at a time, and up to three pieces are in memory. Raises
-        `StorageError` if the bytes cannot be read, here or while reading.
+        `StorageError` if the bytes cannot be read, immediately or while they are read.
         """
         stop = self.size if stop is None else stop
         if not 0 <= start <= stop <= self.size:
@@ -258,14 +259,14 @@ class InputFile:
         return SeekableRange(self._read, self.size)
 
     def read(self) -> bytes:
-        """Return all bytes of a file in a store that was listed a moment ago."""
+        """Return all bytes of a file in a store, directly after it was listed."""
         if self.size <= PIECE_BYTES:
             return self._read(0, self.size, is_all=True) if self.size else b""
         with io.BufferedReader(ForwardRange(self._read, 0, self.size), _BUFFER) as file:
             return file.read()
 
     def _read(self, first: int, last: int, *, is_all: bool = False) -> bytes:
-        """Return bytes of a file in a store; raise `StorageError` if its version has changed."""
+        """Return bytes of a file in a store. Raises `StorageError` if its version has changed."""
         store = open_store(self.url)
         key = store.key(self.url)
         with report_failures(self.url, "read"):
@@ -328,7 +329,7 @@ class InputFile:
 
 
 def input_file_at(url: str) -> InputFile:
-    """Return a file in a store in its current version; raise `StorageError` if it is missing."""
+    """Return a file in a store in its current version. Raises `StorageError` if it is missing."""
     store = open_store(url)
     with report_failures(url, "read"):
         info = store.files.info(store.key(url), **store.limit)

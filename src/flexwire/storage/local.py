@@ -1,4 +1,4 @@
-"""Files and directories on this machine, which appear whole and which only their owner can read.
+"""Files and directories on this machine. They appear whole, and only their owner can read them.
 
 New files are created with mode 0600 or 0700. Existing files keep their mode.
 
@@ -31,7 +31,7 @@ DIRECTORY_MODE: Final = 0o700
 
 
 def make_private_directory(directory: Path) -> None:
-    """Create a directory and its missing parents; raise `OSError` if the path is blocked."""
+    """Create a directory and its missing parents. Raises `OSError` if the path is blocked."""
     for ancestor in (*reversed(directory.parents), directory):
         # Two processes may create the directory at the same time.
         if not ancestor.is_dir():
@@ -39,7 +39,7 @@ def make_private_directory(directory: Path) -> None:
 
 
 def create_private_file(path: Path) -> FileIO:
-    """Return a new unbuffered file; raise `FileExistsError` if a file with this name exists."""
+    """Return a new unbuffered file. Raises `FileExistsError` if a file with this name exists."""
     return FileIO(path, "x", opener=_private)
 
 
@@ -79,7 +79,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, FILE_MODE)
 
 
-_QUICKLY: Final = 1  # this is a level of zstd
+_QUICKLY: Final = 1  # This is a level of zstd.
 
 
 def compress(data: bytes) -> bytes:
@@ -100,7 +100,7 @@ _MARK: Final = ".flexwire-"
 
 @contextmanager
 def writing(target: Path) -> Iterator[Path]:
-    """Return a new private file, which replaces ``target`` at the end of the block.
+    """Return a new private file that replaces ``target`` at the end of the block.
 
     It is written in the same directory under another name, synced and renamed. An existing target
     is replaced in one step. If the block raises an error, no file is left.
@@ -144,12 +144,12 @@ def _unfinished(target: Path) -> Path:
 
 
 def move(file: Path, target: Path) -> None:
-    """Replace ``target`` with a finished file by one rename, after which its old name is gone.
+    """Replace ``target`` with a finished file by one rename. The old name of the file is then gone.
 
     If the file is on another file system, it is copied.
     """
     make_private_directory(target.parent)
-    # Not left to the rename, because a file that is copied need not be synced first.
+    # The rename does not ensure this, because a file that is copied may not be synced first.
     if file.stat().st_dev != target.parent.stat().st_dev:
         _move_by_copying(file, target)
         return
@@ -175,7 +175,7 @@ def _move_by_copying(file: Path, target: Path) -> None:
 def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:
     """Yield every file below ``root`` whose name begins with ``prefix``, except unfinished ones.
 
-    With ``unfinished``, yields only the unfinished files of `writing`, which a killed process left
+    With ``unfinished``, yields only the unfinished files of `writing` that a killed process left
     behind.
     """
     start = root / prefix[: prefix.rfind("/") + 1]
@@ -186,7 +186,7 @@ def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterat
             relative = path.relative_to(root).as_posix()
             if name.startswith(_MARK) is not unfinished or not relative.startswith(prefix):
                 continue
-            with suppress(FileNotFoundError):  # the file was removed in the meantime
+            with suppress(FileNotFoundError):  # The file was removed in the meantime.
                 status = path.stat()
                 modified = moment_of(status.st_mtime)
                 yield FileEntry(relative, status.st_size, modified, version_here(status))
@@ -203,7 +203,7 @@ def remove(root: Path, name: str) -> None:
             above.rmdir()
         except FileNotFoundError:
             continue
-        except OSError:  # the directory is not empty
+        except OSError:  # The directory is not empty.
             return
 
 
@@ -213,10 +213,10 @@ def _raise_unless_gone(error: OSError) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    # Without this, a rename may be lost if the machine crashes.
+    # Without this call, a rename may be lost if the machine crashes.
     number = os.open(directory, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some network file systems cannot sync a directory
+        with suppress(OSError):  # Some network file systems cannot sync a directory.
             os.fsync(number)
     finally:
         os.close(number)

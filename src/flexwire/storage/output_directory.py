@@ -1,4 +1,4 @@
-"""A directory by URL, on this machine or in an object store, in which files appear whole."""
+"""A directory by URL, on this machine or in an object store. Files in it appear whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from flexwire.storage.store_listing import FileEntry
 
-_MOST_IN_A_REMOVAL: Final = 1000  # this is the limit of S3
+_MOST_IN_A_REMOVAL: Final = 1000  # This is the limit of S3.
 
 
 def check_name(name: str) -> None:
@@ -42,7 +42,7 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OutputDirectory:
-    """A directory given by URL or path. It need not exist, and is opened when it is used.
+    """A directory given by URL or path. It does not have to exist, and is opened when it is used.
 
     Names in it are relative, with ``/`` between their parts. Every failure raises a `StorageError`.
     A path is made absolute, because other processes have other working directories.
@@ -68,16 +68,16 @@ class OutputDirectory:
         return None if scheme_of(self.url) else Path(self.url)
 
     def at(self, name: str) -> str:
-        """Return the place of a name below `url`. A subclass may use another place."""
+        """Return the URL of a name in the directory. A subclass may use another place."""
         return name
 
     def child(self, name: str) -> Self:
-        """Return a directory in this one."""
+        """Return a directory inside this directory."""
         return replace(self, url=self._url(name))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """Yield an empty private file for writing, which becomes ``name`` after the block.
+        """Yield an empty private file for writing. After the block, the file becomes ``name``.
 
         On this machine it is written directly in its final directory. If the block raises an error,
         no file appears.
@@ -162,15 +162,15 @@ class OutputDirectory:
             yield from local.entries(path, prefix)
 
     def source(self, entry: FileEntry) -> InputFile:
-        """Return a listed file, whose ranges can be read as long as the file does not change."""
+        """Return a listed file. Its ranges can be read as long as the file does not change."""
         return InputFile(self._url(entry.name), entry.size, entry.version)
 
     def arrow(self) -> tuple[Any, str]:
         """Return a pyarrow file system, and the directory's name in it, for pyarrow's readers.
 
-        It uses the same keys as this object. A failure of the store raises a `StorageError`. An
-        invalid file raises an error of pyarrow. It is read-only, because an abandoned stream would
-        publish its bytes.
+        The file system uses the same keys as this object. A failure of the store raises a
+        `StorageError`, and an invalid file raises an error of pyarrow. The file system is
+        read-only, because an abandoned stream would publish its bytes.
         """
         from pyarrow import fs  # noqa: PLC0415 - only tables need this module
 
@@ -234,7 +234,7 @@ def _read_whole(url: str) -> bytes:
 
 @contextmanager
 def _report_disk_failures(url: str, tried: str) -> Iterator[None]:
-    # A caller who writes while the disk is full also gets this message.
+    # A caller that writes while the disk is full also gets this message.
     try:
         yield
     except OSError as error:

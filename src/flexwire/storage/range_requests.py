@@ -1,4 +1,4 @@
-"""Reads one range of a file in a store, and checks that the response is for the requested range.
+"""Read one range of a file in a store, and check that the response is for the requested range.
 
 A store, or a proxy in front of it, may respond with fewer bytes, with another range, or with old
 content of the file. A library returns such bytes like any other bytes. The headers of the response
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RangeAnswer(NamedTuple):
-    """The bytes of a range, and the version in the response, which is empty if it has none."""
+    """The bytes of a range, and the version in the response. It is empty if there is none."""
 
     data: bytes
     version: str
@@ -29,9 +29,10 @@ def request_range(
 ) -> RangeAnswer:
     """Return the bytes from ``first`` to ``last`` of a file with ``size`` bytes.
 
-    S3 is asked up to `RETRIES` times, until the response has this range of this ``version``. If the
-    last response is for another version, it is returned, and the caller refuses it. Raises
-    `OSError` if other bytes than the requested ones are returned, and the library's own errors.
+    S3 gets the request up to `RETRIES` times, until the response contains this range of this
+    ``version``. If the last response is for another version, it is returned, and the caller refuses
+    it. Raises `OSError` if other bytes than the requested ones are returned, and the library's own
+    errors.
     """
     if store.kind == "s3":
         wanted = RangeAnswer(b"", version), f"bytes {first}-{last - 1}/{size}"
@@ -63,7 +64,7 @@ def _request_s3_range(
 async def _s3_response(
     files: Any, request: dict[str, str], is_right: Callable[[dict[str, Any], bytes], bool]
 ) -> tuple[dict[str, Any], bytes]:
-    """Return the headers and body of the first correct response, or else of the last response."""
+    """Return the headers and body of the first correct response, or else of the last one."""
     for retries_left in reversed(range(RETRIES)):
         response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no other call in its loop
         try:

@@ -1,4 +1,4 @@
-"""Lists a store page by page, so that a million objects are never in memory at once.
+"""List a store page by page, so that a million objects are never in memory at once.
 
 The function of each library that lists a single page is used. The libraries' usual functions would
 first collect all pages, with two kilobytes per object.
@@ -21,7 +21,7 @@ _EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzin
 
 
 class FileEntry(NamedTuple):
-    """One file: its name below the listed place, and the version of its content."""
+    """One file: its name relative to the listed place, and the version of its content."""
 
     name: str
     size: int
@@ -32,8 +32,8 @@ class FileEntry(NamedTuple):
 def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
     """Yield every object below ``url``, at any depth, whose name there begins with ``prefix``.
 
-    The objects come in the order of a store, which is that of the bytes of their names. For an
-    empty place, nothing is yielded.
+    The objects come in the order of a store, sorted by the bytes of their names. If the place is
+    empty, nothing is yielded.
     """
     store = open_store(url)
     base = store.key(url).rstrip("/") + "/"
@@ -47,7 +47,8 @@ def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
         if page is None:
             return
         for entry in page:
-            if entry.name and not entry.name.endswith("/"):  # otherwise it marks a directory
+            # Otherwise the object marks a directory.
+            if entry.name and not entry.name.endswith("/"):
                 yield entry
 
 
@@ -136,7 +137,7 @@ _LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
 
 
 def moment_of(seconds: float) -> datetime:
-    """Return the time this many seconds after 1970 in UTC, or the nearest one that is possible.
+    """Return the time this many seconds after 1970 in UTC, or the nearest time that is possible.
 
     A file may have any time, because some file systems store times with 64 bits. Datetimes have the
     years 1 to 9999.

@@ -1,4 +1,4 @@
-"""Writes to a store that appear as a whole: one request, or parts that are completed at the end.
+"""Write files to a store as a whole: in one request, or in parts that are completed at the end.
 
 The output streams of libraries are never used, because an abandoned stream publishes its bytes.
 """
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from flexwire.storage.filesystems import FileStore
 
 PART_BYTES: Final = 32 << 20
-"""A file of up to twice this size is one request. For a larger file, two parts are sent at the same
-time."""
+"""A file of up to twice this size is sent in one request. For a larger file, two parts are sent at
+the same time.
+"""
 
 _PARTS_AT_ONCE = 2
 
 
 def put_file(store: FileStore, key: str, file: Path) -> None:
     """Copy a local file to ``key``."""
-    # If a file is missing, a library misinterprets or ignores this.
+    # A library misinterprets or ignores a missing file.
     with file.open("rb"):
         pass
     if store.renames:

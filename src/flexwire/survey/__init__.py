@@ -1,4 +1,4 @@
-"""The survey: one pass over a whole capture, which finds the state before each part.
+"""The survey: one pass over a whole capture that finds the state before each part.
 
 A capture is decoded in parts, in any order and by many tasks. The meaning of a frame depends on the
 frames before it on its connection. One pass therefore reads all packets first. It decodes almost

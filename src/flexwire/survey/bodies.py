@@ -1,4 +1,4 @@
-"""Collects facts about the whole capture from bodies: client software and topic names."""
+"""Collect facts about the whole capture from bodies: client software and topic names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decode_bodies(
 
 
 def find_software(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
-    """Yield the connection, the frame's index and the software of each request that names it."""
+    """Yield the connection, the frame's index and the software for each request with software."""
     named = pc.struct_field(rows["body"], "client_software_name")
     naming = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
     for connection, index, body in zip(

@@ -1,4 +1,4 @@
-"""The files of a capture in their order, the places of cuts in them, and readers for them."""
+"""The files of a capture in their order, the positions of cuts in them, and readers for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 CutPosition = FilePosition | MergePosition | None
-"""The place where a range begins or ends; None is the start or the end of the capture."""
+"""The position where a range begins or ends. None is the start or the end of the capture."""
 
 
 class CaptureFiles(Protocol):
@@ -38,7 +38,7 @@ class SequentialFiles:
         self._start: FilePosition | None = None
 
     def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[InputFile]:
-        """Return the files from one position to another; None is the start or the end."""
+        """Return the files from one position to another. None is the start or the end."""
         first = 0 if start is None else self._places[start.file]
         end = len(self._files) if stop is None else self._places[stop.file] + 1
         return self._files[first:end]
@@ -46,7 +46,7 @@ class SequentialFiles:
     def until(
         self, stop: CutPosition, _rows: int
     ) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """See `CaptureFiles`."""
+        """Return the files of the next range, as `CaptureFiles` describes."""
         end = stop if isinstance(stop, FilePosition) else None
         within, self._start = self.between(self._start, end), end
         return tuple(within), None
@@ -68,7 +68,7 @@ class MergedFiles:
         return _make_merged_reader(self._request, self._queue, tuple(self._sources.values()))
 
     def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """See `CaptureFiles`."""
+        """Return the files of the next range, as `CaptureFiles` describes."""
         start = self._start
         is_last = not isinstance(stop, MergePosition)
         if isinstance(stop, MergePosition):

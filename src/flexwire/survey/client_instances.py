@@ -1,4 +1,4 @@
-"""The frames that name the client instance of a connection (KIP-714, KIP-1313).
+"""Find the frames that name the client instance of a connection (KIP-714, KIP-1313).
 
 A client may send the id in each request or only in the first one, and a broker may assign it. The
 id is therefore a fact about the connection: the first id in any of its frames.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class GivenInstance(NamedTuple):
-    """The id in a frame, and its time. The smallest of several tuples is the first id.
+    """The id in a frame, and its time. Of several tuples, the smallest is the first id.
 
     ``time_us`` is the time of the frame's last byte. If times are equal, a request comes before a
     response.
@@ -55,7 +55,7 @@ def find_instances(
     *,
     by_row: bool = False,
 ) -> Iterator[tuple[int, GivenInstance]]:
-    """Yield the row of the first frame of each connection that has an id, and this id.
+    """Yield the first frame of each connection that contains an id, with its row and this id.
 
     If ``wanted`` rows are given, only these are read. The first frame is the earliest by time.
     Connections with an earlier ``known`` id are left out. With ``by_row``, the first frame is the
@@ -88,12 +88,12 @@ def find_instances(
 
 
 def assigning_api_keys(api_keys: Iterable[int]) -> list[int]:
-    """Return those of the given api keys whose responses may assign an id."""
+    """Return the api keys among those given whose responses may assign an id."""
     return [key for key in api_keys if _has_field(response_name(key, 0))]
 
 
 def _may_give_in_body(headers: HeaderColumns) -> NumpyArray:
-    """Return which rows are requests or responses of an API whose bodies may have an id."""
+    """Return which rows are requests or responses of an API whose bodies may contain an id."""
     gives = np.zeros(len(headers.kind), np.bool_)
     for key in present_api_keys(headers):
         for kind, name in ((L.REQUEST, request_name(key, 0)), (L.ANSWER, response_name(key, 0))):
@@ -104,7 +104,7 @@ def _may_give_in_body(headers: HeaderColumns) -> NumpyArray:
 
 def present_api_keys(headers: HeaderColumns) -> list[int]:
     """Return the api keys of the catalog that some rows have."""
-    # Rows that could not be read have api key 0. The others have an api key of the catalog.
+    # Rows that could not be read have api key 0. All other rows have an api key of the catalog.
     keys: list[int] = np.flatnonzero(np.bincount(np.maximum(headers.api_key, 0))).tolist()
     return [key for key in keys if key in catalog().api_keys()]
 

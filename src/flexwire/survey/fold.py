@@ -1,4 +1,4 @@
-"""Joins the surveys of a capture's pieces into one survey, and verifies each of them.
+"""Join the surveys of a capture's pieces into one survey, and verify each of them.
 
 The fold processes the pieces in order, with the true state of all connections. A piece is used only
 if it began where the previous piece ended. A connection is checked step by step. As long as its
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Fold:
-    """Makes one survey from the surveys of pieces of ``files``, which are in the capture's order.
+    """Make one survey from the surveys of pieces of ``files``. Files are in the capture's order.
 
     ``survey`` is the survey with the facts that are already known. ``before`` is the saved state of
     an earlier analysis. Raises `SavedStateError` if that state cannot be used.
@@ -107,7 +107,7 @@ class Fold:
         if stop is None or stop.is_end or at is None or at.file != stop.file:
             return stop
         if stop.offset == at.offset:
-            # No packet of the piece has a capture time.
+            # No packet in the piece has a capture time.
             return at
         return stop._replace(
             ordinal=at.ordinal + stop.ordinal,
@@ -129,7 +129,7 @@ class Fold:
                 earlier.append(note)
 
     def _read(self, piece: Piece) -> None:
-        """Survey a piece here, because its own survey may have begun at another place."""
+        """Survey a piece in this process, because its survey may have begun at another place."""
         state = self._state
         until = piece.until
         last = until or FilePosition(piece.files[-1].name, is_end=True)
@@ -174,7 +174,7 @@ def _keys(group: list[_Surveyed]) -> list[str] | None:
 
 
 def _same(head: Head | None, other: Head | None) -> bool:
-    """Return whether two heads mean the same for the packets after them.
+    """Return whether two heads have the same meaning for the packets after them.
 
     Only one of the heads has a time.
     """

@@ -1,4 +1,4 @@
-"""Follows captures that grow: how far they were read, and the state that the next read needs.
+"""Follow captures that grow: how far they were read, and the state that the next read needs.
 
 An offset says for each file how many of its bytes were read. It counts whole blocks. A follower
 keeps the state of all connections at that offset in memory. Another follower loads the state from a
@@ -43,20 +43,21 @@ if TYPE_CHECKING:
 
 
 HELD_BYTES: Final = 32 << 20
-"""At most this many bytes of a stretch are held, to find out which connections are in it.
+"""The largest number of bytes of a stretch that are held to find out which connections are in it.
 
 The stretch's task then gets the state of only these connections.
 """
 
 _LOOKED_AT_ONCE: Final = 1000
-_GROW: Final = {"", "hdfs"}  # in any other store, a file appears as a whole or not at all
-_BEGUN_BYTES: Final = 28  # the size of a section's header; the header of a pcap file is shorter
+_GROW: Final = {"", "hdfs"}  # In any other store, a file appears as a whole or not at all.
+# This is the size of a section's header. The header of a pcap file is shorter.
+_BEGUN_BYTES: Final = 28
 _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A part of a file; without a ``start``, the part begins at the beginning of the file."""
+    """A part of a file. Without a ``start``, the part begins at the beginning of the file."""
 
     source: InputFile
     start: FilePosition | None
@@ -105,7 +106,7 @@ def _reader(request: AnalysisRequest, part: FilePart) -> SegmentReader:
 
 
 class CaptureFollower:
-    """Reads the captures in some paths repeatedly, as they grow and as new ones appear.
+    """Read the captures in some paths repeatedly, as they grow and as new captures appear.
 
     Files are read one after the other, in the order of their first segments. Gzip'd files are
     skipped. With ``fails_on_loss``, `CaptureError` is raised if a file was removed or truncated
@@ -128,7 +129,8 @@ class CaptureFollower:
         self._row_filter = row_filter
         self._fails_on_loss = fails_on_loss
         self._files = _FollowedFiles(request)
-        # For each file: up to where it has whole blocks, and how many bytes it had at that time.
+        # For each file: the end of its whole blocks, and the number of bytes that it had at that
+        # time.
         self._whole: dict[str, WholeBlocks] = {}
         self._sizes: dict[str, int] = {}
         self._was_listed = False
@@ -136,7 +138,7 @@ class CaptureFollower:
         self._positions: dict[str, FilePosition] = {}
         self._at: FileOffsets | None = {}
         self._states = states
-        # The offset of the last saved state, once that state was read.
+        # The offset of the last saved state, if that state was read.
         self._last_saved: FileOffsets | None = None
         # The last offset whose state could not be used.
         self._refused: FileOffsets | None = None
@@ -167,7 +169,7 @@ class CaptureFollower:
         for file in files:
             begin = end = start.get(file.name, 0)
             size = file.size if until is None else min(file.size, until.get(file.name, 0))
-            # The next file is read only after the rest of this one.
+            # The next file is read only after the rest of this file.
             if not has_more and files_left != 0 and not self._is_cut(file, begin):
                 end, has_more = self._end(file, begin, size, left)
             if end > begin:
@@ -189,7 +191,7 @@ class CaptureFollower:
         return dict(sorted(self._sizes.items())) if self._was_listed else None
 
     def _end(self, file: InputFile, begin: int, size: int, most: int | None) -> tuple[int, bool]:
-        """Return the place up to which to read a file, and whether the file may have more."""
+        """Return the place up to which to read a file, and whether the file may contain more."""
         if scheme_of(file.url) not in _GROW:
             return max(begin, size), False
         whole = self._whole.get(file.name)
@@ -229,7 +231,7 @@ class CaptureFollower:
         _LOGGER.warning("%s: %s", name, reason)
 
     def stretches(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[Stretch]:
-        """Return the bytes added to files between two offsets, one stretch for each task."""
+        """Return the bytes added to files between two offsets, as one stretch for each task."""
         begin, stop = dict(start), dict(end)
         if self._last_stretches is not None and self._last_stretches[:2] == (begin, stop):
             return self._last_stretches[2]
@@ -263,7 +265,7 @@ class CaptureFollower:
             )
 
     def _go_on_from(self, offset: Mapping[str, int]) -> bool:
-        """Load the saved state at an offset; return whether a usable state exists."""
+        """Load the saved state at an offset. Return whether a usable state exists."""
         if self._states is None or not offset or offset == self._refused:
             return False
         try:
@@ -306,7 +308,7 @@ class CaptureFollower:
         )
 
     def _last_known(self) -> FileOffsets:
-        """Return the last offset that was read, or else that of the last saved state."""
+        """Return the last offset that was read, or otherwise the offset of the last saved state."""
         if self._states is not None and self._at == {} and self._last_saved is None:
             self._last_saved = {}
             # Otherwise the caller gets this error when the stream continues.
@@ -327,7 +329,7 @@ class CaptureFollower:
         return {**known, **{name: whole.end for name, whole in self._whole.items()}}
 
     def _forget_last(self) -> None:
-        """Forget the last saved state: this stream does not continue from it."""
+        """Forget the last saved state, because this stream does not continue from it."""
         if self._last_saved:
             self._files, self._last_saved = _FollowedFiles(self._request), {}
 
@@ -368,12 +370,12 @@ class _FollowedFiles:
     def __init__(self, request: AnalysisRequest) -> None:
         self._skips = request.skip_unreadable
         self._takes_sampled = request.takes_sampled
-        # For each file: its size at the last check, and its beginning. None means that it is not a
-        # capture.
+        # For each file: its size at the last check, and its beginning. None means that the file is
+        # not a capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
     def know(self, files: Mapping[str, FollowedFile]) -> None:
-        """Take the beginnings of files from a follower that has already examined them."""
+        """Add the beginnings of files from a follower that has already examined them."""
         self._begins |= {
             name: (file.read, file.begins_us) for name, file in files.items() if file.begins_us
         }
@@ -411,7 +413,7 @@ class _FollowedFiles:
 
 
 def _looks(files: list[InputFile]) -> Iterator[FileLook]:
-    """Yield the results for files, except removed files, which the next listing will lack."""
+    """Yield the results for files, except removed files. The next listing will lack them."""
     for first in range(0, len(files), _LOOKED_AT_ONCE):
         some = files[first : first + _LOOKED_AT_ONCE]
         try:
@@ -423,7 +425,7 @@ def _looks(files: list[InputFile]) -> Iterator[FileLook]:
 
 
 def _whole_up_to(position: FilePosition, read: int) -> WholeBlocks | None:
-    """Return up to where a file has whole blocks, if that is known without reading it."""
+    """Return the end of a file's whole blocks, if it is known without reading the file."""
     head = position.head
     if head is None or position.offset != read:
         return None
@@ -442,7 +444,7 @@ def _listed(path: str | Path) -> list[InputFile]:
 
 
 class _StretchBuilder:
-    """Builds stretches from parts that are read one after the other."""
+    """Build stretches from parts that are read one after the other."""
 
     def __init__(
         self, request: AnalysisRequest, state: FollowerState, *, makes_stretches: bool
@@ -456,7 +458,7 @@ class _StretchBuilder:
         self._parts: list[FilePart] = []
 
     def read(self, part: FilePart) -> Generator[Stretch, None, FilePosition]:
-        """Read a part; return its end."""
+        """Read a part and return its end."""
         reader, here = _reader(self._request, part), part.start
         for item in reader:
             if isinstance(item, FileNotes):
@@ -489,7 +491,7 @@ class _StretchBuilder:
         self._held = []
 
     def finish(self) -> Iterator[Stretch]:
-        """Yield the part since the last stretch, if it has any segments."""
+        """Yield the part since the last stretch, if it contains any segments."""
         if self._makes_stretches and (self._held or self._start_state is not None):
             if self._start_state is None:
                 keys = (

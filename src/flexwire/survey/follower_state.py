@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 
 MANY_KEYS: Final = 10_000
-"""With fewer connections than this, no connection is forgotten."""
+"""The number of connections below which no connection is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000
-"""The connection count is kept for at most this many endpoint pairs that were forgotten."""
+"""The largest number of forgotten endpoint pairs whose connection counts are kept."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class FollowStep:
     """The frames that a chunk added, and the facts that were known when each of them ended.
 
     For each row, ``is_proven`` says whether its connection had been recognized as Kafka by then.
-    ``is_introduced`` says whether its client had named its software by then. It covers only clients
+    ``is_introduced`` says whether its client had named its software by then, but only for clients
     that name their software in this step. ``is_identified`` says the same about the client instance
     id. ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
     incomplete requests about complete responses, by connection and the response's index.
@@ -82,7 +82,7 @@ class FollowStep:
 
 
 class FollowerState:
-    """Takes the segments of captures, in order. It can be pickled between two chunks."""
+    """Process the segments of captures in order. The state can be pickled between two chunks."""
 
     def __init__(self, request: AnalysisRequest, row_filter: RowFilter) -> None:
         self._request = request
@@ -92,7 +92,7 @@ class FollowerState:
         self._software: dict[str, Software] = {}
         self._instances: dict[str, GivenInstance] = {}
         self._names: dict[str, str] = {}
-        # The number of forgotten connections for each pair of ends.
+        # The number of forgotten connections for each endpoint pair.
         self._forgotten: dict[str, int] = {}
         self._most_keys = MANY_KEYS
         # The evidence about connections that are not yet recognized as Kafka.
@@ -100,7 +100,10 @@ class FollowerState:
         self._proven: set[str] = set()
 
     def pickled(self, keys: Collection[str] | None = None) -> bytes:
-        """Return the pickled state; with ``keys``, only that of the connections of these keys."""
+        """Return the pickled state.
+
+        With ``keys``, it is only that of the connections of these keys.
+        """
         state = self if keys is None else self._only(keys)
         return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
 
@@ -125,7 +128,7 @@ class FollowerState:
         return state
 
     def take(self, segments: SegmentColumns) -> FollowStep:
-        """Add a chunk of segments; return the frames that it completes."""
+        """Add a chunk of segments. Return the frames that it completes."""
         self._remember(segments)
         frames = self._flows.push(segments, in_order=True)
         headers = self._pairing.read_headers(frames)
@@ -171,7 +174,7 @@ class FollowerState:
     def _forget(self, now_us: int) -> None:
         """Forget connections that have ended.
 
-        The number of connections between their ends is kept.
+        The number of connections between their endpoints is kept.
         """
         kept_keys = set()
         for key in self._flows.files:
@@ -245,7 +248,7 @@ class FollowerState:
         return is_proven
 
     def _introduce(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
-        """Note the software of clients; return the rows that name it for the first time."""
+        """Note the software of clients. Return the rows that name it for the first time."""
         if not self._row_filter.gives(FRAMES):
             return {}
         software_here: dict[str, tuple[int, Software]] = {}
@@ -264,7 +267,10 @@ class FollowerState:
         return rows_of_names
 
     def _identify(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
-        """Note the instance ids of clients; return the rows that have an id for the first time."""
+        """Note the instance ids of clients.
+
+        Return the rows that contain an id for the first time.
+        """
         if not self._row_filter.gives(FRAMES):
             return {}
         rows_of_names = {}
@@ -283,7 +289,7 @@ class FollowerState:
             return names, names_known
         for row, topics in find_topic_names(frames, headers, self._request.release):
             earlier = names[-1]
-            # Of two names for an id in one response, the name that sorts last is kept.
+            # If a response contains two names for an id, the name that sorts last is kept.
             new = {
                 topic_id: name
                 for topic_id, name in sorted(topics)
@@ -297,7 +303,7 @@ class FollowerState:
 
 
 def _from_rows_on(frames: FrameColumns, rows: dict[str, int]) -> NumpyArray:
-    """Return which rows are at or after the given row of their connection, if it has such a row."""
+    """Return which rows are at or after the given row of their connection, if there is one."""
     is_after = np.ones(len(frames), np.bool_)
     for name, row in rows.items():
         is_its = frames.connection[:row] == frames.connections.index(name)

@@ -1,4 +1,4 @@
-"""Guesses, from the bytes of a connection, where frames begin in its segments.
+"""Guess, from the bytes of a connection, where frames begin in its segments.
 
 The connection began before the part of the capture that is read.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-# At most this many requests are assumed to be pending. A chain must have this many frames.
+# The largest number of requests that are assumed to be pending. A chain must have this many frames.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
@@ -98,7 +98,7 @@ class KeySegments:
     def before_frames(
         self, direction: Direction, *, client_is_high: bool, first: int, least: int
     ) -> int | None:
-        """Return how many bytes of a direction come before its first frame, or None if unknown.
+        """Return how many bytes of a direction precede its first frame, or None if unknown.
 
         ``first`` is the sequence number of the first byte of the direction. At least ``least``
         bytes come before its first frame.
@@ -145,7 +145,7 @@ class KeySegments:
         return rows
 
     def head(self, row: int, size: int) -> bytes:
-        """Return the first ``size`` bytes of a payload, or as many as there are."""
+        """Return the first ``size`` bytes of a payload, or the whole payload if it is shorter."""
         at = int(self.segments.payload_at[row])
         head = self.segments.data[at : at + min(size, int(self.segments.payload_size[row]))]
         return head.tobytes()
@@ -154,7 +154,7 @@ class KeySegments:
         return bool(looks_like_request(head, self._limit))
 
     def _surely_asks(self, row: int) -> bool:
-        """Return whether a payload is surely a request: it cannot be a response with a low id."""
+        """Return whether a payload is certainly a request, and not a response with a low id."""
         head = self.head(row, REQUEST_HEAD_BYTES)
         if len(head) < SHORTEST_HEAD or not self._asks(head):
             return False
@@ -179,7 +179,7 @@ class KeySegments:
 
 
 class _SentBytes:
-    """The bytes that one end sent in a chunk, found by their distance from the first byte."""
+    """The bytes that one end sent in a chunk, by their distance from the first byte."""
 
     def __init__(self, rows: KeySegments, *, of_high: bool, first: int) -> None:
         self.rows = rows.with_payload(of_high=of_high)
@@ -232,7 +232,7 @@ class _SentBytes:
         return False
 
     def _leads_on(self, at: int, is_frame: Callable[[bytes], bool], *, sure: bool) -> bool:
-        """Return whether a frame begins at a place, followed by more frames where its length ends.
+        """Return whether a frame begins at a place, and more frames follow where its length ends.
 
         If the length ends after the last known byte, the place counts as the start of a frame only
         if it is ``sure``.
@@ -240,7 +240,7 @@ class _SentBytes:
         for number in range(_CHAIN):
             head = self._peek(at, REQUEST_HEAD_BYTES)
             if len(head) < SHORTEST_HEAD:
-                # The chain holds for all known bytes.
+                # The chain covers all known bytes.
                 return number > 1 or (number == 1 and sure)
             if not is_frame(head):
                 return False

@@ -1,12 +1,12 @@
-"""Merges the survey of one piece into the true state of the capture before it.
+"""Merge the survey of one piece into the true state of the capture before it.
 
 The kernels' result for a connection depends on its segments and on the state of its two ends. The
-kernels look at two parts of this state to decide which segments to take: the sequence numbers, and
-the held bytes of frames. If the guesses about these were right, the piece's result is the true
-result. If a frame crosses into the piece, its first bytes are held, and the piece has the rest of
-it. That frame must end exactly where the piece guessed that the next one begins. If it is unknown
-where frames begin, the kernels skip only bytes in which surely no frame begins, whatever came
-before them.
+kernels look at two parts of this state to decide which segments to process: the sequence numbers,
+and the held bytes of frames. If the guesses about these were right, the piece's result is the true
+result. If a frame crosses into the piece, its first bytes are held, and the piece contains the rest
+of it. That frame must end exactly where the piece guessed that the next frame begins. If it is
+unknown where frames begin, the kernels skip only bytes in which certainly no frame begins, whatever
+came before them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Payloads = tuple[bytes | None, bytes | None]
 
 
 class OverlapError(UnprovenError):
-    """Files overlap in time and have the same connections, so they must be merged."""
+    """Files overlap in time and contain the same connections, so they must be merged."""
 
 
 class CrossingFrame(NamedTuple):
@@ -67,7 +67,7 @@ class CrossingFrame(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """The true history of a connection; ``indexes`` must be added to the indexes of its frames."""
+    """The true history of a connection. ``indexes`` must be added to the indexes of its frames."""
 
     connection: str
     result: HandoffResult
@@ -125,7 +125,7 @@ class _SideProof:
         )
 
     def is_same(self) -> bool:
-        """Return whether the held bytes of a frame are as guessed."""
+        """Return whether the held bytes of a frame equal the guessed bytes."""
         true, guess = self._true, self._guess
         return true.held == guess.held and (
             not true.held or (true.first_us, true.last_us) == (guess.first_us, guess.last_us)
@@ -134,7 +134,7 @@ class _SideProof:
     def crosses(self, payload: bytes | None) -> bool:
         """Return whether the held frame continues as guessed.
 
-        A complete frame has a ``payload``.
+        If the frame is complete, it has a ``payload``.
         """
         true, side_result = self._true, self.side_result
         held_by_piece = self._guess.held[HEAD_BYTES:]
@@ -185,7 +185,7 @@ def _true_notes(
         if crossing is None:
             continue
         if not places and step.frames > NOTED_FRAMES:
-            # Later frames have replaced it.
+            # Later frames have replaced this frame.
             continue
         if len(places) != 1 or step.frames > NOTED_FRAMES:
             return None
@@ -197,7 +197,7 @@ def _true_notes(
 
 
 def read_correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
-    """Return the correlation id of a frame, or an empty list if the frame ends before it."""
+    """Return the correlation id of a frame, or an empty list if the frame ends before the id."""
     start = CORRELATION_ID_IN_REQUEST if is_request else 0
     if len(payload) < start + _NUMBER.size:
         return []
@@ -221,12 +221,12 @@ def _topics_api_key() -> int:
 
 
 def _telling_api_keys(api_keys: Iterable[int]) -> list[int]:
-    """Return the api keys whose responses have facts about the whole capture."""
+    """Return the api keys whose responses contain facts about the whole capture."""
     return [_topics_api_key(), *assigning_api_keys(api_keys)]
 
 
 class PieceMerger:
-    """Merges a piece into the state of a survey that ends where the piece begins."""
+    """Merge a piece into the state of a survey that ends where the piece begins."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class PieceMerger:
         self._summary = summary
         self._frames: PieceFrames = summary.frames
         self._rounds: list[_Round] = []
-        self._proven_segments: dict[str, int] = {}  # how many segments of each key were proven
+        self._proven_segments: dict[str, int] = {}  # The number of verified segments of each key.
         self._rows_of = self._by_key()
         self._isolation = ExchangeIsolation(summary.frames.left_out, state.pairing)
         self._first_steps = number_first_steps(summary.logs)
@@ -252,7 +252,7 @@ class PieceMerger:
         self._time_us = self._frames.time_us.copy()
         self._payloads: dict[int, bytes] = {}
         # Responses whose bodies the piece did not pass on, and the connections for which these
-        # bodies may have facts.
+        # bodies may contain facts.
         headers, has_payload = self._frames.headers, self._frames.stop > self._frames.start
         self._lacks_body = (headers.kind == L.UNPAIRED) & (headers.is_preset > 0) & ~has_payload
         self._asking: set[str] = set()
@@ -308,7 +308,7 @@ class PieceMerger:
         return np.array(numbers, np.int32)[places]
 
     def _follow(self, key: str, assembler: FrameAssembler, log: StepLog, rows: NumpyArray) -> None:
-        """Use the steps of a log until one cannot be verified."""
+        """Use the steps of a log until one step cannot be verified."""
         flows, at, segments, number = self._flows, 0, 0, 0
         ordinals, first_step = self._frames.ordinal[rows], self._first_steps[key]
         for step_number, step in enumerate(log.steps, first_step):
@@ -482,9 +482,9 @@ class PieceMerger:
     def _is_told(
         self, headers: HeaderColumns, piece_headers: HeaderColumns, is_unread: NumpyArray
     ) -> NumpyArray:
-        """Return which responses have a new fact and a request that the piece guessed right.
+        """Return which responses contain a new fact and answer a correctly guessed request.
 
-        Raises `UnprovenError` if the piece read a response in another way that ``is_unread`` here.
+        Raises `UnprovenError` if a response ``is_unread`` here but the piece has read it.
         """
         keys = _telling_api_keys(present_api_keys(headers))
         tells = (headers.kind == L.ANSWER) & np.isin(headers.api_key, keys)
@@ -584,7 +584,7 @@ def _places_of(rows: NumpyArray, by_row: Mapping[int, object]) -> list[int]:
 
 
 def _without(segments: SegmentColumns, left_to_skip: dict[str, int]) -> SegmentColumns:
-    """Return the segments of some keys; ``left_to_skip`` says how many of each key to skip."""
+    """Return the segments of some keys. ``left_to_skip`` says how many of each key to skip."""
     is_kept = np.zeros(len(segments), np.bool_)
     for number in np.unique(segments.key).tolist():
         key = segments.keys[number]

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
 _EXCHANGE_COLUMNS = ("connection", "is_response", "index", "time_us", "first_us", "start", "stop")
 _BY_ROW = ("error", "software", "instances", "topics")
-# At most this many requests may be pending in each group: those from before the piece, those in the
-# piece, and those that only the whole capture shows. If there were more, the oldest request would
-# be evicted, and a piece cannot know which one that is.
+# The largest number of requests that may be pending in each group: those from before the piece,
+# those in the piece, and those that only the whole capture shows. With more requests, the oldest
+# would be evicted, and a piece cannot know which one that is.
 _MOST_PENDING: Final = DEFAULT_IN_FLIGHT // 4
 
 
@@ -64,7 +64,7 @@ class RowSteps(NamedTuple):
     ``order`` sorts the rows by key.
 
     In that order, ``key`` contains the number of each row's key. ``step`` contains the number of
-    its fast-path step, and -1 for any other step.
+    the row's fast-path step, or -1 for any other step.
     """
 
     order: NumpyArray
@@ -109,7 +109,7 @@ def assign_steps(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: 
 def drop_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, *, is_first: bool
 ) -> PieceFrames:
-    """Drop the rows that need not be passed on. Rows that are ``made_up`` are not true frames."""
+    """Drop the rows that do not have to be passed on. ``made_up`` rows are not true frames."""
     if not len(made_up):
         return frames
     step = np.empty_like(steps.step)
@@ -160,7 +160,7 @@ def _without_response(frames: PieceFrames) -> NumpyArray:
 
 
 def _on_unread_connections(frames: PieceFrames, made_up: NumpyArray) -> NumpyArray:
-    """Return which rows are on connections that have frames which only the merger can read."""
+    """Return which rows are on connections with frames that only the merger can read."""
     has_unread = np.zeros(len(frames.names), np.bool_)
     has_unread[frames.connection[(frames.headers.is_preset == 0) & ~made_up]] = True
     return has_unread[frames.connection]
@@ -169,7 +169,7 @@ def _on_unread_connections(frames: PieceFrames, made_up: NumpyArray) -> NumpyArr
 def _find_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, step: NumpyArray
 ) -> tuple[NumpyArray, NumpyArray]:
-    """Return the rows of requests and their responses that affect no other frame in the piece."""
+    """Return the rows of requests and responses that affect no other frame in the piece."""
     kind, ids = frames.headers.kind, frames.headers.correlation_id
     is_preset = frames.headers.is_preset > 0
     rows = np.flatnonzero(
@@ -220,8 +220,8 @@ def _on_crowded_keys(
 def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
     """Return the rows that must be kept to represent all frames of their step.
 
-    These are the first and last frame by time, and the first and last request. The last request,
-    together with everything before it, shows whether the connection may carry credentials.
+    These rows are the first and last frame by time, and the first and last request. The last
+    request, together with everything before it, shows whether the connection may carry credentials.
     """
     order, headers = steps.order, frames.headers
     begins = _starts_group(steps.step) | _starts_group(steps.key)
@@ -239,7 +239,7 @@ def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
 
 
 def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
-    """Return the rows whose bodies have new facts.
+    """Return the rows whose bodies contain new facts.
 
     If several rows in a step are equal, only the first is returned.
     """
@@ -269,10 +269,10 @@ def _spans(codes: NumpyArray) -> NumpyArray:
 
 
 class ExchangeIsolation:
-    """Tells whether exchanges that were left out are isolated from all other frames.
+    """Decide whether exchanges that were left out are isolated from all other frames.
 
-    It knows the requests that were pending at the start of the piece. The caller adds other frames
-    with `note`.
+    The object knows the requests that were pending at the start of the piece. The caller adds other
+    frames with `note`.
     """
 
     def __init__(self, left_out: NumpyArray, pairing: Pairing) -> None:
@@ -285,7 +285,7 @@ class ExchangeIsolation:
         self._ids[connection] = np.append(earlier, np.array([*ids], np.int64))
 
     def is_isolated(self, step: int, connection: str) -> bool:
-        """Return whether the left-out exchanges of a step are isolated."""
+        """Return whether the exchanges that a step left out are isolated."""
         ids = self._ids.get(connection)
         if ids is None or not len(self._first):
             return True
@@ -295,8 +295,8 @@ class ExchangeIsolation:
         return not is_within.any() and len(ids) <= _MOST_PENDING
 
 
-# Only frames from before the piece can be the request of such a response. Of an unpaired response,
-# this many bytes are therefore passed on.
+# Only frames from before the piece can be the request for such a response. For this reason, this
+# many bytes of an unpaired response are passed on.
 _MOST_UNPAIRED = 64 * 1024
 _COLUMNS = ("connection", "is_response", "index", "time_us", "first_us")
 
@@ -343,7 +343,7 @@ def survey_piece(request: AnalysisRequest, piece: Piece, *, is_first: bool) -> P
 
 
 class _PieceSurveyor:
-    """Surveys the chunks of a piece."""
+    """Survey the chunks of a piece."""
 
     def __init__(self, request: AnalysisRequest, *, is_first: bool) -> None:
         self._request = request
@@ -361,9 +361,9 @@ class _PieceSurveyor:
         self._error: dict[int, str] = {}
         self._unplaced: set[int] = set()
         self._software: dict[int, Software] = {}
-        self._introduced: set[str] = set()  # connections whose software is already known
+        self._introduced: set[str] = set()  # The connections whose software is already known.
         self._instances: dict[int, GivenInstance] = {}
-        self._instance_of: dict[str, GivenInstance] = {}  # the first id so far, by connection
+        self._instance_of: dict[str, GivenInstance] = {}  # The first id so far, by connection.
         self._topics: dict[int, frozenset[TopicName]] = {}
         self._same_topics: dict[frozenset[TopicName], frozenset[TopicName]] = {}
 
@@ -405,7 +405,7 @@ class _PieceSurveyor:
         return is_made_up
 
     def _find_preset(self, frames: FrameColumns, headers: HeaderColumns) -> NumpyArray:
-        """Return which frames need not be read again, whatever came before the piece."""
+        """Return which frames do not have to be read again, whatever came before the piece."""
         is_preset: NumpyArray = (headers.kind == L.REQUEST) & ~frames.is_response
         is_preset |= np.isin(headers.kind, (L.UNPAIRED, L.ANSWER)) & frames.is_response
         is_preset[[*headers.odd, *frames.error]] = False

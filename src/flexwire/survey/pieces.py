@@ -57,7 +57,7 @@ class Piece:
         return sum(file.size for file in self.files[:-1]) + end - self.start
 
     def begin(self) -> FilePosition | None:
-        """Return where the piece begins, which is a guess within a file; None if there is no guess.
+        """Return where the piece begins (a guess within a file), or None if there is no guess.
 
         Raises `CaptureError` if the file cannot be opened or is not a capture.
         """
@@ -108,12 +108,12 @@ class PieceChunk(NamedTuple):
 class PieceFrames:
     """The frames that a piece passes on, one row each.
 
-    ``connection`` is an index into ``names``. Only some rows have a payload, ``data[start:stop]``.
-    Every row that is not preset (`HeaderColumns.is_preset`) has a payload. ``software``,
-    ``instances`` and ``topics`` come from preset rows. If several requests of a connection name its
-    software, only the first one is kept. ``ordinal`` is the position of a row among all rows of its
-    key. ``left_out`` has, for each step, ranges of the correlation ids of rows that are not passed
-    on (`flexwire.survey.piece_survey`).
+    ``connection`` is an index into ``names``. Only some rows have a payload, ``data[start:stop]``,
+    including every row that is not preset (`HeaderColumns.is_preset`). ``software``, ``instances``
+    and ``topics`` come from preset rows. If several requests of a connection name its software,
+    only the first one is kept. ``ordinal`` is the position of a row among all rows of its key.
+    ``left_out`` has, for each step, ranges of the correlation ids of rows that are not passed on
+    (`flexwire.survey.piece_survey`).
     """
 
     names: list[str]

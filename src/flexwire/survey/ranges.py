@@ -1,4 +1,4 @@
-"""The rows of one range of a capture, decoded with the entries that the survey wrote for it."""
+"""Decode the rows of one range of a capture, with the entries that the survey wrote for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAMES", "MESSAGES", "RECORDS", "decode_range", "decode_range_rows"]
 
-# Frames are held until they fill this share of a chunk's bytes.
+# Frames are held until they fill this fraction of a chunk's bytes.
 _CHUNKS_HELD = 4
 
 
@@ -74,7 +74,7 @@ def read_origins(number: int, read_kept: Callable[[str], bytes]) -> dict[str, st
 
 
 class _RangeDecoder:
-    """Decodes a range into rows of tables."""
+    """Decode a range into rows of tables."""
 
     def __init__(
         self,

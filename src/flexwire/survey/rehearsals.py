@@ -1,4 +1,4 @@
-"""The actions of taps that rehearse a release, read from the comments in their captures.
+"""Read the actions of taps that rehearse a release from the comments in their captures.
 
 Each task reads one file that is marked as written by such a tap. The results of all files are added
 up. The comments are attached to packets, so all packets of the file are read. The tables show only
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 MOST_CLIENTS: Final = 2_000
-"""At most this many refused clients are counted separately per file, to limit a task's result."""
+"""The largest number of refused clients that are counted separately per file. It limits a task's
+result.
+"""
 _MOST_REQUESTS: Final = 5
 CLOSED: Final = "closed"
 
 
 class RefusedKey(NamedTuple):
-    """A client that was refused as a release would refuse it; its address has no port."""
+    """A client that was refused as a release would refuse it. Its address has no port."""
 
     release: str
     host: str

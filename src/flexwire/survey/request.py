@@ -44,7 +44,7 @@ NAMES = "names"
 """The name of an entry for all ranges. The entry contains the names of topics by id."""
 
 RANGE_BYTES = 1 << 30
-"""One task decodes about this many bytes of segments."""
+"""The approximate number of bytes of segments that one task decodes."""
 
 
 class Continuation(NamedTuple):
@@ -65,9 +65,9 @@ class AnalysisRequest:
 
     ``release`` is the release of the captured brokers, if it is known. With ``skip_unreadable``,
     files that cannot be opened or are not captures are skipped; otherwise they end the survey.
-    ``takes_sampled`` says whether a follower reads files that have only a part of all connections.
-    ``inflation`` bounds the decompressed size of record batches. With a ``continuation``, a later
-    analysis continues the capture.
+    ``takes_sampled`` says whether a follower reads files that contain only a part of all
+    connections. ``inflation`` limits the decompressed size of record batches. With a
+    ``continuation``, a later analysis continues the capture.
     """
 
     files: tuple[InputFile, ...]
@@ -89,7 +89,7 @@ class AnalysisRequest:
 
     @property
     def digest(self) -> str:
-        """A name for the input, in hexadecimal, which is the same if all files are the same."""
+        """A name for the input, in hexadecimal. It is the same if all files are the same."""
         digest = hashlib.sha256()
         for file in self.files:
             digest.update(f"{file.url}\0{file.size}\0{file.version}\n".encode())
@@ -123,12 +123,12 @@ class MergePlan(NamedTuple):
 
 @dataclass(slots=True)
 class RangeContext:
-    """The facts of a range in addition to its start: its end, and facts about the whole capture.
+    """The facts about a range in addition to its start: its end, and facts about the whole capture.
 
-    ``files`` are the files that the range lies in. Files are read one after the other if there is
-    no ``merge_plan``. The first range ``has_start`` only if the analysis continues another one. The
-    last range ``is_paused`` if a later analysis continues the capture. ``shares`` is the number of
-    shares of the connections. Each share has its own `RangeStart`.
+    ``files`` are the files to which the range extends. Files are read one after the other if there
+    is no ``merge_plan``. The first range ``has_start`` only if the analysis continues another one.
+    The last range ``is_paused`` if a later analysis continues the capture. ``shares`` is the number
+    of shares of the connections. Each share has its own `RangeStart`.
     """
 
     files: tuple[InputFile, ...]
@@ -218,18 +218,19 @@ def range_origins_name(number: int) -> str:
 
 
 LOOK_BYTES: Final = 1 << 20
-"""At most this many bytes are read to find when a file begins, if they hold a segment."""
+"""The largest number of bytes that are read to find when a file begins, if they contain a segment.
+"""
 
-# Each read from a store asks for at least this many bytes, even if many files are read at once.
+# Each read from a store requests at least this many bytes, even if many files are read at once.
 _LEAST_PIECE = 256 * 1024
-# Examining a file in a store takes mostly waiting.
+# Most of the time for examining a file in a store is spent waiting.
 _LOOKS_AT_ONCE = 16
 
 
 class FileMarks(NamedTuple):
-    """The marks of a capture file, which come before its first packet.
+    """The marks of a capture file. They precede its first packet.
 
-    ``part`` says which part of the traffic the file holds, or is None for all traffic.
+    ``part`` says which part of the traffic the file contains, or is None for all traffic.
     ``added_tags`` are the header tags that the tap adds to the requests that it forwards.
     ``rehearsed`` is the release that the tap rehearses.
     """
@@ -309,7 +310,7 @@ def _look(source: InputFile) -> FileLook:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
-            # Many bytes may come before the first segment.
+            # Many bytes may precede the first segment.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
         return FileLook(source, error=error)

@@ -5,15 +5,14 @@ magic · format · layout (8 bytes) · digest (16) · size (8)     the head
 zstd of msgpack                                                 a `StateRecord`, lists in lists
 ```
 The layout of the file is a digest of the names and types of all fields. A release with other fields
-does not read the file, and the next analysis begins anew. The digest at the start of the file
+does not read the file, and the next analysis starts without it. The digest at the start of the file
 covers the bytes after it. A file is decoded by the types of its fields, and then checked for
 everything that the code relies on. Its content is data, and is never run as code. The state of a
 stream of captures is stored in a file of the same kind (`flexwire.survey.saved_stream`).
 
-Only the owner can read the file. It has the first bytes of unfinished frames, which appear in
+Only the owner can read the file. It contains the first bytes of unfinished frames, which appear in
 tables when the frames are complete. Bytes that may be credentials are left out, unless the tables
-show credentials too. A frame without such bytes counts as a frame that the capture does not have
-completely.
+show credentials too. A frame without such bytes counts as a frame that was not captured completely.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from flexwire.capture.pairing.pairing import Pairing
 
 MOST_STATE_BYTES: Final = 1 << 30
-"""A state may take at most this many bytes in memory."""
+"""The largest size of a state in memory, in bytes."""
 _MAGIC: Final = b"flexwire state\n"
 _FORMAT: Final = 1
 _HEAD: Final = struct.Struct(f">{len(_MAGIC)}sB8s16sQ")
@@ -64,7 +63,7 @@ class SavedStateError(FlexwireError):
 
 
 class InstanceRecord(SavedRecord):
-    """A client instance id, and the frame that had it."""
+    """A client instance id, and the frame that contained it."""
 
     time_us: Number
     is_response: bool
@@ -90,7 +89,7 @@ class StateRecord(SavedRecord):
 class RecordedState(NamedTuple):
     """A state as a record, and the number of bytes of unfinished frames.
 
-    It ``is_complete`` if no bytes were left out that a later row could depend on.
+    The state ``is_complete`` if no bytes were left out on which a later row could depend.
     """
 
     record: StateRecord
@@ -139,7 +138,7 @@ class SavedState:
         )
 
     def count_held(self) -> int:
-        """Return how many bytes of unfinished frames the state has."""
+        """Return how many bytes of unfinished frames the state contains."""
         return held_bytes(self._assemblers())
 
     def to_bytes(self) -> bytes:
@@ -190,7 +189,7 @@ class SavedState:
 
     @classmethod
     def from_record(cls, record: StateRecord, *, endless: bool = False) -> SavedState:
-        """Return the state of a record; ``endless`` is the argument of `Flows`.
+        """Return the state of a record. ``endless`` is the argument of `Flows`.
 
         Raises `SavedStateError` if the record is not valid.
         """
@@ -234,7 +233,7 @@ def pack(record: SavedRecord) -> bytes:
 
 @cache
 def layout(kind: type[SavedRecord] = StateRecord) -> bytes:
-    """Return a digest of the names and types of all fields of a record, nested ones included."""
+    """Return a digest of the names and types of all fields of a record, including nested fields."""
     kinds = sorted({kind, *_within(kind)}, key=lambda kind: kind.__name__)
     told = [(kind.__name__, [*kind.__annotations__.items()]) for kind in kinds]
     return hashlib.sha256(repr(told).encode()).digest()[:8]

@@ -1,8 +1,8 @@
 """The state of a stream of captures in a file, from which a restarted stream continues.
 
 When a batch is planned, its final state is written to a file, before its rows are read. Spark plans
-a batch again if it was not committed, so the state at the batch's start stays until the next batch
-is planned. A file's name ends with a digest of the offset of its state.
+a batch again if it was not committed, so the state at the batch's start is kept until the next
+batch is planned. A file's name ends with a digest of the offset of its state.
 
 The file has the form of `flexwire.survey.saved_state`: checked data, readable only by its owner,
 without bytes that may be credentials. If the state lacks such bytes, the stream reads its files
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     FileOffsets = Mapping[str, int]
 
 MOST_HELD_BYTES: Final = MOST_STATE_BYTES // 2
-"""At most this many bytes of unfinished frames in the state of a stream."""
-_MOST_DIGITS: Final = 128  # a pcapng file has a resolution of at most 2^127 or 10^255
+"""The largest number of bytes of unfinished frames in the state of a stream."""
+_MOST_DIGITS: Final = 128  # A pcapng file has a resolution of at most 2^127 or 10^255.
 
 T = TypeVar("T")
 Order = Literal["<", ">"]
@@ -68,7 +68,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 
 class InterfaceRecord(SavedRecord):
-    """An interface; its resolution is a number in big-endian bytes."""
+    """An interface. Its resolution is a number in big-endian bytes."""
 
     linktype: Uint16
     snaplen: Uint32
@@ -130,7 +130,7 @@ class FollowedRecord(SavedRecord):
 
 
 class FollowedFile(NamedTuple):
-    """The beginning of a file, the end of the read part, and where a reader would continue."""
+    """The beginning of a file, the end of its read part, and where a reader would continue."""
 
     read: int
     begins_us: int | None
@@ -141,7 +141,7 @@ class FollowedFile(NamedTuple):
 class SavedStream:
     """The state of a stream of captures at an offset.
 
-    It ``is_complete`` if no bytes were left out that a later row could depend on.
+    The state ``is_complete`` if no bytes were left out on which a later row could depend.
     """
 
     files: dict[str, FollowedFile]
@@ -150,7 +150,7 @@ class SavedStream:
 
     @property
     def offset(self) -> dict[str, int]:
-        """The number of bytes that were read of each file."""
+        """The number of bytes that were read from each file."""
         return {name: file.read for name, file in self.files.items()}
 
     def to_bytes(self) -> bytes:
@@ -324,10 +324,10 @@ _NAME: Final = re.compile(r"stream-(\d{8})-([0-9a-f]{32})")
 
 @dataclass(slots=True)
 class StreamStates:
-    """The saved states of one stream, each at an offset, in a directory of their own.
+    """The saved states of one stream, each at an offset, in a directory that only they use.
 
-    The names of the files are numbered, which shows which one was written last. Every failure of
-    the directory raises a `StorageError`.
+    The names of the files are numbered, to show which file was written last. Every failure of the
+    directory raises a `StorageError`.
     """
 
     directory: OutputDirectory
@@ -350,7 +350,7 @@ class StreamStates:
         number = 1 + max((int(name.split("-")[1]) for name in names), default=0)
         name = f"stream-{number:08d}-{_digest(end)}"
         self.directory.write(name, data)
-        # The last state of each offset stays.
+        # The last state of each offset is kept.
         kept = {one.rpartition("-")[2]: one for one in names}.get(_digest(start))
         self.directory.remove(one for one in names if one != kept)
         self._names = [name] if kept is None else [kept, name]
@@ -358,7 +358,7 @@ class StreamStates:
     def _listed(self) -> list[str]:
         if self._names is None:
             if self.directory.path is not None:
-                # These are leftovers of a killed stream.
+                # These files are leftovers of a killed stream.
                 self.directory.sweep(datetime.now(UTC) - _ABANDONED)
             entries = self.directory.entries("stream-")
             self._names = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name))

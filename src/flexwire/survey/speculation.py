@@ -42,22 +42,23 @@ if TYPE_CHECKING:
 MARK_ID: Final = -0x5EEDED
 MARK: Final = struct.pack(">iii", MARK_ID, MARK_ID, MARK_ID)
 """The first bytes of a made-up frame. Its correlation id is `MARK_ID`, both as a request and as a
-response."""
+response.
+"""
 
 HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
 """The number of bytes before the rest of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
-# Steps that no kernel processed take memory and time. A connection with more such steps than this
-# is given up.
+# The largest number of steps that no kernel processed. They take memory and time, so a connection
+# with more such steps is given up.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
-# Logs are kept for at most this many connections that begin in the part. Each log takes a few kB.
+# The largest number of connections that begin in the part and have logs. Each log takes a few kB.
 _MOST_FRESH = 20_000
-# A connection is given up if a longer frame began before the part.
+# The longest frame from before the part. A connection with a longer one is given up.
 _MOST_TAIL = 64 << 20
-# At most this many bytes are held while it is unknown where frames begin. They may be one long
-# frame, or bytes of another protocol.
+# The largest number of bytes that are held while it is unknown where frames begin. They may be one
+# long frame, or bytes of another protocol.
 _MOST_HELD = 256 << 20
 
 
@@ -65,7 +66,7 @@ _MOST_HELD = 256 << 20
 class FastPathStep:
     """The result of handing a connection to the kernels.
 
-    ``is_crossing`` says, for requests and for responses, whether the held frame is a made-up one.
+    ``is_crossing`` says, for requests and for responses, whether the held frame is made up.
     """
 
     handoff: Handoff
@@ -78,7 +79,7 @@ class FastPathStep:
         return self.result.request.frames + self.result.response.frames
 
     def joined(self, later: FastPathStep) -> FastPathStep:
-        """Return this step joined with ``later``, which began where this one ended.
+        """Return this step joined with ``later``, which began where this step ended.
 
         This step must not have completed a frame.
         """
@@ -112,7 +113,7 @@ class StepLog:
     def add(self, step: FastPathStep) -> None:
         """Add a step. If the step before it completed no frame, the two are joined.
 
-        In this case both steps hold parts of one frame.
+        In this case both steps contain parts of one frame.
         """
         last = self.steps[-1] if self.steps else None
         if (
@@ -142,7 +143,7 @@ class SpeculativeAssembler(FrameAssembler):
     ) -> None:
         super().__init__(limit=limit, brokers=brokers)
         self.key = key
-        self.is_fresh = is_fresh  # the connection begins in the part, and nothing is guessed
+        self.is_fresh = is_fresh  # The connection begins in the part, and nothing is guessed.
         self.log = StepLog()
         self.sides: dict[Direction, _GuessedSide] = {}
         self.client = ""
@@ -166,7 +167,7 @@ class SpeculativeAssembler(FrameAssembler):
 
     @property
     def name(self) -> str:
-        """The connection's name in its frames."""
+        """The name of the connection in its frames."""
         return f"?{self.key}"
 
     def give_up(self) -> None:
@@ -205,7 +206,7 @@ class SpeculativeAssembler(FrameAssembler):
             self.hold(direction, b"", 0, 0)
 
     def seek_frames(self, rows: KeySegments) -> int:
-        """Search segments for the start of a frame, in each direction where none is known.
+        """Search segments for the start of a frame, in each direction that has no known start.
 
         Returns how many bytes are held in the directions without a known start.
         """
@@ -233,17 +234,17 @@ class SpeculativeAssembler(FrameAssembler):
         return 0 if state is None else max(0, len(state.held) - HEAD_BYTES)
 
     def is_made_up(self, direction: Direction) -> bool:
-        """Return whether the first frame of a direction is a made-up one."""
+        """Return whether the first frame of a direction is made up."""
         side = self.sides.get(direction)
         return side is not None and side.is_made_up
 
     def hand_off(self) -> Handoff | None:
-        """Hand the connection to the kernels: see `FrameAssembler.hand_off`."""
+        """Hand the connection to the kernels, as `FrameAssembler.hand_off` does."""
         self._handoff = None if self.has_given_up else super().hand_off()
         return self._handoff
 
     def take_back(self, result: HandoffResult) -> None:
-        """Take the connection back from the kernels: see `FrameAssembler.take_back`."""
+        """Take the connection back from the kernels, as `FrameAssembler.take_back` does."""
         handoff = self._handoff
         if result.segments and handoff is not None and self.log.is_whole:
             is_guessed = handoff.connection == self.name
@@ -255,7 +256,7 @@ class SpeculativeAssembler(FrameAssembler):
         super().take_back(result)
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        """Add a segment: see `FrameAssembler.push`."""
+        """Add a segment, as `FrameAssembler.push` does."""
         self._pushed += 1
         self._pushed_bytes += len(segment.payload)
         is_too_much = self._pushed > _MOST_PUSHED or self._pushed_bytes > _MOST_PUSHED_BYTES
@@ -322,7 +323,7 @@ class SpeculativeFlows(Flows):
         self._is_first = is_first
         self.guessed: dict[str, SpeculativeAssembler] = {}
         self.fresh: dict[str, SpeculativeAssembler] = {}
-        self.by_number: dict[int, SpeculativeAssembler] = {}  # by the number of the connection
+        self.by_number: dict[int, SpeculativeAssembler] = {}  # By the number of the connection.
         self.ended_by_key: dict[str, list[CapturedConnection]] = {}
         self.keys: list[str] = []
         self._seen = 0
@@ -330,7 +331,7 @@ class SpeculativeFlows(Flows):
         self._given_up: set[int] = set()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
-        """Add segments: see `Flows.push`."""
+        """Add segments, as `Flows.push` does."""
         self.keys = segments.keys
         present = np.unique(segments.key)
         names = [segments.keys[number] for number in present.tolist()]
@@ -350,7 +351,7 @@ class SpeculativeFlows(Flows):
     def assemblers(self) -> dict[str, FrameAssembler]:
         """Return the assemblers of keys without guesses, in their state at the end.
 
-        The keys with guesses are in ``guessed``. Only the logs of these are used.
+        The keys with guesses are in ``guessed``. Only the logs of these keys are used.
         """
         self._take_all_back()
         return {key: assembler.plain for key, assembler in self.fresh.items()} | {
@@ -402,7 +403,7 @@ class SpeculativeFlows(Flows):
                 self.guessed[segments.keys[number]].give_up()
 
     def _watch_one(self, number: int, rows: KeySegments) -> int:
-        """Examine the segments of one key; return how many bytes are held without a frame start."""
+        """Examine the segments of one key. Return how many bytes are held without a frame start."""
         key = rows.segments.keys[number]
         assembler = self.guessed.get(key)
         if assembler is None:

@@ -103,12 +103,12 @@ class SurveyPart:
 
     @property
     def cuts(self) -> list[tuple[int, int, CutPosition]]:
-        """The ends of its ranges."""
+        """The ends of the part's ranges."""
         return [(part.size, part.rows, part.stop) for part in self.ranges]
 
 
 class SurveyState:
-    """Takes the frames of a capture, in order. `finish` writes the facts about the whole capture.
+    """Process the frames of a capture in order. `finish` writes the facts about the whole capture.
 
     With a ``share`` of the connections, only the segments of that share are processed. `part` then
     returns the facts of the share, and another object joins the parts of all shares.
@@ -182,7 +182,7 @@ class SurveyState:
         self.end_connections()
 
     def _rank(self, segments: SegmentColumns) -> None:
-        """Rank new keys, chunk by chunk, in the order that the flows of all connections have."""
+        """Rank new keys, chunk by chunk, in the order of the flows of all connections."""
         for number in np.flatnonzero(np.bincount(segments.key)).tolist():
             self._ranks.setdefault(segments.keys[number], self._chunks << _RANK_BITS | number)
         self._chunks += 1
@@ -253,7 +253,7 @@ class SurveyState:
         )
 
     def join(self, parts: Sequence[SurveyPart]) -> None:
-        """Add the parts of all shares; this replaces adding segments.
+        """Add the parts of all shares. This replaces adding segments.
 
         Raises `UnprovenError` if their ranges differ, which may happen if files have changed.
         """
@@ -392,7 +392,7 @@ class SurveyState:
 
 
 def join_starts(starts: Sequence[RangeStart]) -> RangeStart:
-    """Return the start of a range from those of all shares."""
+    """Return the start of a range from the starts of all shares."""
     if len(starts) == 1:
         return starts[0]
     ranks = {key: rank for start in starts for key, rank in start.ranks.items()}
@@ -417,7 +417,7 @@ class FrameTimes:
         np.maximum.at(self._last, frames.connection, frames.time_us)
 
     def add(self, times: FrameTimes, numbers: NumpyArray) -> None:
-        """Add the times of other connections, which have these numbers here."""
+        """Add the times of other connections, which have these numbers in this object."""
         self._make_room(int(numbers.max(initial=-1)) + 1)
         numbers = numbers[: len(times._first)]
         self._first[numbers], self._last[numbers] = times._first, times._last
@@ -438,7 +438,7 @@ class FrameTimes:
 
 
 def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | None:
-    """Return the saved state that an analysis begins with, if there is any.
+    """Return the saved state with which an analysis begins, or None if there is none.
 
     Raises `SavedStateError` if it cannot be read, or was written with other options.
     """
@@ -453,11 +453,11 @@ def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | Non
 
 
 LATE_US: Final = 60_000_000
-"""A later analysis continues a connection if its segments are at most this late."""
+"""A later analysis continues a connection if the connection's segments are at most this late."""
 
 
 class SegmentOrder:
-    """Checks that the segments of each connection are in order, also across files.
+    """Check that the segments of each connection are in order, including across files.
 
     A file is read in its own order. The clock of a file is the latest time in it so far. Two files
     overlap if a connection continues in the second file at a clock before that of the first.
@@ -471,11 +471,11 @@ class SegmentOrder:
         self._last: dict[str, tuple[int, str]] = {}
 
     def keeps(self, segments: SegmentColumns) -> bool:
-        """Check a chunk; return whether it is in order. Raises `LateError`."""
+        """Check a chunk, and return whether it is in order. Raises `LateError`."""
         return self.goes_on(segments.file, *read_clocks(segments))
 
     def check_late(self, segments: SegmentColumns) -> None:
-        """Check a chunk that was merged, and is therefore in order. Raises `LateError`."""
+        """Check a chunk that was merged and is therefore in order. Raises `LateError`."""
         if self._ends and len(segments):
             self._check_late(read_clocks(segments)[0])
 
@@ -486,7 +486,7 @@ class SegmentOrder:
                 raise LateError
 
     def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
-        """Add a part of a file, using only that file's clock; return whether it is in order.
+        """Add a part of a file, using only that file's clock. Return whether it is in order.
 
         Raises `LateError` if the part is older than the end of the earlier analysis.
         """
@@ -507,7 +507,7 @@ def read_clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
     clock = segments.clock_us
     if clock is None:
         clock = np.maximum.accumulate(segments.timestamp_us)
-    # If several values are assigned to the same place, the last one stays.
+    # If several values are assigned to the same place, the last value is kept.
     first, last = np.empty((2, len(segments.keys)), np.int64)
     first[segments.key[::-1]] = clock[::-1]
     last[segments.key] = clock

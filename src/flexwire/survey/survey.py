@@ -104,7 +104,7 @@ def look_at_readable_files(
 
 
 class Surveyor:
-    """Makes the survey of a capture, and passes the entries for ranges to ``keep``, by name.
+    """Make the survey of a capture, and pass the entries for ranges to ``keep``, by name.
 
     Files are read one after the other. If a connection's segments are not in that order, as in
     captures of several hosts, the survey begins again and merges the files by time. If the files
@@ -180,7 +180,7 @@ def read_capture(
     for item in reader:
         if isinstance(item, FileNotes):
             if item.error is not None:
-                # A moment ago the file was readable.
+                # The file was readable a moment ago.
                 raise item.error
             state.survey.notes.append(item)
             continue
@@ -210,7 +210,7 @@ Make = Callable[["AnalysisRequest", bytes | None], Survey]
 
 
 def read_state(request: AnalysisRequest) -> bytes | None:
-    """Return the saved state with which a survey begins, or None if it continues nothing.
+    """Return the saved state with which a survey begins, or None if it continues no analysis.
 
     Raises `StorageError` if it cannot be read.
     """
@@ -221,11 +221,11 @@ def read_state(request: AnalysisRequest) -> bytes | None:
 
 
 def survey_after(request: AnalysisRequest, make: Make) -> Survey:
-    """Make a survey that continues an earlier analysis, or that begins anew if this fails.
+    """Make a survey that continues an earlier analysis, or begins without it if this fails.
 
-    The result has the reason why it begins anew. If the capture is older than the end of the
-    earlier analysis, that analysis's state stays unchanged, and the connections of the capture end
-    with it.
+    The result contains the reason why the earlier state is not used. If the capture is older than
+    the end of the earlier analysis, that analysis's state does not change, and the connections of
+    the capture end with the capture.
     """
     continuation = request.continuation
     try:
@@ -257,12 +257,13 @@ def _anew(survey: Survey, reason: str) -> Survey:
 
 
 LOOKED_AT: Final = 4
-"""The number of first files of a capture that are examined.
+"""The number of files at the start of a capture that are examined.
 
-With several hosts, each host's files begin with one of these.
+With several hosts, the files of each host begin with one of these files.
 """
 INFLATED_BYTES: Final = 64 << 20
-"""At most this many bytes of a gzip'd file are read, because its end is found only by reading it.
+"""The largest number of bytes of a gzip'd file that are read, because its end is found only by
+reading it.
 """
 
 

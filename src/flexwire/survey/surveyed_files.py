@@ -1,4 +1,4 @@
-"""The files of an analysis as a survey found them: which are unreadable or only a part."""
+"""The files of an analysis as the survey found them: unreadable files, and partial captures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 SHOWN: Final = 200
-"""The report gives the reasons for at most this many files."""
+"""The largest number of files for which the report gives the reasons."""
 REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True in Python"
 
 
@@ -123,5 +123,5 @@ def analysis_notes(facts: Facts) -> tuple[str, ...]:
 
 
 def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
-    """Return notes on captures that have only a part of the traffic, or whose taps added tags."""
+    """Return notes on captures that contain only part of the traffic, or whose taps added tags."""
     return (*sampled_notes(sampled), *((" ".join(added.sentences),) if added.files else ()))

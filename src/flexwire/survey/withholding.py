@@ -1,7 +1,7 @@
-"""Removes bytes of unfinished frames that may be credentials from a saved state.
+"""Remove bytes of unfinished frames that may be credentials from a saved state.
 
 An unfinished frame is kept if its header names a message without credentials, or if its connection
-surely does not authenticate. Otherwise the bytes after its header count as missing from the
+certainly does not authenticate. Otherwise the bytes after its header count as missing from the
 capture, and the frame's row has an error. The same applies to bytes that wait behind a gap.
 """
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     )
 
 MOST_HELD_BYTES: Final = 64 << 20
-"""A state has at most this many bytes of unfinished frames; the largest are left out first."""
+"""The largest number of bytes of unfinished frames in a state. The largest frames are left out
+first.
+"""
 _WITHHELD: Final = "its bytes were withheld between two analyses"
 
 
@@ -44,7 +46,8 @@ def withhold(
 ) -> list[AssemblerRecord]:
     """Return records of connections, of limited size and without bytes that may be credentials.
 
-    With ``shows``, only the size is limited: to ``most`` bytes, or else to `MOST_HELD_BYTES`.
+    With ``shows``, only the size is limited: to ``most`` bytes or, without it, to
+    `MOST_HELD_BYTES`.
     """
     most = MOST_HELD_BYTES if most is None else most
     known = {one.name: one for one in pending}
@@ -74,7 +77,7 @@ def withhold(
 
 
 def is_complete(before: Sequence[AssemblerRecord], after: Sequence[AssemblerRecord]) -> bool:
-    """Return whether the records after `withhold` still have all bytes that rows may depend on.
+    """Return whether the records after `withhold` still contain all bytes on which rows may depend.
 
     Rows show the sample of skipped bytes only if credentials are shown.
     """
@@ -86,7 +89,7 @@ def is_complete(before: Sequence[AssemblerRecord], after: Sequence[AssemblerReco
 
 
 def _with_samples(kept: ConnectionRecord, of: ConnectionRecord) -> ConnectionRecord:
-    """Return a record with the samples of another one."""
+    """Return a record with the samples of another record."""
     pairs = [(kept.request, of.request), (kept.response, of.response)]
     request, response = (
         one
@@ -98,7 +101,7 @@ def _with_samples(kept: ConnectionRecord, of: ConnectionRecord) -> ConnectionRec
 
 
 def held_bytes(assemblers: Iterable[AssemblerRecord]) -> int:
-    """Return how many bytes of unfinished frames the records of connections have."""
+    """Return how many bytes of unfinished frames the records of connections contain."""
     return sum(_size(connection) for assembler in assemblers for connection in assembler.open)
 
 
@@ -110,7 +113,7 @@ def _payloads(connection: ConnectionRecord) -> Iterator[bytes]:
     for direction in (connection.request, connection.response):
         yield from (piece.data for piece in direction.stream.pending)
         if direction.framer is not None:
-            # Otherwise it is a sample of the bytes that were skipped.
+            # Otherwise the bytes are a sample of the bytes that were skipped.
             if direction.framer.why is None:
                 yield direction.framer.buffer
             yield from (piece.data for piece in direction.framer.candidates)
@@ -119,7 +122,7 @@ def _payloads(connection: ConnectionRecord) -> Iterator[bytes]:
 
 
 class _Withholder:
-    """Removes bytes from the record of one connection."""
+    """Remove bytes from the record of one connection."""
 
     def __init__(self, known: PendingRecord | None, *, shows: bool, is_too_large: bool) -> None:
         self._asked = {} if known is None else {
@@ -130,7 +133,7 @@ class _Withholder:
         is_ruled_out = known is not None and known.is_open and not known.is_guarded
         self._is_shown = shows and not is_too_large
         self._is_too_large = is_too_large
-        # Bytes that were not decoded may stay in the record.
+        # Bytes that were not decoded may remain in the record.
         self._is_open = (shows or is_ruled_out) and not is_too_large
 
     def apply(self, connection: ConnectionRecord) -> ConnectionRecord:
@@ -192,7 +195,7 @@ class _Withholder:
         return len(payload) if is_kept else CORRELATION_ID_SIZE
 
     def _segments(self, segments: list[SegmentRecord]) -> list[SegmentRecord]:
-        """Return the first segments of a connection, which show whether it begins with requests."""
+        """Return the first segments of a connection. They show whether it begins with requests."""
         payloads = [one.payload for one in segments if one.payload]
         requests = [read_released(payload[PREFIX_LENGTH:]) for payload in payloads]
         names = [request.message_name for request in requests if request is not None]

@@ -75,8 +75,8 @@ PARTIES = ("client", "broker", *CLIENT_COLUMNS)
 class Introductions:
     """The known facts about the clients of connections, by connection.
 
-    ``software`` has the name and the version of their software, and ``instances`` has the client
-    instance id in Kafka's text form.
+    ``software`` contains the name and the version of their software, and ``instances`` contains the
+    client instance id in Kafka's text form.
     """
 
     software: Mapping[str, Software] = field(default_factory=dict)
@@ -96,9 +96,9 @@ def frame_rows(
     """Return the rows of the table of frames, one for each of the paired frames, in their order.
 
     All sources of frames use this function: captures, streams of captures, and request logs.
-    ``paired`` has the columns of `PAIRED`. ``outcomes`` is a batch of `BODY_OUTCOMES` in any order,
-    which has a row for each frame whose body was read. ``parties`` has the columns `PARTIES` of
-    each frame.
+    ``paired`` contains the columns of `PAIRED`. ``outcomes`` is a batch of `BODY_OUTCOMES` in any
+    order. It contains a row for each frame whose body was read. ``parties`` contains the columns
+    `PARTIES` of each frame.
     """
     place = np.full(len(paired), -1)
     place[outcomes["row"].to_numpy()] = np.arange(len(outcomes))
@@ -115,11 +115,11 @@ def frame_rows(
 def _of_bodies(
     paired: pa.RecordBatch, outcomes: pa.RecordBatch, place: Words
 ) -> dict[str, pa.Array]:
-    """Return the columns that depend on the body, or on header and framing if there is no body."""
+    """Return the columns that depend on the body or, without a body, on header and framing."""
     has_body = place >= 0
     if has_body.all() and outcomes["error"].null_count == len(outcomes):
         return _all_decoded(outcomes, place)
-    # A null index results in null.
+    # A null index gives a null value.
     theirs, own = _indices(place, has_body), _indices(np.arange(len(paired)), ~has_body)
     error, version = outcomes["error"].take(theirs), outcomes["body_version"].take(theirs)
     broken = pc.if_else(version.is_null(), FAILED, LENIENT)
@@ -234,7 +234,7 @@ _OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
 
 
 class TableRows:
-    """Builds the rows of paired frames, batch after batch."""
+    """Build the rows of paired frames, batch after batch."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class TableRows:
         self._record_bytes = record_bytes
         self._inflation = inflation
         self._wanted = row_filter
-        # The hints belong to this range only, so its batches are the same each time.
+        # The hints belong only to this range, so its batches are the same each time.
         self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(
@@ -258,7 +258,7 @@ class TableRows:
     ) -> Iterator[tuple[str, Rows]]:
         """Yield the rows of some frames, each batch with the name of its table.
 
-        ``names`` has the names of topics by id.
+        ``names`` contains the names of topics by id.
         """
         row_filter, shows = self._wanted, self._show_credentials
         outcomes: list[pa.RecordBatch] = []

@@ -1,7 +1,7 @@
-"""The memory that compressed batches take when inflated, and a task's allowance of memory.
+"""The memory that inflated batches take, and the allowance of a task.
 
 The measure depends only on rows of the table of records. It therefore does not matter who made
-these rows, in which order, or how the rows of a batch are cut.
+these rows, in which order, or how the rows of a batch are divided.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ PLAIN: Final = str(Compression.NONE.value)
 
 
 class BeyondAllowanceError(Exception):
-    """The batches exceed the allowance, and must be read again, each with its own bound."""
+    """The batches exceed the allowance, and must be read again with a limit for each batch."""
 
 
 class InflationMeter:
-    """Adds up the inflated bytes of batches; limits each batch once the sum is too large.
+    """Add up the inflated bytes of batches. Limit each batch as soon as the sum is too large.
 
     ``captured`` is the number of captured bytes of the batches.
     """
@@ -44,12 +44,12 @@ class InflationMeter:
 
     @property
     def is_beyond(self) -> bool:
-        """True if the batches exceed the allowance and must be read again, with a bound each."""
+        """True if the batches exceed the allowance and must be read again with a limit for each."""
         return self._left < 0 and not self._inflation.is_held
 
     @property
     def inflation(self) -> Inflation:
-        """The bounds for the next batch that is read."""
+        """The limits for the next batch that is read."""
         return self._inflation.held() if self.is_beyond else self._inflation
 
     def add(self, rows: Rows) -> None:
@@ -57,7 +57,7 @@ class InflationMeter:
         self.take(inflated_bytes(rows, self._inflation.max_inflated))
 
     def take(self, size: int) -> None:
-        """Count this many bytes."""
+        """Count the given number of bytes."""
         self._left -= size
 
     def check(self) -> None:
@@ -67,7 +67,7 @@ class InflationMeter:
 
 
 def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -> None:
-    """Write something, and write it again with a bound for each batch if the batches are too large.
+    """Write something. If the batches are too large, write it again with a limit for each batch.
 
     If the batches exceed the allowance, ``write`` raises `BeyondAllowanceError`, and is called a
     second time to start from the beginning.
@@ -119,7 +119,7 @@ def digested_bytes(digests: Mapping[str, Words]) -> int:
 
 
 def beyond(rows: Rows) -> int:
-    """Return how many rows are batches that exceed a bound when inflated, by their ``error``."""
+    """Return how many rows are batches that exceed a limit when inflated, by their ``error``."""
     facts, _, counts = _runs(rows)
     if facts["error"].null_count == len(facts):
         return 0

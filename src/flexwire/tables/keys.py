@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 ANALYSIS: Final = "analysis"
 """The column of tables that grow: the analysis that wrote the row."""
 BEGAN_IN: Final = "began_in"
-"""The column of tables that grow with the analysis in which the row's connection began, or null if
+"""In tables that grow: the column with the analysis in which the row's connection began, or null if
 that is the row's own analysis. Views use it in place of ``analysis``, so that keys identify whole
-connections."""
+connections.
+"""
 CONNECTION_KEY: Final = ("connection",)
 """The columns that identify a connection within one analysis."""
 FRAME_KEY: Final = (*CONNECTION_KEY, "direction", "frame_index")

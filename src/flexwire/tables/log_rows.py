@@ -1,4 +1,4 @@
-"""The rows of the tables of logs that one task returns, in bounded memory.
+"""Build the rows of the tables of logs for one task, in limited memory.
 
 ```
 keys of a piece ─▶ the last of each key ─▶ held ─▶ runs, sorted by hash ─▶ the last of each key
@@ -50,16 +50,18 @@ if TYPE_CHECKING:
 
 
 MOST_HELD: Final = 1 << 21
-"""At most this many keys are held. They take 64 MB, and as much again while they are sorted."""
+"""The largest number of keys that are held. They take 64 MB, and as much again while they are
+sorted.
+"""
 PARTS: Final = 1024
-"""A run is read in at most this many parts, by the first bits of hashes."""
+"""The largest number of parts in which a run is read, by the first bits of hashes."""
 _SHIFT: Final = np.uint64(64 - PARTS.bit_length() + 1)
 _INDEX: Final = np.dtype("<i8")
 _INDEX_BYTES: Final = (PARTS + 1) * _INDEX.itemsize
 
 
 class SupersededCounts(NamedTuple):
-    """The number of records with keys, the number of superseded ones, and their bytes."""
+    """The number of records with keys, the number of superseded records, and their bytes."""
 
     keyed_records: int = 0
     records: int = 0
@@ -79,7 +81,7 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
     is_alike = ordered["hash"][1:] == ordered["hash"][:-1]
     is_later = ordered["offset"][1:] >= ordered["offset"][:-1]
     if (is_alike & ~(is_same & is_later)).any():
-        # Hashes are equal only in their first half, or offsets decrease.
+        # The hashes are equal only in their first half, or offsets decrease.
         ordered = keys[np.lexsort((keys["offset"], keys["other"], keys["hash"]))]
         is_same = _is_same(ordered)
     is_last = np.append(~is_same, [True] * bool(len(keys)))
@@ -88,7 +90,7 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
 
 
 def _by_hash(hashes: Words) -> Words:
-    """Return the order of hashes; equal hashes keep their order."""
+    """Return the order of hashes. Equal hashes keep their order."""
     # Sorting words takes a seventh of the time that an argsort takes. The row number replaces the
     # last bits of each hash. Two hashes seldom differ only in these bits.
     rows = np.uint64((1 << len(hashes).bit_length()) - 1)
@@ -114,7 +116,7 @@ def _is_same(keys: Words) -> Words:
 
 
 class KeyRuns:
-    """The keys of one partition; if they exceed the memory, ``spill`` gets them in sorted runs.
+    """The keys of one partition. If they exceed the memory, ``spill`` gets them in sorted runs.
 
     Attributes:
         spilled: the number of keys in each run.
@@ -129,7 +131,7 @@ class KeyRuns:
         self._count = 0
 
     def add(self, keys: Words) -> None:
-        """Add keys; afterwards the caller may overwrite their array."""
+        """Add keys. Afterwards the caller may overwrite their array."""
         self._add(keys)
         self.superseded = self.superseded.plus(SupersededCounts(len(keys)))
         if self._count > MOST_HELD:
@@ -256,12 +258,12 @@ class LogWork:
     """The input of one task.
 
     Attributes:
-        pieces: each with the number of its partition; pieces of a partition are adjacent and in
-            order.
+        pieces: the pieces, each with the number of its partition. Pieces of a partition are
+            adjacent and in order.
         shared: numbers of partitions that other tasks read too.
-        windows: where to sample pieces, by their number among these.
+        windows: where to sample pieces, by the number of the piece.
         seed: the start value of hashes of keys.
-        transactions: how the transactions of each partition ended, by its number; a partition
+        transactions: how the transactions of each partition ended, by its number. A partition
             without transactions may be missing.
     """
 
@@ -273,11 +275,11 @@ class LogWork:
 
 
 class LogTableRows:
-    """Yields the rows of a task; ``spill`` gets runs of keys and the number of their partition.
+    """Yield the rows of a task. ``spill`` gets runs of keys and the number of their partition.
 
-    ``inflation`` bounds the inflated size of the batches. If all batches together exceed the
+    ``inflation`` limits the inflated size of the batches. If all batches together exceed the
     allowance for the bytes that were read, `BeyondAllowanceError` is raised. A batch that exceeds
-    its own bound when inflated counts as damaged.
+    its own limit when inflated counts as damaged.
 
     Attributes:
         spilled: the number of keys in each run, by partition.
@@ -335,7 +337,7 @@ class LogTableRows:
 
 
 class _PieceRows:
-    """Reads a piece; afterwards ``extents`` has the places of all batches."""
+    """Read a piece. Afterwards ``extents`` contains the places of all batches."""
 
     def __init__(self, piece: LogPiece, digests: BatchDigests, inflation: Inflation) -> None:
         self._piece = piece
@@ -438,7 +440,7 @@ def _moments(milliseconds: Words) -> pa.Array:
 def _placed(
     piece: LogPiece, table: str, columns_by_name: dict[str, pa.Array], rows: int
 ) -> pa.RecordBatch:
-    """Return rows of a table with the columns for their place; missing columns are null."""
+    """Return rows of a table with the columns for their place. Missing columns are null."""
     place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,

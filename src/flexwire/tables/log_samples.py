@@ -40,9 +40,9 @@ CODECS: Final[tuple[tuple[Compression, int | None], ...]] = (
     (Compression.ZSTD, 3),
     (Compression.ZSTD, 9),
 )
-"""The compression types that a sample is written with, and their levels if they have any."""
+"""The compression types with which a sample is written, with their levels if they have any."""
 BATCH_SIZES: Final = (16 << 10, 128 << 10, 1 << 20)
-"""The bytes of records in a batch. A size is tried only if the sample is large enough."""
+"""The sizes of batches in bytes of records. A size is tried only if the sample is large enough."""
 MOST_INFLATED: Final = 8 << 20
 """A batch that is larger than this when inflated is left out of samples, because each way of
 writing it takes time."""
@@ -75,7 +75,7 @@ class BatchExtents(NamedTuple):
 
 
 def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
-    """Choose successive batches of a piece, or return None if there are none.
+    """Choose successive batches of a piece. Return None if there are none.
 
     Control batches between them do not become part of the sample.
     """
@@ -100,7 +100,7 @@ def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None
 
 
 def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
-    """Write a sample of a piece again in all ways; return None if its records cannot be written."""
+    """Write a sample of a piece again in all ways. Return None if its records cannot be written."""
     part = replace(piece, start=sample.start, stop=sample.stop, is_end=False)
     items = read_piece(part, _COLUMNS, mode="PERMISSIVE")
     read = [item for item in items if not isinstance(item, BatchDamage)]

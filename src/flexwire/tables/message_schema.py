@@ -7,7 +7,7 @@ and the reason. If a body breaks its spec but Kafka's Java reads it, the row has
 and the reason.
 
 A few versions got a new layout without a new number, mostly while they were a preview. If the user
-names the release of the captured brokers, bytes are read with the layout of that release.
+specifies the release of the captured brokers, bytes are read with the layout of that release.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @per_catalog
 @cache
 def class_of(name: str, version: int, release: str | None) -> type[Message]:
-    """Return the class that reads a version as ``release`` wrote it; None is the newest release.
+    """Return the class that reads a version as ``release`` wrote it. None is the newest release.
 
     If the layouts are the same, this is the newest class, with its names.
     """
@@ -89,7 +89,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[Any, Any]:
-    """Return whether each message in a column has records of the cluster's metadata."""
+    """Return whether each message in a column contains records of the cluster's metadata."""
     is_metadata = np.zeros(len(column), bool)
     carrier, topics, name, topic_id = METADATA_CARRIER
     if message_name == carrier:
@@ -117,7 +117,7 @@ COPIED = (
     "api_version",
     "correlation_id",
 )
-# The columns that a request takes from its frame, and a response from its own header.
+# The columns that a request gets from its frame, and a response from its own header.
 READ = ("header_version", "header_unknown_tagged_fields")
 # The columns of frames that a message's table needs.
 NEEDED = pa.schema(
@@ -133,7 +133,7 @@ NEEDED = pa.schema(
 @per_catalog
 @cache
 def table_schema(name: str, release: str | None = None, *, record_bytes: bool = True) -> pa.Schema:
-    """Return the columns of a message's table; without ``record_bytes``, records become sizes."""
+    """Return the columns of a message's table. Without ``record_bytes``, records become sizes."""
     body = body_type(name, release)
     if not record_bytes:
         body = type_without_record_bytes(body)

@@ -1,8 +1,8 @@
-"""The rows of a message's table, made from the frames that have the message.
+"""Build the rows of a message's table from the frames that contain the message.
 
 Bodies are cut out of the payloads and decoded as one column. The kernels refuse damaged and lenient
-bodies, unusual headers, and every message that holds credentials. These rows are processed one by
-one through `MessageBodies`. At the end all rows are put in order.
+bodies, unusual headers, and every message that contains credentials. These rows are processed one
+by one through `MessageBodies`. At the end all rows are put in order.
 
 `MessageBodies` reads each body strictly, and if that fails, in the way of Kafka's Java. It removes
 credentials from the object.
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 class CarrierFrames:
     """The frames in some rows of a batch, in ascending order, or in all rows if none are given.
 
-    ``facts`` has the columns of the frames without the payloads. The payloads are not copied:
+    ``facts`` contains the columns of the frames without the payloads. The payloads are not copied:
     ``begins`` and ``ends`` are their positions in ``data``.
     """
 
@@ -87,7 +87,7 @@ class CarrierFrames:
 
 
 class BodyPlaces(NamedTuple):
-    """Where each frame's body begins in its payload, and the facts in its header.
+    """The start of each frame's body in its payload, and the facts in its header.
 
     ``is_sure`` marks the frames for which this is known. For other frames, only `parse_response`
     can read the header, or the end of the header is unknown.
@@ -100,7 +100,7 @@ class BodyPlaces(NamedTuple):
 
 
 def body_places(carried: CarrierFrames) -> BodyPlaces:
-    """Find the bodies of frames, which have the columns of `NEEDED`."""
+    """Find the bodies of frames. The frames have the columns of `NEEDED`."""
     frames = carried.facts
     direction = frames["direction"]
     sizes = carried.ends - carried.begins
@@ -133,7 +133,7 @@ def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray
 
 
 class _ResponseHeader(NamedTuple):
-    """A response header without tagged fields; a size of 0 means that the size is unknown."""
+    """A response header without tagged fields. A size of 0 means that the size is unknown."""
 
     size: int
     version: int
@@ -147,7 +147,7 @@ _INT32_BITS = 32
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plain_header(api_key: int, version: int) -> _ResponseHeader:
-    """Return the header of responses, with size 0 if its length varies or no API has the key."""
+    """Return the header of responses. Its size is 0 if it varies, or if no API has the key."""
     header_class = message("ResponseHeader")
     try:
         plain = header_class().encode(response_header_version(api_key, version))
@@ -204,7 +204,7 @@ def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
 
 @dataclass(slots=True)
 class _FrameBody:
-    """A frame with its message, the reason why it has none, or both if it was read leniently."""
+    """A frame with its message, the reason why there is none, or both after lenient reading."""
 
     frame: dict[str, Any]
     header_version: int | None
@@ -323,7 +323,7 @@ def _withhold(body: _FrameBody, *, is_secret: bool) -> None:
             body.bytes = body.frame["payload"]
 
 
-# Up to this many runs of adjacent rows, copying whole runs is cheaper than taking single rows.
+# Up to this many runs of adjacent rows, copying whole runs is faster than copying single rows.
 _RUNS = 16
 
 __all__ = ["message_rows", "table_schema", "without_record_bytes"]
@@ -340,9 +340,9 @@ def message_rows(
 ) -> pa.RecordBatch:
     """Return the rows of a message's table, one for each frame with the message, in their order.
 
-    The frames are all of ``frames``, or those in ``rows``, ascending. ``frames`` has at least the
-    columns of `NEEDED`. ``release`` is the release of the captured brokers, if it is known. Without
-    ``record_bytes``, the bytes of records are replaced by their sizes.
+    The frames are all frames of ``frames``, or those in ``rows``, in ascending order. ``frames``
+    contains at least the columns of `NEEDED`. ``release`` is the release of the captured brokers,
+    if it is known. Without ``record_bytes``, the bytes of records are replaced by their sizes.
     """
     carried = CarrierFrames(frames.select(NEEDED.names), rows)
     parts = _RowParts(len(carried))
@@ -369,7 +369,7 @@ class _RowParts:
         self._put = 0
 
     def put(self, rows: Words, batch: pa.RecordBatch, is_right: Words | None = None) -> None:
-        """Add a batch of these rows; the rows that are not right will be added later."""
+        """Add a batch of these rows. Rows that are not right will be added later."""
         places = np.arange(self._put, self._put + len(rows))
         self._places[rows] = places if is_right is None else np.where(is_right, places, -1)
         self._batches.append(batch)
@@ -437,7 +437,7 @@ def _batch(
     layouts: dict[int, type[Message]],
     schema: pa.Schema,
 ) -> pa.RecordBatch:
-    """Return the rows of frames whose versions one class reads; a refused body becomes null."""
+    """Return the rows of frames whose versions one class reads. A refused body becomes null."""
     (message_class,) = set(layouts.values())
     frames = carried.facts
     versions = np.asarray(frames["api_version"].fill_null(-1))[rows]

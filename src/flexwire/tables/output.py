@@ -42,7 +42,7 @@ LEDGER: Final = "ledger"
 SUMS: Final = "sums"
 """The directory of the daily sums of tables that grow."""
 ICEBERG_CATALOG: Final = "catalog/catalog.json"
-"""The file that names the catalog of an output's Iceberg tables."""
+"""The file that contains the catalog of an output's Iceberg tables."""
 CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
@@ -64,7 +64,7 @@ def day_of_sums(name: str) -> str:
 class Output:
     """A complete output: ``tables/``, ``facts.json``, ``report.html`` and other files in ``place``.
 
-    Its tables are listed once, when they are first needed.
+    The tables are listed once, when they are first needed.
     """
 
     place: OutputDirectory
@@ -75,12 +75,12 @@ class Output:
 
     @property
     def is_continued(self) -> bool:
-        """True if connections continue from one of its analyses to the next."""
+        """True if connections continue from one of the output's analyses to the next."""
         return False
 
     @property
     def root(self) -> OutputDirectory:
-        """The directory below which `files` has its names."""
+        """The directory to which the names in `files` are relative."""
         return self.place
 
     def where(self, name: str) -> str:
@@ -89,7 +89,7 @@ class Output:
 
     @property
     def names(self) -> list[str]:
-        """The names of its tables that have a file: "frames", "messages/FetchRequest" and so on."""
+        """The names of the tables that have a file: "frames", "messages/FetchRequest" and so on."""
         return sorted({*self._listed, *self._expected})
 
     def message_names(self) -> list[str]:
@@ -98,7 +98,10 @@ class Output:
         return [name.removeprefix(start) for name in self.names if name.startswith(start)]
 
     def files(self, name: str) -> list[FileEntry]:
-        """Return a table's files, with names below `root`; raise `FlexwireError` without it."""
+        """Return a table's files, with names below `root`.
+
+        Raises `FlexwireError` if there is no table.
+        """
         listed = self._listed.get(name) if isinstance(name, str) else None
         expected = self._expected.get(name, 0) if isinstance(name, str) else 0
         if len(listed or ()) < expected:
@@ -114,8 +117,8 @@ class Output:
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table, as `flexwire.tables.schema` defines them.
 
-        The type of a message's body is that in the files: with the bytes of records, or with their
-        sizes.
+        The type of a message's body is the type in the files: with the bytes of records, or with
+        their sizes.
         """
         files = self.files(name)
         if name in _COLUMNS:
@@ -125,7 +128,7 @@ class Output:
             return pq.read_schema(f"{root}/{files[0].name}", filesystem=system)
 
     def dataset(self, name: str) -> ds.Dataset:
-        """Return a table as a dataset of pyarrow, which reads only the requested parts."""
+        """Return a table as a pyarrow dataset, which reads only the requested parts."""
         system, root = self.place.arrow()
         paths = [f"{root}/{file.name}" for file in self.files(name)]
         with report_failures(self.where(name), "open"):
@@ -188,7 +191,7 @@ def table_files(entries: Iterable[FileEntry]) -> Counter[str]:
 
 
 def _table_of(name: str) -> str:
-    """Return the table of a file, by its name below the directory of tables; empty for others."""
+    """Return the table of a file, by its name below the directory of tables. "" if none."""
     table, _, file = name.rpartition("/")
     return "" if file.startswith(("_", ".")) else table
 
@@ -259,7 +262,7 @@ def check_finished(tables: OutputDirectory) -> None:
 
 
 def current_run(out: OutputDirectory) -> dict[str, str | None]:
-    """Return the names of the ``run`` in a store and of the one ``before``, or nothing."""
+    """Return the names of the current ``run`` in a store and of the run ``before``, or nothing."""
     if not out.exists(CURRENT):
         return {}
     try:

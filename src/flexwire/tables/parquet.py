@@ -1,4 +1,4 @@
-"""A Parquet file of a table, written in such a way that Spark reads it as its own.
+"""A Parquet file of a table, written so that Spark reads it like one of its own files.
 
 Row groups are limited by rows and by bytes, because one frame may have 100 MiB and the next row a
 hundred bytes. The same batches always become the same file. Columns with repeated values have
@@ -31,14 +31,17 @@ if TYPE_CHECKING:
 
 ORIGIN = pa.field(BEGAN_IN, pa.string())
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""A row group has at most this many bytes in memory, and about a tenth of this when compressed."""
+"""The largest size of a row group in memory, in bytes.
+
+Compressed, it takes about a tenth of this.
+"""
 ROW_GROUP_ROWS = 1 << 20
 # Columns in which hardly any value repeats.
 _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
 # The values of these columns usually increase by one from row to row.
 _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = frozenset({"offset", "timestamp"})
-# The same for tables with one row per frame. The records of a frame share these values.
+# The same for tables with one row per frame, because the records of a frame share these values.
 _GROWN_BY_FRAME = frozenset({"time", "frame_index"})
 _HEADERS = "headers"
 _ELEMENT = ".list.element"
@@ -46,16 +49,17 @@ _TOPIC_ID = ".topic_id"
 
 
 class TableWriter:
-    """Writes batches to a new Parquet file, which only its owner may read.
+    """Write batches to a new Parquet file that only its owner may read.
 
     Use it as a context manager. After an error there is no file. Raises `FileExistsError` if a file
     of that name exists. ``constants`` are additional columns of text, each with the same value in
-    all rows. With ``origins``, a table whose rows have a connection gets the column `BEGAN_IN`. It
-    has the analysis in which the connection began, or null if ``origins`` lacks the connection.
+    all rows. With ``origins``, a table whose rows have a connection gets the column `BEGAN_IN`.
+    This column contains the analysis in which the connection began, or null if ``origins`` lacks
+    the connection.
 
     Attributes:
-        rows: how many have been written.
-        size: the bytes of the file, once it is closed.
+        rows: the number of rows that were written.
+        size: the size of the file in bytes, after it is closed.
     """
 
     def __init__(
@@ -78,7 +82,7 @@ class TableWriter:
         leaves = dict(_leaves(schema))
         grown = _GROWN if _GROWN & leaves.keys() else _GROWN_BY_FRAME
         self._path = path
-        # The file is private from its first byte on; Arrow opens it again.
+        # The file is private from its creation. Arrow opens it again.
         create_private_file(path).close()
         self._writer = pq.ParquetWriter(
             path,
@@ -94,7 +98,7 @@ class TableWriter:
         )
 
     def write(self, batch: Rows) -> None:
-        """Write rows; they are held until there are enough of them for a row group."""
+        """Write rows. They are held until there are enough of them for a row group."""
         for part in _parts(batch):
             self._hold(part)
 
@@ -198,14 +202,14 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def _repeats(path: str, kind: pa.DataType) -> bool:
     if _is_bytes(kind):
         return path.startswith(f"{_HEADERS}.")
-    # Lists have so many numbers that making a dictionary takes longer than compressing them.
+    # Lists contain so many numbers that making a dictionary takes longer than compressing them.
     is_listed = _ELEMENT in path and pa.types.is_integer(kind)
     return not is_listed and path not in _DIFFERENT
 
 
 @dataclass(frozen=True, slots=True)
 class ValueRanges:
-    """Ranges of a column's values; both ends of a range are included."""
+    """Ranges of a column's values. Both ends of a range are included."""
 
     column: str
     ranges: tuple[tuple[int, int], ...]
@@ -219,7 +223,7 @@ class ValueRanges:
         return reduce(pc.or_, masks)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
-        """Return whether a row group may have such a value, according to the file's statistics."""
+        """Return whether a row group may contain such a value, by the file's statistics."""
         for place in range(group.num_columns):
             column = group.column(place)
             if column.path_in_schema == self.column and column.statistics is not None:

@@ -1,4 +1,4 @@
-"""The rows of the table of records, made from rows of messages.
+"""Build the rows of the table of records from rows of messages.
 
 All partitions in a batch of messages are read at once. The kernels return groups of record batches
 with their records. They also return the batch number of each record and the partition number of
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 class RunRows:
     """Rows of a table with the columns of ``schema``, in runs.
 
-    ``own`` has the columns that differ from row to row. ``facts`` has the other columns, once for
-    each run, and ``counts`` the number of rows in each run, at least one.
+    ``own`` contains the columns that differ from row to row. ``facts`` contains the other columns,
+    once for each run, and ``counts`` contains the number of rows in each run, at least one.
     """
 
     schema: pa.Schema
@@ -97,7 +97,7 @@ class RunRows:
 
     @classmethod
     def joined(cls, rows: Sequence[RunRows]) -> RunRows:
-        """Return several objects with rows as one; all have the same columns."""
+        """Return several objects with rows as one object. All must have the same columns."""
         return cls(
             rows[0].schema,
             pa.concat_batches([row.own for row in rows]),
@@ -122,7 +122,7 @@ def cut_rows(row_batches: Iterable[Rows], most_rows: int, most_bytes: int) -> It
 
 
 def with_columns(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as a batch of a schema, which has some of their columns, in any order."""
+    """Return rows as a batch of a schema that contains some of their columns, in any order."""
     if isinstance(rows, RunRows):
         chosen = pa.schema([rows.schema.field(name) for name in schema.names])
         rows = replace(rows, schema=chosen).batch()
@@ -142,8 +142,8 @@ def object_rows(
 ) -> Iterator[tuple[Row, int]]:
     """Yield the rows of all batches in ``data``, as tuples of `OF_PARTITION`, with their sizes.
 
-    ``data`` are a partition's bytes from ``begin`` on, where a batch begins. ``inflation`` limits
-    the inflated size of each batch.
+    ``data`` contains a partition's bytes, starting at ``begin``, where a batch begins.
+    ``inflation`` limits the inflated size of each batch.
     """
     if data == WITHHELD_BYTES and not begin:
         yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
@@ -204,10 +204,10 @@ _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
 _OWN = pa.schema([RECORDS.field(name) for name in _OF_RECORD])
 _SHARED = pa.schema([column for column in RECORDS if column.name not in _OF_RECORD])
-# At most this many rows are returned at once, and at most this many bytes of shared columns: a
-# topic name may have 32 KiB.
+# The largest number of rows that are returned at once, and the largest number of bytes of their
+# shared columns: a topic name may have 32 KiB.
 _ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
-# At most this many rows, and at most this many bytes of rows, are held as objects.
+# The largest number of rows, and the largest number of bytes of rows, that are held as objects.
 _OBJECTS, _OBJECT_BYTES = 10_000, 1 << 24
 _NO_TEXT = pa.array(["", uuid_text(ZERO_UUID)])
 
@@ -231,9 +231,9 @@ def record_runs(
 ) -> Iterator[RunRows]:
     """Yield the rows of the records table that are in rows of messages, in their order.
 
-    ``names`` has the names of topics by id, for versions that have only ids. ``hints`` come from
-    earlier calls and save memory. The cuts between batches of rows may depend on them. A batch has
-    about as many bytes as a cache holds, or the bytes of a single record batch. ``inflation``
+    ``names`` contains the names of topics by id, for versions that contain only ids. ``hints`` come
+    from earlier calls and save memory. The cuts between batches of rows may depend on them. A batch
+    has about as many bytes as a cache holds, or the bytes of a single record batch. ``inflation``
     limits the inflated size of each record batch.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
@@ -276,7 +276,7 @@ def _elements(lists: pa.ListArray) -> tuple[pa.StructArray, Words]:
 
 
 def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
-    # A version has either the name or the id. The other one is "" or the zero uuid.
+    # A version has either the name or the id. The other field is "" or the zero uuid.
     if field_name is None:
         return pa.nulls(len(topics), pa.string())
     text = pc.struct_field(topics, field_name)
@@ -284,7 +284,7 @@ def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
 
 
 def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
-    """Return where the bytes of each row begin and end; null counts as empty."""
+    """Return where the bytes of each row begin and end. Null counts as empty."""
     rows = len(records)
     if not rows:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -297,7 +297,7 @@ def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
 
 
 class _Carrier(NamedTuple):
-    """A column of the messages or partitions that had the pieces, and the row of each piece."""
+    """A column of the messages or partitions from which the pieces come, and each piece's row."""
 
     column: pa.Array
     rows: Words
@@ -350,7 +350,7 @@ class _Objects:
 
 
 def _group_rows(pieces: _Pieces, group: PieceGroup) -> Iterator[RunRows]:
-    """Yield the rows of a group in parts of limited size; refused batches are read as objects."""
+    """Yield the rows of a group in parts of limited size. Refused batches are read as objects."""
     first, objects = 0, _Objects()
     for refused in group.refused():
         batch = refused.batch
@@ -382,8 +382,8 @@ def _merged(
     begin = int(counts[: part.start].sum())
     records = group.records.slice(begin, int(counts[part].sum()))
     batches = group.batches[part]
-    # Facts are first those of the part's batches, and then those of the rows that were read as
-    # objects.
+    # The first facts are those of the part's batches. The others are those of the rows that were
+    # read as objects.
     fact = np.repeat(np.arange(len(batches)), counts[part])
     columns = {name: records[name] for name in _OF_RECORD}
     facts = {name: _facts(pieces, batches, name) for name in _FACTS}
@@ -405,7 +405,7 @@ def _merged(
 
 
 def changes(numbers: Words) -> Words:
-    """Return the places at which a number differs from the one before, and the first place."""
+    """Return the places at which a number differs from the number before, and the first place."""
     is_first = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)
@@ -431,7 +431,7 @@ def _spread(
     fact: Words,
     of_piece: Words,
 ) -> Iterator[RunRows]:
-    """Yield the rows in several steps; ``fact`` is the number of each row's shared facts."""
+    """Yield the rows in several steps. ``fact`` is the number of each row's shared facts."""
     own = pa.RecordBatch.from_arrays([columns[name] for name in _OF_RECORD], schema=_OWN)
     for start in range(0, len(fact), pieces.most_rows):
         of_rows = fact[start : start + pieces.most_rows]

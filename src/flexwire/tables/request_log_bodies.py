@@ -1,4 +1,4 @@
-"""The bodies of request logs, decoded in columns, or as objects if columns cannot hold them.
+"""Decode the bodies of request logs in columns, or as objects if columns cannot hold them.
 
 A broker writes a body in the form of Kafka's JSON converters, with the field names of its release.
 It replaces records by their size, and leaves some fields out. A field that was left out becomes
@@ -66,12 +66,12 @@ SIZE_SUFFIX: Final = "SizeInBytes"
 _RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS}
 
 MOST_STRUCTURES: Final = 1 << 17
-"""A body may have at most this many structures: one for each 128 bytes of the longest line."""
+"""The largest number of structures in a body: one for each 128 bytes of the longest line."""
 MOST_VALUES: Final = 3 << 19
-"""A body may have at most this many values. The values of 100,000 partitions are fewer than this,
-and more hardly fit into a line.
+"""The largest number of values in a body. 100,000 partitions have fewer values, and more hardly fit
+into a line.
 """
-# Bodies with at most this many structures become objects at once; a structure takes about 1 kB.
+# Bodies with at most this many structures become objects at once. A structure takes about 1 kB.
 _AT_ONCE: Final = 1 << 15
 
 _TOO_MANY: Final = (
@@ -86,7 +86,7 @@ _NOT_JSON: Final = "the body is not JSON"
 class LoggedBody:
     """A body, or the reason why it could not be read.
 
-    ``sizes`` has the sizes of the records of its partitions, in order. A size is None if the
+    ``sizes`` contains the sizes of the records of its partitions, in order. A size is None if the
     records are null, or if the broker writes no size. ``left_out`` is the number of mandatory
     fields of this version that the broker left out.
     """
@@ -119,7 +119,7 @@ def read_body(
 
 
 def is_too_large(text: bytes) -> bool:
-    """Return whether a body may exceed the limits: an empty structure takes three bytes of text.
+    """Return whether a body may exceed the limits. An empty structure takes three bytes of text.
 
     >>> is_too_large(b"[" + b"{}," * 100_000 + b"]"), is_too_large(b"[" + b"{}," * 200_000 + b"]")
     (False, True)
@@ -128,7 +128,7 @@ def is_too_large(text: bytes) -> bool:
 
 
 def structures(text: bytes) -> int:
-    """Return an upper bound of a body's number of structures; braces in strings count too."""
+    """Return an upper bound of a body's number of structures. Braces in strings count too."""
     return text.count(b"{")
 
 
@@ -171,7 +171,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
 
 
 def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
-    """Remove the size of a field's records from a structure; return False if it has no size."""
+    """Remove the size of a field's records from a structure. Return False if it has no size."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
         size = filled.pop(sized)
@@ -200,7 +200,7 @@ OF_BODY: Final = ("body_version", "withheld_credentials", "tagged_fields", "erro
 def rows_by_objects(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Return the columns of `OF_BODY` for bodies of one version; None is a missing body."""
+    """Return the columns of `OF_BODY` for bodies of one version. None is a missing body."""
     parts = [
         _rows(name, version, part, show_credentials=show_credentials) for part in _parts(texts)
     ]
@@ -273,7 +273,7 @@ def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.S
     return columns.column(0)
 
 
-# Reading fewer bodies takes longer in columns than as objects.
+# For fewer bodies, columns take longer than objects.
 _FEWEST: Final = 4
 # The form of a uuid in base64url, without padding.
 _UUID: Final = "^[A-Za-z0-9_-]{22}$"
@@ -282,7 +282,7 @@ _UUID: Final = "^[A-Za-z0-9_-]{22}$"
 def body_rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Return the columns of `OF_BODY` for bodies of one version; None is a missing body."""
+    """Return the columns of `OF_BODY` for bodies of one version. None is a missing body."""
     there = [text for text in texts if text is not None]
     is_plain = show_credentials or not carries_credentials(name)
     is_plain = is_plain and not any(map(is_too_large, there))
@@ -339,7 +339,7 @@ def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
     plans = []
     former = message_class.definition.served.former_names(version)
     for names in ({}, former) if former else ({},):
-        # Maps today's names to the names of that release.
+        # A mapping from current names to the names in that release.
         turned = {
             struct: {new: old for old, new in pairs.items()} for struct, pairs in names.items()
         }
@@ -350,7 +350,7 @@ def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
 
 
 def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.StructType | None:
-    """Return the type of a structure in JSON; None if columns cannot read it."""
+    """Return the type of a structure in JSON, or None if columns cannot read it."""
     fields = []
     for wire_field in schema.fields:
         if wire_field.presence is Presence.ABSENT:
@@ -421,7 +421,7 @@ def _struct(
 ) -> pa.StructArray:
     """Return the column of a structure in the table's form, made from the columns of its JSON.
 
-    ``nulls`` marks null structures, whose fields are not missing.
+    ``nulls`` marks null structures. Their fields do not count as missing.
     """
     columns_by_name: dict[str, pa.Array] = {}
     present = [
@@ -505,7 +505,7 @@ def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) ->
         return column
     if column.null_count > missing.true_count:
         raise _RefusedError
-    # A missing array has no elements, so it has the offsets of an empty one.
+    # A missing array has no elements, so it has the offsets of an empty array.
     layout = 0, column.offset, [column.values]
     return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *layout)
 

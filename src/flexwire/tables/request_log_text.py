@@ -1,4 +1,4 @@
-"""Bodies in the text form of Kafka 2.7 and earlier, converted to the JSON of later releases.
+"""Convert bodies in the text form of Kafka 2.7 and earlier to the JSON of later releases.
 
 ``{group_id=readers,topics=[{name=orders,partitions=[{…}]}],_tagged_fields={}}`` The fields are
 those of the version, in the order of the protocol. Strings are not quoted. If a string contains a
@@ -88,7 +88,7 @@ def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 class _TextReader:
-    """Reads a text from its beginning."""
+    """Read a text from its beginning."""
 
     def __init__(self, text: str, names: dict[tuple[str, str], tuple[str, ...]]) -> None:
         self._text = text
@@ -124,7 +124,7 @@ class _TextReader:
         return is_next
 
     def _name(self, schema: Schema, name: str) -> None:
-        """Read the name of a field: its current name, or an older name that no other field has."""
+        """Return the name of a field: the current name, or an old name that no other field has."""
         matched = _ANY_NAME.match(self._text, self.at)
         if matched is None:
             raise _UnsureError

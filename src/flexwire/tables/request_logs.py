@@ -1,7 +1,7 @@
-"""Lines of request logs as rows of all tables, as if their frames had been captured.
+"""Convert lines of request logs to rows of all tables, as if their frames had been captured.
 
-A line holds a request and, usually, its response. It lacks the sizes of frames and the bytes of
-records. Therefore ``size`` is null, and the table ``records`` stays empty. A broker forwards some
+A line contains a request and, usually, its response. It lacks the sizes of frames and the bytes of
+records. Therefore ``size`` is null, and the table ``records`` remains empty. A broker forwards some
 requests of clients to the controller. Forwarded requests are rows of a separate table.
 """
 
@@ -49,7 +49,7 @@ HEADER_ONLY: Final = "header"
 
 _REQUEST, _RESPONSE = "request", "response"
 _NO_API: Final = "no Kafka release in the catalog has this api key"
-# The low bits of a ``frame_index`` are the line's offset in its file; the other bits are the file's
+# The low bits of a ``frame_index`` are the line's offset in its file. The other bits are the file's
 # number.
 _OFFSET_BITS: Final = 40
 # The response to an unsupported version of ApiVersions is always of version 0, with the error
@@ -99,14 +99,14 @@ class RequestLogCounts:
 
 
 class FileItem(NamedTuple):
-    """The content of a line, with the file that it is from."""
+    """The content of a line, and the file that contains the line."""
 
     file: RequestLogFile
     item: LoggedRequest | RefusedRequest
 
     @property
     def number(self) -> int:
-        """A number that no other line has, and that increases within a file."""
+        """A number that no other line has. It increases within a file."""
         return self.file.number << _OFFSET_BITS | max(0, self.item.offset)
 
 
@@ -130,7 +130,7 @@ NO_IDS: Final = LoggedIds()
 
 
 class RequestLogRows:
-    """Builds the rows of lines, batch after batch.
+    """Build the rows of lines, batch after batch.
 
     A client may send its ids once on a connection (KIP-1313). A line without a client id gets the
     first one in the lines of its connection before it, as in a capture. A line without a client
@@ -145,7 +145,7 @@ class RequestLogRows:
         self.counts = RequestLogCounts()
 
     def of(self, lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of some lines by table; rows of `LOGGED` have "" as their table."""
+        """Yield the rows of some lines by table. Rows of `LOGGED` have "" as their table."""
         own: list[FileItem] = []
         forwarded: list[FileItem] = []
         refused: list[FileItem] = []
@@ -210,7 +210,7 @@ class JsonBody(NamedTuple):
 
 
 def logged_body(item: LoggedRequest, name: str | None, *, is_request: bool) -> JsonBody | None:
-    """Return the body of a request or of its response, or None if the line has none.
+    """Return the body of a request or of its response, or None if the line contains none.
 
     ``name`` is the name of the request, as `name_of` returns it.
     """
@@ -365,7 +365,7 @@ def _read_software(item: LoggedRequest) -> None:
     if item.header.request_api_key != api_key_of(NEGOTIATES):
         return
     if item.software_name is None and item.request is not None:
-        # If a body is not valid, this is reported when the body is read.
+        # If a body is not valid, the error is reported when the body is read.
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
             software = _SOFTWARE.decode(item.request)
             item.software_name = software.client_software_name or None
@@ -380,7 +380,7 @@ def _read_instance(item: LoggedRequest) -> None:
     texts = [item.header.client_instance_id]
     for message_name, body in bodies.items():
         if body is not None and (field_name := _instance_name(message_name)) is not None:
-            # If a body is not valid, this is reported when the body is read.
+            # If a body is not valid, the error is reported when the body is read.
             with suppress(msgspec.MsgspecError, ValueError, RecursionError):
                 texts.append(msgspec.json.decode(body, type=dict[str, Any]).get(field_name))
     item.client_instance_id = next(filter(None, map(_instance, texts)), None)
@@ -444,7 +444,10 @@ def _message_rows(
 
 
 def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.RecordBatch:
-    """Return the results for bodies; each item has the rows of some bodies, and their columns."""
+    """Return the results for bodies.
+
+    Each item contains the rows of some bodies, and their columns.
+    """
     batches = [
         _filled({"row": pa.array(rows, pa.int32()), **columns}, len(rows), BODY_OUTCOMES)
         for rows, columns in bodies
@@ -455,7 +458,7 @@ def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.Re
 def _frame_rows(
     facts: dict[str, pa.Array], bodies: Sequence[tuple[Array, dict[str, pa.Array]]]
 ) -> pa.RecordBatch:
-    """Return the rows of the table of frames, from the columns of `PAIRED` that lines have."""
+    """Return the rows of the table of frames, from the columns of `PAIRED` that lines provide."""
     count = len(facts["time"])
     no_api = facts["message"].is_null()
     columns = {
@@ -468,7 +471,7 @@ def _frame_rows(
 
 
 def _filled(columns: dict[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of ``schema``; columns that are missing become null."""
+    """Return a batch of ``schema``. Columns that are missing become null."""
     arrays = [
         columns[column.name] if column.name in columns else pa.nulls(count, column.type)
         for column in schema

@@ -1,4 +1,4 @@
-"""A choice of rows: of which tables, and of which frames.
+"""Select rows by their tables and frames.
 
 If the header of a frame is enough to decide, rows that are not chosen are left out before they are
 decoded.
@@ -29,11 +29,11 @@ class RowFilter:
     """A filter for rows that come from frames.
 
     Attributes:
-        table: `FRAMES`, `MESSAGES` or `RECORDS`; None for all three.
-        messages: only frames that carry one of these messages.
-        client_ids: only frames of these client ids.
+        table: `FRAMES`, `MESSAGES` or `RECORDS`, or None for all three.
+        messages: only frames with one of these messages.
+        client_ids: only frames with these client ids.
         topics: only records of these topics, by their names.
-        from_us: only frames whose last byte was captured at this time or later.
+        from_us: only frames whose last byte was captured at or after this time.
         before_us: only frames whose last byte was captured before this time.
     """
 
@@ -56,7 +56,7 @@ class RowFilter:
         return self.table != RECORDS or message in _CARRY_RECORDS
 
     def frames(self, paired: pa.RecordBatch) -> pa.RecordBatch:
-        """Return those of the paired frames that are wanted."""
+        """Return the paired frames that are wanted."""
         masks = []
         for name, values in (("message", self.messages), ("client_id", self.client_ids)):
             if values is not None:
@@ -73,7 +73,7 @@ class RowFilter:
         return paired.filter(masks[0])
 
     def records(self, rows: Rows) -> Rows:
-        """Return those rows of records that are wanted."""
+        """Return the rows of records that are wanted."""
         if self.topics is None:
             return rows
         topics = pa.array(sorted(self.topics), pa.string())

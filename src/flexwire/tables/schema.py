@@ -34,7 +34,7 @@ _PATHS = tuple(dict.fromkeys(field.path for field in RECORDS_FIELDS))
 def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
     """Return the type of a message's column with int64 sizes in place of record bytes.
 
-    The field ``records`` becomes ``records_size``; a message without records keeps its type.
+    The field ``records`` becomes ``records_size``. A message without records keeps its type.
     """
     for path in _PATHS:
         if _leads_to_bytes(kind, path):
@@ -132,7 +132,7 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its meaning, and when it is null (empty text: never).
+    """A column of a table: its meaning, and when it is null (an empty text means never).
 
     The report shows a column of an answer if it has a ``heading``. ``kind`` is the kind of its
     values. By default it follows from the type and the last word of the name. ``is_about`` marks
@@ -153,7 +153,7 @@ class Column:
         return ShownColumn(self.name, self.heading, kind, self.is_about)
 
 
-# The kinds of numbers, by the last word of a column's name; other numbers are counts.
+# The kinds of numbers, by the last word of a column's name. Other numbers are counts.
 _KINDS: dict[str, Kind] = {"us": "us", "bytes": "bytes", "share": "share"}
 
 

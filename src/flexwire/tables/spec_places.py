@@ -53,7 +53,7 @@ def fields_with_paths(
 
 @dataclass(frozen=True, slots=True)
 class RecordsField:
-    """The place of record bytes in a message: names of fields, from the outermost inwards.
+    """The place of record bytes in a message: names of fields, from the outside to the inside.
 
     ``topic_name`` and ``topic_id`` are in the same structure as the array of partitions. Either may
     be missing.
@@ -97,19 +97,20 @@ CARRYING_RESPONSES: Final = tuple(
 )
 """The responses that carry records. Before a broker sends one of these, it may wait for records."""
 
-# The message that has the names of topics and their ids.
+# The message that contains the names of topics and their ids.
 TOPIC_NAMES_MESSAGE = "MetadataResponse"
 
 KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
-"""The names of topics that always have the same id, by id as text. Metadata does not list these
-topics."""
+"""The names of topics that always have the same id, by the id as text. Metadata does not list these
+topics.
+"""
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPlace:
-    """The path of an error code in a message's body, and the topic that it refers to.
+    """The path of an error code in a message's body, and the topic to which it refers.
 
     ``topic`` and ``topic_id`` are in the same structure as the code, or in the nearest one around
     it. Each is None if it does not exist.
@@ -123,7 +124,7 @@ class ErrorPlace:
 @per_catalog
 @cache
 def error_places(message: str) -> tuple[ErrorPlace, ...]:
-    """Return the places of error codes in a response, in any version; requests have none.
+    """Return the places of error codes in a response, in any version. Requests have none.
 
     >>> [".".join(one.path) for one in error_places("MetadataResponse")]
     ['topics.error_code', 'topics.partitions.error_code', 'error_code']

@@ -1,4 +1,4 @@
-"""The tagged fields in a column of messages, counted by row.
+"""Count the tagged fields in a column of messages, by row.
 
 A known field counts if its value is not its default, because Kafka writes no defaults. Its size on
 the wire is unknown. An unknown field always counts. Its size counts too, unless the field is
@@ -77,7 +77,7 @@ def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanA
 
 
 def _is(values: pa.Array, value: Any) -> pa.BooleanArray:
-    """Return whether each value equals ``value``; an empty sequence stands for an empty array."""
+    """Return whether each value equals ``value``. An empty sequence means an empty array."""
     if value is None:
         return values.is_null()
     if pa.types.is_list(values.type):
@@ -97,15 +97,15 @@ def tagged_field_uses(
 ) -> pa.ListArray:
     """Return the uses of each message in a column, as a column of `TAGGED_FIELD_USES`.
 
-    ``versions`` has the version of each row, and ``layouts`` the class that reads each version.
-    Null has no uses.
+    ``versions`` contains the version of each row, and ``layouts`` contains the class that reads
+    each version. A null message has no uses.
     """
     walk = _ColumnWalk(versions, layouts)
     schemas = {
         version: message_class.definition.schema(version)
         for version, message_class in layouts.items()
     }
-    # Either all structures of a message have tag sections, or none of them has.
+    # In a message, either all structures have tag sections or none of them has one.
     structures = {
         version: _TaggedStructures(schema, layouts[version], "")
         for version, schema in schemas.items()
@@ -126,7 +126,7 @@ class _TaggedStructures(NamedTuple):
 
 @dataclass(frozen=True)
 class _Items:
-    """Adjacent values of a column; ``outer`` has the lists that contain them."""
+    """Adjacent values of a column. ``outer`` contains the lists around them."""
 
     values: pa.Array
     outer: _Items | None
@@ -134,13 +134,13 @@ class _Items:
 
     @cached_property
     def rows(self) -> Words:
-        """The row of the message of each value."""
+        """The row of each value's message."""
         if self.outer is None or self.lengths is None:
             return np.arange(len(self.values))
         return np.repeat(self.outer.rows, self.lengths)
 
     def at(self, values: pa.Array) -> _Items:
-        """Return other values for the same rows, one for each value here."""
+        """Return other values for the same rows, one for each value of this object."""
         return _Items(values, self.outer, self.lengths)
 
     def elements(self) -> _Items:
@@ -151,7 +151,7 @@ class _Items:
 
 
 class _TaggedRows(NamedTuple):
-    """The uses of one tagged field, by ascending row; only unknown fields have ``sizes``."""
+    """The uses of one tagged field, by ascending row. Only unknown fields have ``sizes``."""
 
     rows: Words
     path: str
@@ -162,7 +162,7 @@ class _TaggedRows(NamedTuple):
 
 
 class _ColumnWalk:
-    """Visits columns in order, and returns uses in the order that reading objects would have."""
+    """Visit columns in order, and return uses in the order in which objects would be read."""
 
     def __init__(self, versions: Words, layouts: Mapping[int, type[Message]]) -> None:
         self.versions = versions
@@ -249,7 +249,7 @@ class _ColumnWalk:
             self._add_unknown(path, fields.rows[of], tags[of], np.where(shown, lengths, -1)[of])
 
     def _add_unknown(self, path: str, rows: Words, tags: Words, sizes: Words) -> None:
-        """Count fields by row and tag, in the order of a row's fields; -1 is an unknown size."""
+        """Count fields by row and tag, in the order of a row's fields. -1 is an unknown size."""
         _, first, which = np.unique(
             rows << _TAG_BITS | tags, return_index=True, return_inverse=True
         )
@@ -264,7 +264,10 @@ class _ColumnWalk:
         self.uses.append(_TaggedRows(rows[first], path, tags[first], None, times, total_shown))
 
     def _of_versions(self, values: Words, rows: Words, versions: Sequence[int]) -> Words:
-        """Return the values whose message has one of these versions; ``rows`` has their rows."""
+        """Return the values whose message has one of these versions.
+
+        ``rows`` contains their rows.
+        """
         if len(versions) == self.count:
             return values
         return values[np.isin(self.versions[rows], versions)]
@@ -310,7 +313,7 @@ def _to_arrow(uses_by_field: Sequence[_TaggedRows], rows: int) -> pa.ListArray:
         uses = pa.array([], _USE)
     else:
         owners = np.concatenate([use.rows for use in uses_by_field])
-        # The uses of a row stay in the order in which they were found.
+        # The uses of a row keep the order in which they were found.
         order = pa.array(np.argsort(owners, kind="stable"))
         np.cumsum(np.bincount(owners, minlength=rows), out=offsets[1:])
         each = np.repeat(np.arange(len(uses_by_field)), [len(use.rows) for use in uses_by_field])

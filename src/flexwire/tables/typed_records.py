@@ -1,4 +1,4 @@
-"""Records of internal topics in columns: their types, and the messages that they hold.
+"""Decode records of internal topics in columns: their types, and the messages in them.
 
 A key or value begins with an int16, or with three varints if it is in a frame. These numbers are
 read for all rows at once. Then the kernels decode all rows of a message, each row with its own
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 Records: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-"""Names of records, or a mapping to the wanted fields of each; no names mean all fields."""
+"""The names of records, or a mapping to the wanted fields of each. No names mean all fields."""
 
 HEAD_COLUMNS: Final = {
     "type": pa.int32(),
@@ -89,13 +89,13 @@ def _is_of(message: str, layout: _RecordLayout) -> bool:
 
 
 class TypedRecords:
-    """Decodes the records of one topic, or only determines their types.
+    """Decode the records of one topic, or only determine their types.
 
-    ``records`` has the names of the records to decode. A name is "OffsetCommit" if a record is a
-    key and a value, or "TopicRecord" if it is one message. If fields of a record are named, such as
-    "key.group" or "value.members.client_id", the record has only their columns. The whole record is
-    decoded, and the other fields are dropped without copying. Raises `ArgumentError` for a record
-    that the topic lacks, or a field that the record lacks.
+    ``records`` contains the names of the records to decode. A name is "OffsetCommit" if a record
+    consists of a key and a value, or "TopicRecord" if it is one message. If fields of a record are
+    given, such as "key.group" or "value.members.client_id", the record has only their columns. The
+    whole record is decoded, and the other fields are dropped without copying. Raises
+    `ArgumentError` for a record that the topic lacks, or a field that the record lacks.
     """
 
     def __init__(self, topic: InternalTopic, records: Records) -> None:
@@ -133,7 +133,7 @@ class TypedRecords:
     def decode(
         self, keys: pa.BinaryArray, values: pa.BinaryArray, is_control: pa.BooleanArray | None
     ) -> list[pa.Array]:
-        """Return the columns of `schema`; for a control record, type and content are null."""
+        """Return the columns of `schema`. For a control record, type and content are null."""
         keys, values = (
             column if column.type == pa.binary() else column.cast(pa.binary())
             for column in (keys, values)
@@ -146,7 +146,7 @@ class TypedRecords:
     def may_have(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Words:
         """Return whether each row may be one of ``records``, judged by its beginning.
 
-        False is certain.
+        False is certain, but True is not.
         """
         if not self.topic.has_keys:
             heads = _frames(values)
@@ -165,7 +165,10 @@ class TypedRecords:
         return [number for number, names in framed if not {*names}.isdisjoint(self.records)]
 
     def layout_of(self, record_type: int, version: int) -> _RecordLayout:
-        """Return the meaning of a type and version; a version below 0 means no value at all."""
+        """Return the meaning of a type and version.
+
+        A version below 0 means that there is no value.
+        """
         module = self.topic.module
         if self.topic.has_keys:
             entry = record_keys(module).get(record_type)
@@ -182,7 +185,7 @@ class TypedRecords:
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
-    """Return the names of a topic's records, and for each the messages that its value may be.
+    """Return the names of a topic's records, each with the messages that its value may be.
 
     >>> record_names(InternalTopic.SHARE_STATE)["ShareUpdate"]
     ('ShareUpdateValue',)
@@ -197,7 +200,7 @@ def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
 def fields_there(
     topic: InternalTopic, records: Sequence[str], fields: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return, for each record, those of the fields that it has, as `TypedRecords` takes them.
+    """Return the fields that each record has among the given ones, as `TypedRecords` expects them.
 
     >>> fields_there(InternalTopic.SHARE_STATE, ["ShareUpdate"], ["key.group_id", "value.epoch"])
     {'ShareUpdate': ['key.group_id']}
@@ -223,7 +226,7 @@ def _key_of(record: str) -> str:
 
 
 class _BatchDecoder:
-    """Decodes the rows of one batch."""
+    """Decode the rows of one batch."""
 
     def __init__(
         self,
@@ -254,7 +257,7 @@ class _BatchDecoder:
         return rows
 
     def _where(self, holds: Callable[[_RecordLayout], bool]) -> Words:
-        """Return the rows whose layout fulfils a condition."""
+        """Return the rows whose layout meets a condition."""
         rows: Words = np.array([holds(layout) for layout in self.there], bool)[self.which]
         return rows
 
@@ -292,7 +295,7 @@ class _BatchDecoder:
         return [*heads.values(), *records]
 
     def _record(self, name: str) -> pa.StructArray:
-        """Decode the rows of a record; rows that fail are left to the reference."""
+        """Decode the rows of a record. Rows that fail are left to the reference."""
         kind = self.typed._kinds[name]  # noqa: SLF001 - it is defined in this file
         mine = self._where(lambda layout: layout.record == name)
         mine &= ~self.by_reference & ~self.control
@@ -453,7 +456,7 @@ def _sparse(values: dict[int, str], rows: int) -> pa.StringArray:
 
 
 def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
-    """Return a column in which all rows except these are null; these must not be null."""
+    """Return a column in which all rows except these are null. These rows must not be null."""
     if rows.all():
         return data
     buffers = [pa.py_buffer(bits(rows)), *data.buffers()[1:]]
@@ -464,12 +467,12 @@ def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
 
 def _without(data: pa.BinaryArray, size: int) -> pa.BinaryArray:
     """Return rows without their first ``size`` bytes."""
-    # If no end is given, Arrow 26 computes a negative size for shorter rows and nulls.
+    # Without a given end, Arrow 26 computes a negative size for shorter rows and nulls.
     return pc.binary_slice(data, size, INT32_MAX)
 
 
 def int16_in_front(data: pa.BinaryArray) -> tuple[pa.Array, pa.BinaryArray]:
-    """Split off the int16 at the beginning of each row, which is null if the row is too short."""
+    """Split off the int16 at the beginning of each row. It is null if the row is too short."""
     numbers, has = _int16(data)
     bodies = _only(_without(data, _INT16_SIZE), has)
     return pa.array(numbers, pa.int32(), mask=~has), bodies

@@ -1,4 +1,4 @@
-"""Tasks of Spark, which use the catalog of the process that planned them, and their batches."""
+"""Spark tasks that use the catalog of the process that planned them, and their batches."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 """The environment variable that makes Arrow's memory pool keep free memory in a Python worker.
 
-Otherwise free memory is returned to the system after a hundredth of a second. To clear the memory
-again then takes a sixth of a task's total time.
+Otherwise free memory is returned to the system after a hundredth of a second. Clearing the memory
+again takes a sixth of a task's total time.
 """
 
 
@@ -41,12 +41,12 @@ _REGISTERED: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the same schema as a schema of Spark; every column may be null."""
+    """Return the same schema as a Spark schema. Every column may be null."""
     return from_arrow_schema(schema)
 
 
 def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Return a batch of rows, which are tuples in the order of the schema's columns."""
+    """Return a batch of rows. They are tuples in the order of the schema's columns."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -67,7 +67,7 @@ def activate(spark: SparkSession) -> None:
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
-    """Register one of our data sources in a session, which becomes the active one of the thread.
+    """Register one of flexwire's data sources in a session, and make the session active.
 
     Each session has its own data sources. However, Spark asks the active session whether a name is
     already used. A name that is free in this session could therefore be refused.
@@ -81,7 +81,7 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
 
 
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
-    """Return ``rows.mapInArrow(task)``; its workers use the catalog of this process.
+    """Return ``rows.mapInArrow(task)``. Its workers use the catalog of this process.
 
     A user's own catalog is sent with the task, and has a size of about 120 kB. Workers therefore do
     not need the directory of specs, and never use a spec of the bundled catalog instead of a
@@ -129,7 +129,7 @@ def spare_modules() -> None:
 
 
 def begin_task() -> None:
-    """Prepare this process as a worker for our tasks, at the beginning of a task.
+    """Prepare this process as a worker for flexwire's tasks, at the beginning of a task.
 
     Arrow uses one thread, because Spark runs as many tasks as there are processors.
     """

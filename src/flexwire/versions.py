@@ -47,7 +47,7 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str, default: Versions | None = None) -> Versions:
-        """Read one range in the notation of specs; return ``default`` for an empty text.
+        """Return one range in the notation of specs. For an empty text, return ``default``.
 
         Raises `ValueError` for any other text, including numbers above 32767. A range in the wrong
         order ("3-1") is empty, as in Kafka's generator.
@@ -68,7 +68,7 @@ class Versions:
 
     @classmethod
     def parse_set(cls, text: str) -> Versions:
-        """Read the text that `str` returns, including ranges with holes; raises `ValueError`.
+        """Return the set in a text from `str`, even with holes. Raises `ValueError`.
 
         >>> Versions.parse_set("0-2,16")
         Versions('0-2,16')
@@ -136,7 +136,7 @@ class Versions:
         return self.lowest <= self.highest
 
     def __le__(self, other: Versions) -> bool:
-        """Return whether ``other`` contains every version of this set, as it does for "none"."""
+        """Return whether ``other`` contains every version of this set. This is true for "none"."""
         if self.holes or other.holes:
             return self & other == self
         return not self or (other.lowest <= self.lowest and self.highest <= other.highest)

@@ -1,12 +1,13 @@
 """The tap: a proxy that captures the traffic between clients and brokers.
 
-The cluster need not be changed. Clients bootstrap at the tap. Where a response advertises a
-broker's address, the tap replaces it with its own address, so that the next connection comes
-to the tap too. All other bytes pass unchanged and at once, and the capture gets the bytes that were
+The cluster does not have to change. Clients bootstrap at the tap. If a response advertises a
+broker's address, the tap replaces it with its own address, so that the next connection also comes
+to the tap. All other bytes pass unchanged and at once, and the capture gets the bytes that were
 really sent. `flexwire.protocol` decides which bytes are frames, and which response answers which
 request. `flexwire.capture.files.pcapng` writes captures.
 
-`flexwire.client` sends requests of its own to brokers. Both use `flexwire.client.tls` for TLS.
+`flexwire.client` sends its own requests to brokers. The client and the tap use
+`flexwire.client.tls` for TLS.
 
 The laws of this package (tests below `tests/`):
 
@@ -62,7 +63,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    # Code that calls brokers does not need the tap, which would load the writer of captures.
+    # Code that only calls brokers does not need the tap. The tap would load the writer of captures.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'flexwire.tap' has no attribute {name!r}")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class AddressFields:
     """Fields that form an advertised address: the path to their structure, and both names.
 
-    The names are names of attributes. The path is empty if the fields are in the message itself.
+    The names are those of attributes. The path is empty if the fields are in the message itself.
     """
 
     path: tuple[str, ...]
@@ -109,9 +109,9 @@ def rewrite_addresses(payload: bytes, request: RequestFrame, route: Route) -> by
     """Return the response's payload with each address replaced by the result of ``route``.
 
     Returns None if no address changes, so that the payload is sent on unchanged. All other bytes
-    stay the same, and the response is read only up to its last address. Raises `DecodeError` if the
-    response cannot be read up to there, or only in more than `MOST_WALKED` steps. Also raises the
-    errors of `parse_response`.
+    remain the same, and the response is read only up to its last address. Raises `DecodeError` if
+    the response cannot be read up to there, or only in more than `MOST_WALKED` steps. Also raises
+    the errors of `parse_response`.
     """
     frame = parse_response(beginning(payload), request.api_key, request.api_version)
     schema, places, paths = _advertised(frame.message_name, frame.body_version)

@@ -1,6 +1,6 @@
 """A temporary certificate authority. Its key is never written, so it cannot sign anything later.
 
-Needs the package cryptography, of the extra ``tls``.
+This module needs the package cryptography, which the extra ``tls`` installs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # The clocks of other machines may be behind.
 _EARLIER: Final = timedelta(hours=48)
-# Python 3.13 requires an authority's certificate to name the use of its key.
+# Python 3.13 requires an authority's certificate to specify the use of its key.
 _SIGNS: Final = x509.KeyUsage(
     digital_signature=True,
     key_cert_sign=True,
@@ -39,7 +39,7 @@ _SIGNS: Final = x509.KeyUsage(
 
 
 class Authority:
-    """Signs certificates for brokers and clients, which are valid for ``lifetime`` from now on.
+    """Sign certificates for brokers and clients. The certificates are valid for ``lifetime``.
 
     Keys use the curve P-256. Written keys are in PKCS #8, which Java also reads.
     """
@@ -69,7 +69,7 @@ class Authority:
         password: str | None = None,
         ends: datetime | None = None,
     ) -> tuple[bytes, bytes]:
-        """Sign a certificate for ``hosts`` with a common name; return its chain and key in PEM.
+        """Sign a certificate for ``hosts`` with a common name. Return its chain and key in PEM.
 
         The key is encrypted if there is a ``password``.
         """

@@ -36,9 +36,9 @@ MOST_PROCESSES: Final = 64
 class Option:
     """The form of a field on the command line.
 
-    ``least`` and ``most`` are the limits of a number; if ``open``, ``least`` itself is excluded.
-    The value of the field is the number multiplied by ``unit``. The default is that of the field.
-    It is shown if it is a number.
+    ``least`` and ``most`` are the limits of a number. If ``open`` is true, ``least`` itself is
+    excluded. The value of the field is the number multiplied by ``unit``. The default is that of
+    the field. The default is shown if it is a number.
     """
 
     flag: str
@@ -55,13 +55,14 @@ def _told(default: Any, flag: str, help: str, **how: Any) -> Any:  # noqa: A002 
 
 
 def check_share(share: float) -> float:
-    """Return a share of connections; raise `ArgumentError` unless it is above 0 and at most 1."""
+    """Return a share of connections. Raises `ArgumentError` unless it is above 0 and at most 1."""
     if not 0 < share <= 1:
         raise ArgumentError(f"expected a share above 0 and at most 1, got {share}")
     return share
 
 
-# The command line reads this file to show its help, and loads no other part of the tap.
+# The command line reads this file to show its help. The file therefore loads no other part of the
+# tap.
 def _everything_kept() -> KeepLimit:
     from flexwire.capture.files.retention import NO_LIMIT  # noqa: PLC0415 - loaded only if needed
 
@@ -88,7 +89,7 @@ def _no_tls() -> TapSecurity:
 
 @dataclass(frozen=True, slots=True)
 class TapConfig:
-    """The configuration of `flexwire.tap.Tap`, which explains each option.
+    """The configuration of `flexwire.tap.Tap`. The tap explains each option.
 
     Raises `ArgumentError` for a number that is out of its range.
     """

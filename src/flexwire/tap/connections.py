@@ -54,7 +54,7 @@ CONNECT_SECONDS: Final = 10.0
 
 
 class BrokerConnector:
-    """Connects to brokers, with TLS if `tls` is set, and checks each broker's own name.
+    """Connect to brokers, with TLS if `tls` is set, and check each broker's own name.
 
     `names` contains the names to check in certificates for addresses that no broker advertises.
     """
@@ -64,18 +64,21 @@ class BrokerConnector:
         self.names: dict[HostPort, str] = {}
         self._statistics = statistics
         # Addresses that could not be reached at the last try, with the number of failures since
-        # they could be reached.
+        # they were last reached.
         self._unreachable: dict[HostPort, int] = {}
 
     async def connect(self, address: HostPort) -> End | None:
-        """Return the end at a broker; None if it is unreachable, which is counted and logged."""
+        """Return the end at a broker, or None if it is unreachable.
+
+        Failures are counted and logged.
+        """
         try:
             async with asyncio.timeout(CONNECT_SECONDS + (HANDSHAKE_SECONDS if self.tls else 0)):
                 loop = asyncio.get_running_loop()
                 _, broker = await loop.create_connection(
                     lambda: End(over_tls=self.tls is not None), *address, **self._secured(address)
                 )
-        except (OSError, ValueError) as error:  # an impossible host raises a ValueError
+        except (OSError, ValueError) as error:  # An impossible host raises a ValueError.
             self._failed(address, error)
             return None
         if failed := self._unreachable.pop(address, 0):
@@ -113,8 +116,8 @@ class BrokerConnector:
         log.log(level, "cannot reach %s: %s", address, reason)
 
 
-# At most this many different reasons for the end of connections are logged. Further ones are only
-# counted.
+# The largest number of different reasons for the end of connections that are logged. Further
+# reasons are only counted.
 _MOST_SAID: Final = 1000
 
 
@@ -131,7 +134,7 @@ def file_comments(config: TapConfig, faults: Faults | None = None) -> tuple[byte
 
 
 class ConnectionRunner(Protocol):
-    """The part that carries clients' connections: this process, or several separate ones."""
+    """The part that runs clients' connections: this process, or several separate processes."""
 
     async def start(self, host: str) -> None:
         """Prepare for clients, which come to listeners at the ``host``."""
@@ -153,7 +156,7 @@ class ConnectionRunner(Protocol):
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, which may be running or over; None if there was none."""
+        """The rehearsal, which may be running or over. None if there was none."""
 
     async def close(self) -> None:
         """End every connection and close the capture."""
@@ -184,7 +187,7 @@ class _Client(NamedTuple):
 
 
 class LocalRunner:
-    """Carries all connections in this process.
+    """Run all connections in this process.
 
     ``port_for`` returns the tap's port for a broker's address, or None. ``on_end`` is called with
     the number of each connection that has ended. ``faults`` are applied to the connections.
@@ -205,14 +208,14 @@ class LocalRunner:
         self._on_end = on_end
         self._files = KeptFiles(config.keep) if files is None else files
         self._contexts = TapContexts(PLAIN)
-        # A certificate is for a name, but an address that was replaced is an IP address.
+        # A certificate is valid for a name, but an address that was replaced is an IP address.
         named = config.security.listen is not None and not is_address(config.listen.host)
         self._advertised_host = config.advertised_host or (config.listen.host if named else None)
         self._host = ""
         self._writer: PcapngWriter | None = None
         self._live: LiveReaders | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        # Clients that were accepted but not started: a task that is canceled before it runs closes
+        # Clients that were accepted but not started. A task that is canceled before it runs closes
         # nothing.
         self._waiting: set[socket.socket] = set()
         self._closing = False
@@ -255,11 +258,11 @@ class LocalRunner:
 
     @property
     def stats(self) -> TapStatistics:
-        """The counts, which change while it runs."""
+        """The counts, which change while the runner is active."""
         return self._stats
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Carry a client. If the runner was closed, the client is closed at once."""
+        """Run a client's connection. If the runner was closed, close the client at once."""
         if self._closing:
             client.close()
             return
@@ -269,7 +272,7 @@ class LocalRunner:
         task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """End every connection and close the capture. A second call has no effect."""
+        """End every connection and close the capture. Calling this again has no effect."""
         self._closing = True
         for task in self._connections:
             task.cancel()
@@ -286,7 +289,7 @@ class LocalRunner:
         self._saying.close()
 
     def rotate(self) -> None:
-        """Continue in the next capture file, so that the earlier ones are finished."""
+        """Continue in the next capture file, so that the earlier files are finished."""
         if self._writer is None:
             return
         try:
@@ -298,7 +301,7 @@ class LocalRunner:
             log.info("the capture goes on in %s", self._writer.paths[-1].name)
 
     def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
-        """Rehearse a release with all new connections; ``quiet`` as for `Rehearsal`.
+        """Rehearse a release with all new connections. ``quiet`` is that of `Rehearsal`.
 
         Raises `CaptureError` if there is a capture, and no file can record the rehearsal.
         """
@@ -307,13 +310,13 @@ class LocalRunner:
         self._rehearsal = Rehearsal(plan, self._config.only, quiet=quiet)
 
     def end_rehearsal(self, reason: str) -> None:
-        """Let all requests pass unchanged from now on."""
+        """Let all later requests pass unchanged."""
         if self._rehearsal is not None:
             self._rehearsal.end(reason)
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, which may be running or over; None if there was none."""
+        """The rehearsal, which may be running or over. None if there was none."""
         return self._rehearsal
 
     def counts(self) -> TapStatistics:
@@ -380,11 +383,11 @@ class LocalRunner:
         """Return a client after its TLS handshake, or None if the handshake failed."""
         tls = self._contexts.listen
         try:
-            # This is read here, because a TLS transport forgets it when it is closed.
+            # The value is read here, because a TLS transport forgets it when it is closed.
             near, own = _host_port(client.getpeername()), _host_port(client.getsockname())
         except OSError:
             client.close()
-            return None  # the client has already left
+            return None  # The client has already left.
         try:
             end = End(over_tls=tls is not None)
             await connect_protocol(client, end, tls, FLUSH_SECONDS)
@@ -398,7 +401,7 @@ class LocalRunner:
             return None
 
     def _say_once(self, line: str) -> None:
-        """Log a line that clients can cause many times a second; the counts have the number."""
+        """Log a line that clients can cause many times a second. The counts have the number."""
         level = logging.DEBUG
         if line not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(line)
@@ -420,8 +423,7 @@ class LocalRunner:
         try:
             capture = self._begin_capture(self._writer, near, far)
         except CaptureError as error:
-            # It is better to refuse a connection than to have one whose missing start is shown
-            # nowhere.
+            # Refusing a connection is better than capturing one whose missing start is not visible.
             self.stats.not_captured += 1
             line = f"{name}: closed, as it cannot be captured: {error}"
             self._saying.say(logging.ERROR, "connections that cannot be captured", line)
@@ -505,5 +507,5 @@ class LocalRunner:
 
 
 def _host_port(name: Any) -> HostPort:
-    # A link-local IPv6 address includes its interface, which a packet cannot contain.
+    # A link-local IPv6 address includes its interface. A packet cannot contain the interface.
     return HostPort(name[0].partition("%")[0], name[1])

@@ -1,4 +1,4 @@
-"""The two ends of a connection through the tap, which pass bytes on at once.
+"""The two ends of a connection through the tap. They pass bytes on at once.
 
 For every piece of data, asyncio's streams wake a task, copy the piece into a buffer, and copy it
 out again. Here the relay is called with the piece itself, and may process it in several steps of
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FLUSH_SECONDS: Final = 5.0
-"""How long sent bytes may wait in a buffer for a peer that does not read, in seconds."""
+"""The number of seconds that sent bytes may wait in a buffer for a peer that does not read."""
 
 
 class EndCallbacks(NamedTuple):
     """The callbacks for the events of an end, in the order of the events."""
 
     said: Callable[[bytes], int]
-    """Called when bytes have come. Returns how many of them were processed, which must be at least
-    one.
+    """Called when bytes have arrived. Returns how many of them were processed, at least one.
 
     The other bytes are reported again, in another step of the event loop.
     """
     ended: Callable[[], None]
-    """Called when no more bytes will come."""
+    """Called when no more bytes will arrive."""
     lost: Callable[[Exception], None]
     """Called when the connection was lost and did not end regularly."""
 
@@ -51,7 +50,7 @@ class End(asyncio.Protocol):
         self.has_ended = False
         """True if the peer has announced that it will send no more bytes."""
         self.is_deaf = False
-        """True if everything that is written from now on is dropped."""
+        """True if everything that is written later is dropped."""
         self._is_full = False
         self._is_muted = False
         self._half_closes = False
@@ -71,7 +70,7 @@ class End(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """Asyncio's transport, once the connection exists."""
+        """Asyncio's transport, as soon as the connection exists."""
         if self._transport is None:
             raise ConnectionError("there is no connection")
         return self._transport
@@ -87,7 +86,7 @@ class End(asyncio.Protocol):
         return (self._over_tls and self.has_ended) or self.transport.is_closing()
 
     def call(self, calls: EndCallbacks, other: End) -> None:
-        """Report all events from now on; bytes written here come from the ``other`` end."""
+        """Report all events to these callbacks. Bytes written here come from the ``other`` end."""
         self._calls, self._other = calls, other
         # Events are reported in the order in which they happened.
         if self.error is not None:
@@ -108,7 +107,7 @@ class End(asyncio.Protocol):
             self.transport.resume_reading()
 
     def wait(self, seconds: float) -> None:
-        """Delay all later output by some seconds; each delay begins after the previous one.
+        """Delay all later output by some seconds. Each delay begins after the previous one.
 
         During the delay, the other end is not read.
         """
@@ -188,12 +187,12 @@ class End(asyncio.Protocol):
         if self._late:
             self._half_closes = True
         elif not self.transport.is_closing():
-            # The peer has reset the connection in the meantime, and the next read will report this.
+            # The peer has reset the connection in the meantime. The next read will report this.
             with suppress(OSError):
                 self.transport.write_eof()
 
     async def close(self, seconds: float) -> None:
-        """Close after the written bytes are sent; drop a peer that does not read them in time.
+        """Close after the written bytes are sent. Drop a peer that does not read them in time.
 
         Delayed bytes are sent at their times, or at once if ``seconds`` is 0.
         """
@@ -202,8 +201,8 @@ class End(asyncio.Protocol):
                 left = self._late[-1][0] - asyncio.get_running_loop().time()
                 await asyncio.wait({self._gone}, timeout=max(0.0, left))
             self._end_waiting()
-            # If it were closed twice, asyncio's TLS would lose its connection, which then could not
-            # be dropped.
+            # If the transport were closed twice, asyncio's TLS would lose its connection, which
+            # could then not be dropped.
             if not self.transport.is_closing():
                 self.transport.close()
             await asyncio.wait({self._gone}, timeout=seconds)
@@ -239,12 +238,12 @@ class End(asyncio.Protocol):
             self._tell()
 
     def eof_received(self) -> bool:
-        """Handle asyncio's event that no more bytes come; True keeps the other direction open."""
+        """Handle asyncio's event that no more bytes come. True keeps the other direction open."""
         self._end()
         return not self._over_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Handle asyncio's event that the connection is closed; ``exc`` is the reason, if any."""
+        """Handle asyncio's event that the connection is closed. ``exc`` is the reason, if any."""
         try:
             if exc is None:
                 self._end()

@@ -1,7 +1,7 @@
-"""Applies faults: changes, delays, cuts or answers the requests and responses that match a fault.
+"""Apply faults: change, delay, cut or answer the requests and responses that match a fault.
 
-Frames that match no fault pass unchanged. A request is sent on completely or not at all, except for
-one that is cut. A broker therefore never gets bytes that the client did not send.
+Frames that match no fault pass unchanged. A request is forwarded completely or not at all, unless
+the fault cuts it. A broker therefore never gets bytes that the client did not send.
 `flexwire.tap.relay` keeps the order of responses, and `flexwire.tap.fault_rules` defines faults.
 """
 
@@ -65,7 +65,7 @@ class OldResponses:
         return question in self._bodies
 
     def learn(self, question: _Question, payload: bytes, request: RequestFrame) -> None:
-        """Keep a response if it is the first one for its request, short enough, and readable."""
+        """Keep a response if it is the first for its request, short enough, and readable."""
         if question in self._bodies or len(payload) > MOST_DECODED:
             return
         with suppress(FlexwireError):
@@ -74,7 +74,10 @@ class OldResponses:
                 self._bodies.popitem(last=False)
 
     def recall(self, question: _Question, payload: bytes, request: RequestFrame) -> bytes:
-        """Return a response with the body of the first one; raise `FlexwireError` if this fails."""
+        """Return a response with the body of the first one.
+
+        Raises `FlexwireError` if this fails.
+        """
         if question not in self._bodies:
             raise ArgumentError("the first response is forgotten")
         return payload[: _body_offset(payload, request)] + self._bodies[question]
@@ -89,7 +92,7 @@ class _Planned(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A request that matches a fault, with its place among the requests that came together."""
+    """A request that matches a fault, with its place among the requests that arrived together."""
 
     request: RequestFrame
     payload: bytes
@@ -98,7 +101,7 @@ class _Asked(NamedTuple):
 
 
 class FaultForwarder:
-    """Sends requests on when they are complete, unless a fault matches them."""
+    """Forward requests when they are complete, unless a fault matches them."""
 
     holds = True
 
@@ -127,7 +130,7 @@ class FaultForwarder:
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return the bytes to send on with their times, and the tap's own responses to the rest."""
+        """Return the bytes to forward with their times, and the tap's own responses to the rest."""
         outgoing = _Outgoing()
         for number, (payload, turn) in enumerate(zip(payloads, turns, strict=True)):
             outgoing.comments.append(b"")
@@ -150,7 +153,7 @@ class FaultForwarder:
         return ForwardedRequests() if self._is_over else ForwardedRequests(data)
 
     def rest(self, data: bytes) -> bytes:
-        """Return the bytes unchanged, until the fault says that nothing more is sent on."""
+        """Return the bytes unchanged, until the fault says that nothing more is forwarded."""
         return b"" if self._is_over else data
 
     def alters(self, request: RequestFrame) -> bool:
@@ -197,7 +200,7 @@ class FaultForwarder:
         return fits
 
     def _do(self, fault: Fault, asked: _Asked, outgoing: _Outgoing) -> str | None:
-        """Apply a fault; return what was done, or None if the fault applies to the response."""
+        """Apply a fault. Return what was done, or None if the fault applies to the response."""
         if fault.point == "after":
             return self._do_after(fault, asked, outgoing)
         if fault.kind == "error":
@@ -297,7 +300,7 @@ class FaultForwarder:
         return any(fault.only.topics for fault in self._faults.active)
 
     def _noted(self, fault: Fault, correlation_id: int, did: str) -> bytes:
-        """Count a fault that was applied, and return the comment about it."""
+        """Count a fault that was applied. Return the comment about it."""
         if did.startswith(_IMPOSSIBLE):
             self._statistics.faults_impossible += 1
             kind = "faults that could not be done"
@@ -309,7 +312,7 @@ class FaultForwarder:
 
 
 class _Outgoing:
-    """The output for requests that came together: pieces of bytes, each with its delay."""
+    """The output for requests that arrived together: pieces of bytes, each with its delay."""
 
     def __init__(self) -> None:
         self.comments: list[bytes] = []
@@ -335,7 +338,7 @@ class _Outgoing:
 
 
 class _Response:
-    """A response that is decoded in order to change it; raises `FlexwireError` if this fails."""
+    """A response that is decoded to be changed. Raises `FlexwireError` if this fails."""
 
     def __init__(self, payload: bytes, request: RequestFrame) -> None:
         frame = parse_response(beginning(payload), request.api_key, request.api_version)
@@ -355,7 +358,7 @@ class _Response:
 
 
 def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Message, bytes]:
-    """Return a message and the bytes after it; raise `FlexwireError` if it has too many parts."""
+    """Return a message and the bytes after it. Raises `FlexwireError` if it has too many parts."""
     kind = message(name)
     if version not in kind.entry.versions:
         raise FrameError(f"no release has {name} v{version}")
@@ -382,7 +385,7 @@ def _question(request: RequestFrame, payload: bytes) -> _Question | None:
 def _error_answer(request: RequestFrame, payload: bytes, code: int) -> bytes:
     """Return the payload of an error response, with which a broker refuses a request."""
     if request.message_name == NEGOTIATES and code == UNSUPPORTED_VERSION:
-        # The response offers only versions below this one, and the client then asks again.
+        # The response offers only versions below this one, so the client asks again.
         below = Versions(0, max(0, request.api_version - 1))
         return unsupported_answer(request.correlation_id, request.api_key, below)
     body, _ = _decode(payload, request.message_name, request.api_version, request.body_offset)

@@ -1,8 +1,8 @@
 """Faults: which requests a tap breaks on purpose, and how. Each line of text is one fault.
 
-``Produce client=billing error=NOT_LEADER_OR_FOLLOWER after once`` means: send on the first Produce
-request of this client, and write the error into its response. docs/faults.md has the grammar, and
-`flexwire.tap.fault_forwarder` applies faults.
+``Produce client=billing error=NOT_LEADER_OR_FOLLOWER after once`` means: forward the first Produce
+request of this client, and write the error into its response. docs/faults.md describes the grammar,
+and `flexwire.tap.fault_forwarder` applies faults.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FaultKind = Literal["error", "delay", "cut", "close", "silence", "throttle", "tag", "stale"]
 """The kind of a fault: see docs/faults.md."""
 FaultPoint = Literal["before", "after"]
-"""When a fault is applied: before the broker gets the request, or after its response."""
+"""When a fault is applied: before the broker gets the request, or after it has responded."""
 
 _KINDS: Final = get_args(FaultKind)
 _EVERY_API: Final = "*"
@@ -57,7 +57,7 @@ _WORDS: Final = (
 
 
 class Frequency(NamedTuple):
-    """The frequency of a fault: a share of matching requests, the ``first`` few, or the nth."""
+    """How often a fault applies: to a share of matching requests, to the first ones, or the nth."""
 
     share: float = 1.0
     first: int | None = None
@@ -94,8 +94,8 @@ class Fault:
 class FaultPlan:
     """The faults of a tap, in order. If several match a request, the first one is applied.
 
-    ``seed`` determines the random choices of faults with a share. With None a new seed is used,
-    which the log shows. Raises `ArgumentError` for more than 100 faults.
+    ``seed`` determines the random choices of faults with a share. If it is None, a new seed is used
+    and logged. Raises `ArgumentError` for more than 100 faults.
     """
 
     faults: tuple[Fault, ...] = ()
@@ -116,7 +116,7 @@ class Faults:
         self.active: list[Fault] = list(plan.faults)
         """The faults that are still applied, in order."""
         self.done: Counter[str] = Counter()
-        """How often each fault was applied, by its text."""
+        """How often each fault was applied, by the fault's text."""
         # These are indexed by the place of a fault among the active ones.
         self._seen: Counter[int] = Counter()
         self._random = random.Random(self.seed)  # noqa: S311 - this choice must be repeatable
@@ -127,7 +127,7 @@ class Faults:
         self.active.append(fault)
 
     def end(self) -> None:
-        """Apply no more faults; faults that have begun continue to their end."""
+        """Apply no more faults. Faults that have begun continue to their end."""
         self.active.clear()
         self._seen.clear()
 
@@ -155,7 +155,7 @@ class Faults:
 
 
 def parse_fault(text: str) -> Fault:
-    """Read one fault from text. Raises `ArgumentError` with the wrong word and the allowed words.
+    """Return one fault from text. Raises `ArgumentError` with the wrong word and the allowed words.
 
     >>> fault = parse_fault("EndTxn error=INVALID_TXN_STATE once")
     >>> fault.kind, fault.code, fault.only.apis, fault.often.first
@@ -182,7 +182,7 @@ def parse_fault(text: str) -> Fault:
 
 
 def parse_faults(lines: Iterable[str]) -> tuple[Fault, ...]:
-    """Read faults, one on each line. Empty lines and lines that begin with ``#`` are skipped.
+    """Return faults, one per line. Empty lines and lines that begin with ``#`` are skipped.
 
     Raises `ArgumentError` with the number of the faulty line.
     """
@@ -231,7 +231,7 @@ class _Words:
             raise ArgumentError(f"{short(word)} means nothing in a fault{meant}")
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields, with the defaults for the kind; raises `ArgumentError`."""
+        """Return the fields, with the defaults for the kind. Raises `ArgumentError`."""
         kind, fields = str(self.kind), dict(self._fields)
         points = _POINTS[kind]
         point = fields.get("point")

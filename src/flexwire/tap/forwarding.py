@@ -1,4 +1,4 @@
-"""Forwarders decide which bytes of a client are sent on to the broker, and when."""
+"""Forwarders decide which bytes of a client are forwarded to the broker, and when."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ForwardedRequests(NamedTuple):
     """The bytes to forward for complete requests, and the comments on them for the capture.
 
     ``answers`` contains the payloads with which the tap itself answers requests, by the place of
-    the request. With None the connection is closed at that request, and no later bytes are sent on.
-    ``late`` is sent after ``outgoing``. If it ``silences`` the connection, nothing more is sent to
-    the broker.
+    the request. If such a payload is None, the connection is closed at that request, and no later
+    bytes are forwarded. ``late`` is sent after ``outgoing``. If ``silences`` is true, nothing more
+    is sent to the broker.
     """
 
     outgoing: bytes = b""
@@ -45,10 +45,10 @@ class ForwardedRequests(NamedTuple):
 class PassedResponse(NamedTuple):
     """The treatment of a response: the payload to forward, and further effects.
 
-    It is sent after a delay of ``seconds``. Only its first ``length`` bytes are sent, with the
-    length of the whole frame, and then the connection is closed. If it ``silences`` the connection,
-    the client gets no bytes from this response on. The client's next requests are read after a
-    pause of ``muted`` seconds. ``comment`` describes the action in the capture.
+    The payload is sent after a delay of ``seconds``. If ``length`` is given, only so many bytes are
+    sent, with the length of the whole frame, and the connection is then closed. If ``silences`` is
+    true, the client gets neither this response nor any later bytes. The client's next requests are
+    read after a pause of ``muted`` seconds. ``comment`` describes the action in the capture.
     """
 
     payload: bytes
@@ -60,7 +60,7 @@ class PassedResponse(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True if the payload is sent on completely and at once, without further effects."""
+        """True if the payload is sent completely and at once, without further effects."""
         return not (self.seconds or self.silences or self.muted) and self.length is None
 
 
@@ -68,13 +68,13 @@ _NOTHING = ForwardedRequests()
 
 
 class Forwarder(Protocol):
-    """Decides which bytes go to the broker, and when. It is called with all bytes of the client."""
+    """Decide which bytes go to the broker, and when. All bytes of the client pass through it."""
 
     holds: bool
-    """True if requests wait here until they are complete."""
+    """True if requests wait in this object until they are complete."""
 
     def at_once(self, data: bytes) -> bytes:
-        """Return the bytes to forward among those that have just come."""
+        """Return the bytes to forward among those that have just arrived."""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
         """Return the bytes to forward for requests that are now complete."""
@@ -86,14 +86,14 @@ class Forwarder(Protocol):
         """Return the bytes to forward among those that will not become a complete request."""
 
     def alters(self, request: RequestFrame) -> bool:
-        """Return whether the response to such a request may be changed, and so must be complete."""
+        """Return whether the response to such a request may change, so that it must be complete."""
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:
         """Return what to do with a response on its way to the client."""
 
 
 class _UnalteredResponses:
-    """Passes all responses on without changes."""
+    """Pass all responses on without changes."""
 
     def alters(self, request: RequestFrame) -> bool:  # noqa: ARG002  # `Forwarder` requires this argument
         """Return False."""
@@ -105,7 +105,7 @@ class _UnalteredResponses:
 
 
 class DirectForwarder(_UnalteredResponses):
-    """Forwards all bytes at once."""
+    """Forward all bytes at once."""
 
     holds = False
 
@@ -114,20 +114,20 @@ class DirectForwarder(_UnalteredResponses):
         return data
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # `Forwarder` requires this argument
-        """Return nothing, because the requests were already sent on."""
+        """Return nothing, because the requests were already forwarded."""
         return _NOTHING
 
     def beginning(self, data: bytes) -> ForwardedRequests:  # noqa: ARG002  # `Forwarder` requires this argument
-        """Return nothing, because the bytes were already sent on."""
+        """Return nothing, because the bytes were already forwarded."""
         return _NOTHING
 
     def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # `Forwarder` requires this argument
-        """Return nothing, because the bytes were already sent on."""
+        """Return nothing, because the bytes were already forwarded."""
         return b""
 
 
 class StampingForwarder(_UnalteredResponses):
-    """Forwards requests when they are complete, with the header tags that the stamper adds."""
+    """Forward requests when they are complete, with the header tags that the stamper adds."""
 
     holds = True
 

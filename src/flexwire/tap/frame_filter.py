@@ -46,7 +46,7 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
 class _TopicFields(NamedTuple):
-    """A structure that names topics: the path to it, and its fields with the name and the id."""
+    """A structure that names topics: its path, and its fields with the name and the id."""
 
     path: tuple[str, ...]
     name: str = ""
@@ -67,18 +67,18 @@ class TopicNames:
         self._names: OrderedDict[UUID, str] = OrderedDict()
 
     def learn(self, payload: bytes, request: RequestFrame) -> None:
-        """Read a response, because some responses have both the names and the ids of topics."""
+        """Read a response. Some responses contain both the names and the ids of topics."""
         if not names_topics_and_ids(request):
             return
         name = _response_name(request)
-        # Names that come before unreadable bytes, or before the limit of steps, are kept.
+        # Names that precede unreadable bytes, or the limit of steps, are kept.
         with suppress(*_UNREADABLE):
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
             for topic in _named(payload, frame.body_offset, name, frame.body_version):
                 self.note(topic.name, topic.topic_id)
 
     def note(self, name: str | None, topic_id: UUID | None) -> None:
-        """Record a topic from a response; without a name or an id it is ignored."""
+        """Record a topic from a response. A topic without a name or without an id is ignored."""
         if name and topic_id is not None and topic_id != _NO_ID:
             self._names[topic_id] = name
             if len(self._names) > _MOST_TOPICS:
@@ -89,7 +89,7 @@ class TopicNames:
         return name or (None if topic_id is None else self._names.get(topic_id))
 
     def requested(self, payload: bytes, request: RequestFrame) -> list[str | None]:
-        """Return the topics in a request; None means a topic whose id alone is known.
+        """Return the topics in a request. None means a topic of which only the id is known.
 
         Raises `FlexwireError` for a request that cannot be read, or that has more than
         `MOST_WALKED` elements.
@@ -102,7 +102,7 @@ class TopicNames:
 
 
 def names_topics_and_ids(request: RequestFrame) -> bool:
-    """Return whether the response to a request may have both names and ids of topics."""
+    """Return whether the response to a request may contain both names and ids of topics."""
     return any(topic.name and topic.topic_id for topic in topic_fields(_response_name(request)))
 
 
@@ -138,7 +138,7 @@ class FrameFilter:
         self._only = only
         self._topics = topics
         self._statistics = statistics
-        # The pairs of requests that were left out and whose responses have not come yet.
+        # The pairs of requests that were left out and whose responses have not arrived yet.
         self._left_out: OrderedDict[int, None] = OrderedDict()
         # Whether a captured request has named topics, by API. Later requests may not name them
         # again.
@@ -207,7 +207,7 @@ class FrameFilter:
 
 
 class LazyCapture:
-    """A connection's capture, which begins with the first captured frame."""
+    """A connection's capture. It begins with the first captured frame."""
 
     def __init__(self, begin: Callable[[int | None], TappedConnection]) -> None:
         self._begin = begin
@@ -222,7 +222,7 @@ class LazyCapture:
         frames: int = 1,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write captured frames; also raises `CaptureError` if the capture cannot begin."""
+        """Write captured frames. Also raises `CaptureError` if the capture cannot begin."""
         if data:
             capture = self._started(timestamp_us)
             capture.send(direction, data, timestamp_us, frames=frames, comments=comments)

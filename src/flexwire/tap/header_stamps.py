@@ -1,9 +1,9 @@
-"""Stamps request headers: adds tagged fields to requests, and changes nothing else.
+"""Stamp request headers: add tagged fields to requests, and change nothing else.
 
 KIP-482 intends tagged fields in request headers for data that is not part of the request itself,
 such as a trace id or the name of a proxy. Brokers accept tags that they do not know. This module
 takes a frame and returns a frame; sockets and files belong to the tap. A frame passes unchanged
-unless it is surely a request that a broker also accepts with additional tags. The reasons for
+unless it is certainly a request that a broker also accepts with additional tags. The reasons for
 passing frames unchanged are counted.
 """
 
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, Turn
 
 LOWEST_HEADER_TAG: Final = 10_000
-"""Kafka numbers its own tags from 0 on, and a broker parses the tags that it knows."""
+"""The lowest tag that a tap may add. Kafka numbers its own tags from 0, and a broker parses the
+tags that it knows.
+"""
 MOST_VALUE_BYTES: Final = 256
 
-# The placeholders, each with its longest possible text.
+# The placeholders, each with the longest text that may replace it.
 _PLACEHOLDERS: Final = {
     "{client}": "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
     "{connection}": "9" * 19,
@@ -122,8 +124,8 @@ def _defined_tags() -> set[int]:
 class StampedRequest(NamedTuple):
     """A request as the tap forwards it.
 
-    ``added`` are the tagged fields that the client did not send. If there are none, ``payload`` is
-    unchanged, and ``reason`` is the name of a count in `TapStatistics`.
+    ``added`` contains the tagged fields that the client did not send. If there are none,
+    ``payload`` is unchanged, and ``reason`` is the name of a count in `TapStatistics`.
     """
 
     payload: bytes
@@ -149,13 +151,13 @@ class Stamper:
         self._stamping = stamping
         self._placeholders = {"{client}": client, "{connection}": str(number)}
         self._new_trace_id = new_trace_id
-        # From this frame on, a frame may be a token even if it decodes as a request.
+        # True if any later frame may be a token, even if it decodes as a request.
         self._is_over = False
 
     def stamp(self, payload: bytes, turn: Turn) -> StampedRequest:
-        """Stamp a frame of the client; ``turn`` is its role in the conversation.
+        """Stamp a frame of the client. ``turn`` is its role in the conversation.
 
-        If a frame is not surely a request, it passes unchanged, and so do all later frames.
+        If a frame is not certainly a request, it passes unchanged, and so do all later frames.
         """
         request = turn.request
         if request is None or turn.kind != "request" or begins_raw_tokens(request):

@@ -1,6 +1,6 @@
 """Limits for the tap's event loop: how much of a frame is decoded, and how many bytes are held.
 
-A single loop carries all connections, so slow work for one peer makes all others wait. The densest
+A single loop handles all connections, so slow work for one peer makes all others wait. The densest
 messages with 100 kB become about 50,000 objects, in about 20 ms. A longer frame is decoded only up
 to this limit, searched by its lengths (`flexwire.wire.field_spans`), or withheld completely.
 """
@@ -10,24 +10,24 @@ from __future__ import annotations
 from typing import Final
 
 MOST_DECODED: Final = 100_000
-"""At most this many bytes of a frame are decoded into objects."""
+"""The largest number of bytes of a frame that are decoded into objects."""
 MOST_WALKED: Final = 50_000
-"""At most this many elements and tagged fields of a frame are stepped over in a search for fields.
+"""The largest number of elements and tagged fields that a search for fields in a frame skips.
 
 In the largest clusters, a Metadata response names about a hundred brokers, and a Fetch response has
 about a thousand partitions before the addresses at its end.
 """
 MOST_FRAMES: Final = 100
-"""At most this many frames of a connection are processed in one step of the event loop.
+"""The largest number of frames of a connection that are processed in one step of the event loop.
 
 The smallest frames have 14 bytes, so 18,000 frames may come at once, and processing them takes half
 a second. The other frames wait until the loop has served the other connections.
 """
 MOST_HELD: Final = 512 * 1024 * 1024
-"""The most bytes of incomplete frames that are held, for all connections of a tap.
+"""The largest number of bytes of incomplete frames that a tap holds for all its connections.
 
-Above this limit a frame passes, and the capture has only the beginning of it: its header without
-its body.
+Above this limit a frame passes, and the capture contains only its beginning: the header without the
+body.
 """
 MOST_HELD_UNANSWERED: Final = 512 * 1024
 """The limit for each request until a broker has answered a request that is not part of a login.
@@ -36,8 +36,9 @@ Kafka accepts the same number of bytes before authentication (``sasl.server.max.
 CVE-2022-34917).
 """
 FEWEST_IN_FLIGHT: Final = 1000
-"""How many requests may wait for their responses until that time. Afterwards the limit is
-`DEFAULT_IN_FLIGHT` of `flexwire.protocol.conversation`."""
+"""The number of requests that may wait for their responses until that time. Afterwards the limit is
+`DEFAULT_IN_FLIGHT` of `flexwire.protocol.conversation`.
+"""
 
 
 def beginning(payload: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The tap's listeners: one for each address that brokers advertise, opened when it is first seen.
+"""The tap's listeners, one for each address that brokers advertise. They are opened on demand.
 
 asyncio's own server does not report handshakes that fail. Connections are therefore accepted here.
 The code that receives them does the handshake and counts its result.
@@ -38,7 +38,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Listener:
-    """Accepts clients at an IP address until it is closed, and calls ``accepted`` with each socket.
+    """Accept clients at an IP address until closed. Call ``accepted`` with each socket.
 
     With port 0, any free port is used. Raises `OSError` if it cannot listen.
     """
@@ -52,7 +52,7 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port at which it listens."""
+        """The port of the listener."""
         port: int = self._socket.getsockname()[1]
         return port
 
@@ -77,7 +77,10 @@ class Listener:
 
 
 async def resolve_host(address: HostPort) -> str:
-    """Return the IP address of a host to listen at; raise `OSError` or `ValueError` without one."""
+    """Return the IP address of a host to listen at.
+
+    Raises `OSError` or `ValueError` without one.
+    """
     addresses = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     # IPv4 is preferred, because a client that knows only the name will try IPv4 sooner or later.
     addresses.sort(key=lambda address_info: address_info[0] is not socket.AF_INET)
@@ -89,7 +92,7 @@ async def connect_protocol(
 ) -> asyncio.Transport:
     """Connect a protocol to an accepted socket, with a handshake if ``tls`` is given.
 
-    ``patience`` is the time that a peer gets to end TLS. Raises `OSError` (or its subclass
+    ``patience`` is the time in which a peer must end TLS. Raises `OSError` (or its subclass
     `ssl.SSLError`) if the handshake fails. The socket is then closed.
     """
     secured: dict[str, Any] = {}
@@ -118,7 +121,7 @@ class PortRange(NamedTuple):
 
 
 def parse_port_range(text: str) -> PortRange:
-    """Read a range in the form ``first-last``. Raises `ArgumentError` for any other text.
+    """Return the range in a text ``first-last``. Raises `ArgumentError` for any other text.
 
     >>> parse_port_range("19100-19199")
     PortRange(first=19100, last=19199)
@@ -131,7 +134,7 @@ def parse_port_range(text: str) -> PortRange:
 
 
 class StablePorts:
-    """The ports for brokers' addresses in a range, which a file keeps the same in every run.
+    """The ports for brokers' addresses in a range. A file keeps them the same in every run.
 
     A new address gets the lowest port that no other address has. Ports in the file that are outside
     the range are forgotten. Raises `TapError` for a file that cannot be read or has other content.
@@ -162,7 +165,7 @@ class StablePorts:
         )
 
     def keep(self, address: HostPort, port: int) -> None:
-        """Record the port of an address; raise `OSError` if the file cannot be written."""
+        """Record the port of an address. Raises `OSError` if the file cannot be written."""
         if self._ports.get(address) == port:
             return
         self._ports[address] = port
@@ -210,11 +213,11 @@ _MOST_LISTENERS: Final = 1000
 
 
 class Listeners:
-    """Listens at one host, at a separate port for each broker, until it is closed.
+    """Listen at one host, at a separate port for each broker, until closed.
 
-    The ports for brokers come after the first port. If such a port is taken, any free port is used.
-    With ``stable`` ports, they are in that range, and are the same in the next run. ``accepted`` is
-    called with the socket of every client, and the broker for its port.
+    The ports for brokers come after the first port. If such a port is in use, any free port is
+    used. With ``stable`` ports, the ports are in that range, and are the same in the next run.
+    ``accepted`` is called with the socket of every client, and the broker for its port.
     """
 
     def __init__(self, accepted: Callable[[socket.socket, HostPort], None]) -> None:
@@ -225,7 +228,7 @@ class Listeners:
         self._saying = LogLimiter(log)
 
     async def resolve(self, listen: HostPort) -> None:
-        """Find the IP address to listen at; raises `TapError` if there is none."""
+        """Find the IP address to listen at. Raises `TapError` if there is none."""
         try:
             # A name may have several addresses, and each address would have a different free port.
             self._first = HostPort(await resolve_host(listen), listen.port)
@@ -233,12 +236,12 @@ class Listeners:
             raise TapError(f"cannot listen on {listen}: {error}") from error
 
     def start(self, upstream: HostPort) -> None:
-        """Listen for the first broker, and for brokers that had a port; raises `TapError`."""
+        """Listen for the first broker, and for brokers that had a port. Raises `TapError`."""
         try:
             self._open_ones[upstream] = self._serve(upstream, self._first.port)
         except OSError as error:
             raise TapError(f"cannot listen on {self._first}: {error}") from error
-        # A client that knows the listener of a broker from the last run connects to it first.
+        # A client that knows a broker's listener from the last run connects to it first.
         for address in () if self.stable is None else self.stable.addresses:
             self._open(address)
 
@@ -263,7 +266,7 @@ class Listeners:
         }
 
     def port_for(self, address: HostPort) -> int | None:
-        """Return the port for a broker's address, opening it if needed, or None if that fails."""
+        """Return the port for a broker's address. Open it if needed. Return None if that fails."""
         listener = self._open_ones.get(address) or self._open(address)
         return None if listener is None else listener.port
 

@@ -1,13 +1,13 @@
-"""The live capture, which programs on this machine read from a Unix socket.
+"""The live capture. Programs on this machine read it from a Unix socket.
 
 ```
 PcapngWriter ─▶ its files
              └▶ LiveReaders ─▶ a reader: a section header, then each block that is written
 ```
-A reader gets pcapng blocks from the moment at which it connects. Packets say where frames begin, as
-in each file of the capture. The reader gets the same content as the files, so credentials are
+A reader gets the pcapng blocks that are written after it connects. Packets say where frames begin,
+as in each file of the capture. The reader gets the same content as the files, so credentials are
 withheld here too. A slow reader never makes the tap wait. If more than `MOST_WAITING` bytes wait
-for it, it is closed and counted.
+for a reader, the reader is closed and counted.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 MOST_READERS: Final = 16
-"""If more readers than this connect, they are closed at once."""
+"""The largest number of readers. Further readers are closed as soon as they connect."""
 MOST_WAITING: Final = 64 * 1024 * 1024
-"""At most this many bytes wait for one reader."""
+"""The largest number of bytes that wait for one reader."""
 _PIECE: Final = 1 << 16
 
 
@@ -44,7 +44,7 @@ class _Reader:
         self.waiting = bytearray()
 
     def send(self, data: bytes) -> bool:
-        """Send bytes, or keep them; return whether some of them wait.
+        """Send bytes, or keep them. Return whether some of them wait.
 
         Raises `OSError` if the connection fails.
         """
@@ -56,7 +56,7 @@ class _Reader:
         return bool(self.waiting)
 
     def flush(self) -> bool:
-        """Send waiting bytes, as many as the reader takes; return whether some still wait."""
+        """Send as many waiting bytes as the reader accepts. Return whether some still wait."""
         with suppress(BlockingIOError):
             while self.waiting:
                 del self.waiting[: self.connection.send(self.waiting[:_PIECE])]
@@ -150,7 +150,7 @@ class LiveReaders:
         self._send_to(number, self._writer.header)
 
     def _hear(self, number: int) -> None:
-        """Read and ignore the bytes of a reader; drop the reader if its connection has ended."""
+        """Read and ignore the bytes of a reader. Drop the reader if its connection has ended."""
         connection = self._readers[number].connection
         with suppress(BlockingIOError):
             try:

@@ -1,4 +1,4 @@
-"""Limits log lines that a peer or a failure could repeat: to one a second, with a count."""
+"""Limit log lines that a peer or a failure could repeat: to one a second, with a count."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ SECONDS: Final = 1.0
 
 
 class _OmittedLines(NamedTuple):
-    """The lines of a kind that were not logged since the last logged one, and their level."""
+    """The lines of a kind that were omitted since the last logged line, and their level."""
 
     level: int
     things: int
 
 
 class LogLimiter:
-    """Logs a line of each kind at most once every `SECONDS`, with the number of omitted lines.
+    """Log a line of each kind at most once every `SECONDS`, with the number of omitted lines.
 
-    There are few kinds, because the text has the connection or the reason. The next line of the
-    same kind says how many lines were omitted. If there is no such line, a separate line reports
-    the number after a second. Without an event loop, `close` reports the number.
+    There are few kinds, because the connection or the reason is in the text and not in the kind.
+    The next line of the same kind says how many lines were omitted. If there is no such line, a
+    separate line reports the number after a second. Without an event loop, `close` reports the
+    number.
     """
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
@@ -70,7 +71,7 @@ class LogLimiter:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # There is no event loop that could call later, so the next line or `close` reports the
+            # There is no event loop that could call later. The next line or `close` reports the
             # number.
             return
         self._telling[kind] = loop.call_later(seconds, self._tell, kind)

@@ -42,11 +42,11 @@ class TapStatistics:
     unreachable: int = 0
     """Connections closed at once, because their broker could not be reached."""
     tls: int = 0
-    """Connections that began with a TLS ClientHello: passed on and captured, not readable."""
+    """Connections that began with a TLS ClientHello. They are captured, but not readable."""
     not_tls: int = 0
-    """Clients that spoke something else than TLS to a listener with TLS; closed."""
+    """Clients that sent something other than TLS to a listener with TLS. They are disconnected."""
     handshakes_failed: int = 0
-    """Clients whose TLS handshake failed or took too long; the log says why."""
+    """Clients whose TLS handshake failed or took too long. The log says why."""
     handshakes_left: int = 0
     """Clients that left before their TLS handshake was over, as health checks do."""
     broker_handshakes_failed: int = 0
@@ -62,56 +62,63 @@ class TapStatistics:
     request_bytes: int = 0
     response_bytes: int = 0
     not_requests: int = 0
-    """Frames of clients that are not requests of a known api key; passed on."""
+    """Frames of clients that are not requests with a known api key. They are passed on."""
     not_frames: int = 0
-    """Times that one direction of a connection no longer had frames; passed on unchanged."""
+    """How often a direction of a connection stopped containing frames. Its bytes are passed on."""
     unpaired: int = 0
-    """Responses without their request, or too short to be one; passed on."""
+    """Responses without their request, or too short to be responses. They are passed on."""
     gssapi: int = 0
-    """GSSAPI logins that began; they work only if the tap has the broker's own name."""
+    """GSSAPI logins that began. They work only if the tap has the broker's own name."""
     withheld: int = 0
-    """Frames with credentials, which are not in the capture."""
+    """Frames with credentials. The credentials are not in the capture."""
     rewritten: int = 0
     """Responses in which an advertised address was replaced."""
     undecodable: int = 0
-    """Responses that may advertise addresses but did not decode; passed on unchanged."""
+    """Responses that may advertise addresses but did not decode. They are passed on unchanged."""
     too_long_to_rewrite: int = 0
     """Frames that were forwarded before they were complete, because too much was held."""
     not_rerouted: int = 0
-    """Advertised addresses that stayed unchanged, because no listener could be opened."""
+    """Advertised addresses that were not replaced, because no listener could be opened."""
     stamped: int = 0
     """Requests that were forwarded with header tags of the tap."""
     unstamped_not_flexible: int = 0
     """Requests that a stamping tap forwarded unchanged, because their version has no tags in the
     header, or because no release has it."""
     unstamped_tag_taken: int = 0
-    """The same: the client sent such a tag itself."""
+    """Requests that a stamping tap forwarded unchanged, because the client sent such a tag itself.
+    """
     unstamped_too_large: int = 0
-    """The same: a broker would not take that many bytes."""
+    """Requests that a stamping tap forwarded unchanged, because a broker would refuse their size.
+    """
     unstamped_sasl: int = 0
-    """The same: requests of SASL, tokens and unreadable frames, and all frames after these."""
+    """Frames that a stamping tap forwarded unchanged: SASL, unreadable frames, and all later
+    frames.
+    """
     rehearsed_narrowed: int = 0
     """ApiVersions requests whose response lost versions that the rehearsed release lacks."""
     rehearsed_sent_on: int = 0
-    """The same, in a version that brokers lack: sent on in their highest, answered in its own."""
+    """ApiVersions requests in a version that brokers lack, forwarded in the brokers' highest one.
+    """
     rehearsed_unsupported: int = 0
-    """The same, in a version that the rehearsed release lacks: the tap told the client so."""
+    """ApiVersions requests that the tap refused, because the rehearsed release lacks their version.
+    """
     rehearsed_closed: int = 0
-    """Requests that the rehearsed release does not read: the tap closed their connections."""
+    """Requests that the rehearsed release does not read. The tap closed their connections."""
     faults: int = 0
     """Requests and responses to which a fault was applied, as requested."""
     faults_impossible: int = 0
-    """The same to which it could not be applied; passed on. The capture says why."""
+    """Frames that match a fault but were passed on unchanged. The capture says why."""
     capture_failures: int = 0
-    """Frames that were passed on but are not in the capture: it could not be written, or a file of
-    it was deleted while it was written."""
+    """Frames that were passed on but are not in the capture, because it could not be written, or
+    because a file was deleted while it was written.
+    """
     shortened_frames: int = 0
-    """Frames that were forwarded, but whose beginning alone is in the capture.
+    """Frames that were forwarded, but of which the capture contains only the beginning.
 
     Too many bytes were held: see `flexwire.tap.limits`.
     """
     shortened_bytes: int = 0
-    """The bytes of them that are not in the capture."""
+    """The bytes of shortened frames that are not in the capture."""
     not_captured: int = 0
     """Connections closed at once, because their capture could not be begun."""
     unended: int = 0
@@ -119,23 +126,23 @@ class TapStatistics:
     removed_files: int = 0
     """Capture files that were removed to make room for later ones, as requested."""
     removed_frames: int = 0
-    """Frames that were in them."""
+    """Frames in the capture files that were removed."""
     removed_bytes: int = 0
-    """How large they were."""
+    """The total size of the capture files that were removed."""
     unsampled_connections: int = 0
     """Connections that were passed on and not captured, as requested."""
     unsampled_frames: int = 0
-    """Frames on them; for other bytes, pieces."""
+    """Frames on unsampled connections. Bytes that are not frames count in pieces."""
     unsampled_bytes: int = 0
-    """The bytes of both."""
+    """The bytes on unsampled connections."""
     filtered_frames: int = 0
     """Frames that were passed on and not captured because of a filter."""
     filtered_bytes: int = 0
-    """Their bytes."""
+    """The bytes of frames that were not captured because of a filter."""
     live_readers_dropped: int = 0
     """Readers of the live capture that were closed because they read too slowly."""
     failures: int = 0
-    """Connections closed by a defect in the tap; the log contains the traceback."""
+    """Connections closed by a defect in the tap. The log contains the traceback."""
 
     def count_stamped(self, reasons: Iterable[str | None]) -> None:
         """Count requests if the tap stamps, by the reason for not stamping each, or none."""
@@ -152,12 +159,12 @@ class TapStatistics:
         files.removed.clear()
 
     def __add__(self, other: TapStatistics) -> TapStatistics:
-        """Return the sum of both."""
+        """Return the sum of both objects."""
         return TapStatistics(*map(operator.add, astuple(self), astuple(other)))
 
     @property
     def is_captured(self) -> bool:
-        """True if the capture has all bytes that passed."""
+        """True if the capture contains all bytes that passed through the tap."""
         return not (
             self.capture_failures or self.not_captured or self.unended or self.shortened_frames
         )
@@ -171,7 +178,7 @@ GAUGES: Final = frozenset({"open_connections"})
 
 
 def openmetrics(counts: TapStatistics, gauges: Mapping[str, int], version: str) -> bytes:
-    """Render the counts, further ``gauges`` and the release of flexwire as OpenMetrics text.
+    """Return the counts, further ``gauges`` and flexwire's release as OpenMetrics text.
 
     >>> text = openmetrics(TapStatistics(), {"clients": 7}, "1").decode()
     >>> print(text[text.index("# TYPE flexwire_tap_clients") :])
@@ -204,9 +211,9 @@ def _family(name: str, kind: str, value: int) -> Iterator[str]:
 log = logging.getLogger("flexwire.tap")
 
 MOST_HEAD_BYTES: Final = 8 * 1024
-"""If a request is longer than this, its rest is not read."""
+"""The largest size of a request. The rest of a longer request is not read."""
 MOST_CONNECTIONS: Final = 16
-"""If there are more connections than this, further connections are closed at once."""
+"""The largest number of connections. Further connections are closed at once."""
 _SECONDS: Final = 5.0
 _PATH: Final = b"/metrics"
 _HEAD_ENDS: Final = b"\r\n\r\n"
@@ -214,10 +221,10 @@ _CLOSE_SECONDS: Final = 1.0
 
 
 class MetricsPort:
-    """Answers ``GET /metrics`` from `start` until `close`.
+    """Answer ``GET /metrics`` from `start` until `close`.
 
-    It listens only on loopback, unless ``beyond_loopback``. With port 0, any free port is used.
-    ``seconds`` is the time limit for a connection from its first byte to its last.
+    The port is only on loopback, unless ``beyond_loopback`` is true. With port 0, any free port is
+    used. ``seconds`` is the time limit for a connection from its first byte to its last.
     """
 
     def __init__(
@@ -237,7 +244,7 @@ class MetricsPort:
 
     @property
     def address(self) -> HostPort:
-        """The address on which it listens, with the actual port."""
+        """The address of the port, with its actual number."""
         return self._address
 
     async def start(self, render: Callable[[], bytes]) -> None:
@@ -322,7 +329,7 @@ def _response(status: str, body: bytes = b"", fields: str = "") -> bytes:
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close after the written bytes are sent; drop a peer that does not read them in time."""
+    """Close after the written bytes are sent. Drop a peer that does not read them in time."""
     writer.close()
     closed = asyncio.ensure_future(writer.wait_closed())
     try:

@@ -1,4 +1,4 @@
-"""Several processes that carry connections for the same listeners, to use several cores.
+"""Run several processes for connections of the same listeners, to use several cores.
 
 The tap accepts clients, and passes each socket to the process with the fewest connections. Only the
 tap opens listeners, so that each broker has one port for all processes. Only the tap removes
@@ -42,12 +42,12 @@ log = logging.getLogger("flexwire.tap")
 _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 20.0
 _EXIT_SECONDS: Final = 2.0
-# If a process ends as soon as it starts, it should not be restarted immediately.
+# A process that ends as soon as it starts should not be restarted immediately.
 _RESTART_SECONDS: Final = 5.0
 
 
 class _WorkerHandle:
-    """One process, as the tap sees it."""
+    """One process, from the tap's point of view."""
 
     def __init__(self, process: BaseProcess, control: socket.socket, ask: socket.socket) -> None:
         self.process = process
@@ -57,7 +57,9 @@ class _WorkerHandle:
         self.clients: dict[int, str] = {}
         """The hosts of its open connections, by connection number."""
         self.unfinished: dict[Path, None] = {}
-        """The capture files that it has begun and not finished, if the kept files are limited."""
+        """The capture files that the process has begun and not finished, if the kept files are
+        limited.
+        """
         self.waiting: deque[tuple[bytes, socket.socket | None]] = deque()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
@@ -70,7 +72,7 @@ class _WorkerHandle:
 
 
 class ProcessRunner:
-    """Carries connections in several processes; for ``port_for`` see `LocalRunner`."""
+    """Run connections in several processes. ``port_for`` is that of `LocalRunner`."""
 
     def __init__(self, config: TapConfig, port_for: Callable[[HostPort], int | None]) -> None:
         keep, count = config.keep, config.processes
@@ -109,7 +111,10 @@ class ProcessRunner:
         }
 
     async def start(self, host: str) -> None:
-        """Start all processes; raises `TlsError`, `CaptureError`, or `TapError` if one fails."""
+        """Start all processes.
+
+        Raises `TlsError`, `CaptureError`, or `TapError` if a process fails.
+        """
         self._host = host
         TapContexts(self._config.security)
         try:
@@ -119,13 +124,13 @@ class ProcessRunner:
             raise
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Pass a client to the process with the fewest clients; close it if there is no process."""
+        """Pass a client to the process with the fewest clients. Close it if there is no process."""
         ready = [worker for worker in self._running if worker.is_ready]
         try:
             host = client.getpeername()[0]
         except OSError:
             client.close()
-            return  # the client has already left
+            return  # The client has already left.
         if self._closing or not ready:
             client.close()
             self._own.failures += not self._closing
@@ -145,7 +150,7 @@ class ProcessRunner:
         self._rehearsal = Rehearsal(plan, self._config.only)
 
     def end_rehearsal(self, reason: str) -> None:
-        """Make all processes let every request pass from now on."""
+        """Make all processes let every later request pass."""
         if self._rehearsal is None or self._config.rehearsal is None:
             return
         self._rehearsal.end(reason)
@@ -160,9 +165,9 @@ class ProcessRunner:
         return self._rehearsal
 
     async def close(self) -> None:
-        """End all processes, and wait for their captures to be written.
+        """End all processes, and wait until their captures are written.
 
-        A second call has no effect.
+        Calling this again has no effect.
         """
         self._closing = True
         for task in self._restarting:
@@ -255,7 +260,7 @@ class ProcessRunner:
         self._send(worker)
 
     def _send(self, worker: _WorkerHandle) -> None:
-        """Send waiting messages; the others are sent when the process has read them."""
+        """Send waiting messages. The others are sent when the process has read these."""
         loop = asyncio.get_running_loop()
         while worker.waiting and not worker.gone.is_set():
             data, client = worker.waiting[0]
@@ -265,7 +270,7 @@ class ProcessRunner:
                 loop.add_writer(worker.control, self._send, worker)
                 return
             except OSError:
-                break  # the next read will report that the process has ended
+                break  # The next read will report that the process has ended.
             worker.waiting.popleft()
             if client is not None:
                 client.close()
@@ -408,7 +413,7 @@ def _start(process: BaseProcess) -> None:
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """Return a channel for whole messages; this end of it does not block."""
+    """Return a channel for whole messages. This end of the channel does not block."""
     try:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:

@@ -1,11 +1,11 @@
-"""Writes one connection to the capture, without credentials.
+"""Write one connection to the capture, without credentials.
 
 Credentials are left out of the capture, and frames that cannot be written are counted.
 
-`flexwire.protocol.credentials` decides what credentials are, for tables and the report too. A body
-that may have one and does not decode is replaced completely, as long as its connection may be
-authenticating. A body with more than `flexwire.tap.limits.MOST_DECODED` bytes is also replaced
-completely.
+`flexwire.protocol.credentials` decides what credentials are, also for tables and the report. A body
+that may contain a credential and does not decode is replaced completely, as long as its connection
+may be authenticating. A body with more than `flexwire.tap.limits.MOST_DECODED` bytes is also
+replaced completely.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = Fa
 
 
 class CredentialMask:
-    """Withholds credentials in a connection's frames, and remembers requests without credentials.
+    """Withhold credentials in a connection's frames, and remember requests without credentials.
 
-    An error text of a broker may quote its request, so the text is kept only if the request had no
-    credentials.
+    An error text of a broker may quote its request, so the text is kept only if the request
+    contained no credentials.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,10 @@ class CredentialMask:
         self._plain: dict[int, None] = {}
 
     def shown(self, payload: bytes, turn: Turn) -> bytes:
-        """Return a frame's payload for the capture, unchanged if it has no credentials."""
+        """Return a frame's payload for the capture.
+
+        It is unchanged if it contains no credentials.
+        """
         request, pair = turn.request, turn.pair
         if request is None or pair is None or not may_be_quoted(request.message_name):
             return withhold_credentials(payload, turn)
@@ -123,8 +126,8 @@ def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
 def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
     """Return the beginning of a frame for the capture with its length, unchanged if it is safe.
 
-    A request's header is kept, because it has no credentials. The rest is kept if neither the
-    message nor the connection may have credentials.
+    A request's header is kept, because it contains no credentials. The rest is kept if neither the
+    message nor the connection can contain credentials.
     """
     request = turn.request
     if request is None or not is_believable(request):
@@ -138,7 +141,7 @@ def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
 def _body(
     payload: bytes, turn: Turn, place: tuple[str, int, int], *, asked_plainly: bool
 ) -> bytes | None:
-    """Return the replacement of a body and of the bytes after it, or None to keep them.
+    """Return the replacement for a body and the bytes after it, or None to keep them.
 
     ``place`` contains the name of the message, its version, and the start of its body.
     """
@@ -169,7 +172,7 @@ def is_sampled(share: float) -> bool:
 
 @dataclass(slots=True)
 class NoCapture:
-    """Replaces the capture of a connection that is not captured: it only counts."""
+    """Replace the capture of a connection that is not captured: only count."""
 
     statistics: TapStatistics
 
@@ -200,12 +203,12 @@ class NoCapture:
 
 log = logging.getLogger("flexwire.tap")
 
-# A packet has the comments of at most this many requests.
+# The largest number of requests whose comments a packet carries.
 _COMMENTED_TOGETHER: Final = 64
 
 
 class Recorder:
-    """Writes a connection to its capture, and counts the frames that could not be written.
+    """Write a connection to its capture, and count the frames that could not be written.
 
     A connection is not closed if its capture fails, because a full disk must not separate clients
     from their brokers.
@@ -237,7 +240,7 @@ class Recorder:
         at_us: int,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write frames that came together, with their roles in the conversation."""
+        """Write frames that arrived together, with their roles in the conversation."""
         if self._filter is not None:
             frames, takes = self._filter.select(frames, turns)
             turns, comments = list(compress(turns, takes)), list(compress(comments, takes))
@@ -251,7 +254,7 @@ class Recorder:
                 self._statistics.withheld += hidden
                 whole, payloads = b"".join(map(to_frame, shown)), shown
         if not any(comments):
-            # Frames that came together are written with a single system call.
+            # Frames that arrived together are written with a single system call.
             self._write(direction, whole, at_us, len(payloads))
             return
         for start in range(0, len(payloads), _COMMENTED_TOGETHER):

@@ -1,4 +1,4 @@
-"""Rehearses an upgrade: clients get the versions of another release, and no broker is changed.
+"""Rehearse an upgrade: clients get the versions of another release, and no broker is changed.
 
 The rehearsed release offers and reads fewer versions than the brokers do. The tap therefore removes
 versions from the list in each ApiVersions response. If a client sends a version that the release
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 _OF: Final = 1 << 64
-# At most this many clients are counted separately. One more client ends the rehearsal.
+# The largest number of clients that are counted separately. A further client ends the rehearsal.
 _MOST_CLIENTS: Final = 10_000
 _MOST_NAMED: Final = 10
 _HEAD: Final = struct.Struct(">hhi")
@@ -62,7 +62,7 @@ Client = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class RehearsalPlan:
-    """Which release the tap rehearses, for which clients, and for how long.
+    """The release that the tap rehearses, for which clients, and for how long.
 
     ``release`` is a final release in the catalog, such as "4.4". The rehearsal applies to a
     ``share`` of all clients, chosen by address and client id. It ends after ``seconds``, or when
@@ -114,14 +114,17 @@ class Rehearsal:
     def __init__(self, plan: RehearsalPlan, only: CaptureFilter, *, quiet: bool = False) -> None:
         self.plan = plan
         self.over: str | None = None
-        """The reason for its end, or None while it is running."""
+        """The reason for the end of the rehearsal, or None while it is running."""
         self.failed: dict[Client, str] = {}
         """The clients that were refused, each with the first of its requests that was refused."""
         self._only = only
         self._quiet = quiet
 
     def takes(self, host: str, client_id: str | None) -> bool:
-        """Return whether the rehearsal applies to a client; each process and run says the same."""
+        """Return whether the rehearsal applies to a client.
+
+        Each process and run decides the same.
+        """
         if self.over is not None or not self._only.takes_client(client_id):
             return False
         if self.plan.share == 1:
@@ -140,7 +143,7 @@ class Rehearsal:
             self.end(f"more than {min(most, _MOST_CLIENTS):,} clients failed")
 
     def end(self, reason: str) -> None:
-        """End the rehearsal, so that all requests pass from now on. A second call has no effect."""
+        """End the rehearsal, so that all later requests pass. Calling this again has no effect."""
         if self.over is not None:
             return
         self.over = reason
@@ -169,7 +172,7 @@ that the version is unsupported, or closed the connection.
 
 
 class RehearsingForwarder:
-    """Forwards requests when they are complete, unless the rehearsed release would refuse them."""
+    """Forward requests when they are complete, unless the rehearsed release would refuse them."""
 
     holds = True
 
@@ -184,8 +187,8 @@ class RehearsingForwarder:
         self._is_closed = False
         # The highest version of each API that was sent on the connection.
         self._sent: dict[int, int] = {}
-        # The versions of each ApiVersions request, by pair: the client's version, and the one that
-        # was sent on.
+        # The versions of each ApiVersions request, by pair: the client's version, and the forwarded
+        # version.
         self._asked: dict[int, tuple[int, int]] = {}
 
     def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # `Forwarder` requires this argument
@@ -193,7 +196,7 @@ class RehearsingForwarder:
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return the bytes to send on, and the tap's own responses to other requests."""
+        """Return the bytes to forward, and the tap's own responses to other requests."""
         outgoing: list[bytes] = []
         comments: list[bytes] = []
         answers: dict[int, bytes | None] = {}
@@ -220,7 +223,7 @@ class RehearsingForwarder:
         return ForwardedRequests(b"".join(outgoing), comments, answers)
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes to send on for a request that is not kept completely."""
+        """Return the bytes to forward for a request that is not kept completely."""
         if self._is_closed:
             return ForwardedRequests()
         payload = data[PREFIX_LENGTH:]
@@ -399,9 +402,9 @@ def _keep_unknown(old: Message, new: Message) -> None:
 def narrow(payload: bytes, version: int, sent_version: int, release: str) -> bytes:
     """Return a broker's list of versions, without those that the release does not offer.
 
-    It is the response to a request that came in ``version`` and was sent on in ``sent_version``.
-    The result is encoded in ``version``. All other bytes stay. Raises `FlexwireError` if the
-    response cannot be read, or is not written in Kafka's way.
+    The list is the response to a request that came in ``version`` and was forwarded in
+    ``sent_version``. The result is encoded in ``version``. All other bytes remain the same. Raises
+    `FlexwireError` if the response cannot be read, or is not written in Kafka's way.
     """
     frame = parse_response(beginning(payload), api_key_of(NEGOTIATES), sent_version)
     if len(payload) > MOST_DECODED:

@@ -1,4 +1,4 @@
-"""One connection through the tap: passed on both ways, captured, and changed if necessary."""
+"""Relay one connection through the tap in both directions, capture it, and change it if needed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 
 
 class _OwnAnswer(NamedTuple):
-    """The tap's own response to a request, which is sent when all earlier requests are answered.
+    """The tap's own response to a request. It is sent when all earlier requests are answered.
 
     If there is no ``payload``, the connection is closed at that time.
     """
@@ -60,7 +60,7 @@ class _OwnAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class _TakenResponses:
-    """Responses that came together, with their turns and the payloads that must still be sent on.
+    """Responses that arrived together, with their turns and the payloads that must still be sent.
 
     The first ``sent`` of them were already sent, or will not be sent. ``comments`` contains one
     comment for each, or is empty.
@@ -73,14 +73,14 @@ class _TakenResponses:
 
 
 class Relay:
-    """Passes the bytes of a connection on in both directions, until one side ends it.
+    """Pass the bytes of a connection on in both directions, until one side ends it.
 
-    Bytes are sent on when they come, before anything else is done with them. The slower side slows
-    down the other one. Only two kinds of frames are held until they are complete: responses that
-    may advertise addresses, and frames that ``passing`` holds. The tap's own response is sent after
-    the responses to all earlier requests. The capture gets every frame as its sender sent it,
+    Bytes are forwarded when they arrive, before anything else is done with them. The slower side
+    slows down the other one. Only two kinds of frames are held until they are complete: responses
+    that may advertise addresses, and frames that ``passing`` holds. The tap's own response is sent
+    after the responses to all earlier requests. The capture gets every frame as its sender sent it,
     before any change, and the bytes of a truncated frame. If the bytes in a direction are not
-    frames, they are passed on and captured in the pieces in which they come.
+    frames, they are passed on and captured in the pieces in which they arrive.
 
     If a client ends its direction (half-close), it still gets the broker's remaining responses. If
     a broker ends its direction, the connection ends, because no more requests would be answered.
@@ -117,9 +117,10 @@ class Relay:
         self._requests_are_frames = True
         self._responses_are_frames = True
         self._first_bytes = b""
-        # How many bytes of the incomplete response were sent to the client.
+        # The number of bytes of the incomplete response that were sent to the client.
         self._passed_on = 0
-        # The pair of the last request that was sent on, and of the last request that was answered.
+        # The pair of the last request that was forwarded, and of the last request that was
+        # answered.
         self._last_sent = 0
         self._last_answered = 0
         self._own: deque[_OwnAnswer] = deque()
@@ -152,7 +153,10 @@ class Relay:
             self._responses.clear()
 
     def _take_rest(self) -> None:
-        """Process all bytes that came. Some are left only if the tap is closed in the meantime."""
+        """Process all bytes that arrived.
+
+        Some are left only if the tap is closed in the meantime.
+        """
         for end in (self._client, self._broker):
             end.tell_rest_at_once()
 
@@ -260,7 +264,7 @@ class Relay:
             self._finish()
 
     def _skip_request(self, data: bytes, at_us: int) -> bytes:
-        """Pass on the bytes of a request that is not kept; return the bytes after it."""
+        """Pass on the bytes of a request that is not kept. Return the bytes after it."""
         over, rest = self._requests.skip(data)
         self._broker.write(self._passing.rest(data[: len(data) - len(rest)]))
         if over is not None:
@@ -275,7 +279,7 @@ class Relay:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
     def _say_once(self, kind: str, reason: str) -> None:
-        """Log an event that a peer can cause with every few bytes; the counts have the number."""
+        """Log an event that a peer can cause with every few bytes. The counts have the number."""
         level = logging.DEBUG if kind in self._said else logging.WARNING
         self._said.add(kind)
         self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")
@@ -333,8 +337,8 @@ class Relay:
         return len(data)
 
     def _take_responses(self, data: bytes, at_us: int) -> None:
-        # How many bytes of the first frame were sent. If any were sent, it was decided then to send
-        # it unchanged.
+        # The number of bytes of the first frame that were sent. If any were sent, it was decided to
+        # send the frame unchanged.
         begun = self._passed_on
         # Whether all earlier bytes were sent to the client, so that new bytes can be sent
         # unchanged.
@@ -373,7 +377,7 @@ class Relay:
         self._close_if_due()
 
     def _take_each(self, payloads: Sequence[bytes], begun: int) -> _TakenResponses:
-        """Process complete responses; ``begun`` bytes of the first one were sent to the client."""
+        """Process complete responses. ``begun`` bytes of the first one were sent to the client."""
         taken = _TakenResponses()
         for number, payload in enumerate(payloads):
             turn = self._conversation.response(payload)
@@ -415,7 +419,7 @@ class Relay:
             self._client.mute(passed.muted)
 
     def _answered(self, turn: Turn) -> list[bytes]:
-        """Record which request is answered; return the tap's own responses that come after it."""
+        """Record which request is answered. Return the tap's own responses that come after it."""
         if turn.request is not None and turn.pair is not None:
             self._last_answered = max(self._last_answered, turn.pair)
         return self._due() if self._own else []
@@ -423,14 +427,14 @@ class Relay:
     def _shorten_response(self) -> None:
         pending = self._responses.pending_length
         if self._passed_on < pending:
-            # A response that may advertise addresses was held until now.
+            # A response that may advertise addresses was held until this point.
             self._client.write(self._responses.peek(self._passed_on, pending))
             self._passed_on = pending
             self._statistics.too_long_to_rewrite += 1
         self._responses.shorten()
 
     def _skip_response(self, data: bytes, at_us: int) -> bytes:
-        """Pass on the bytes of a response that is not kept; return the bytes after it."""
+        """Pass on the bytes of a response that is not kept. Return the bytes after it."""
         over, rest = self._responses.skip(data)
         self._client.write(data[: len(data) - len(rest)])
         self._passed_on = self._responses.pending_length
@@ -478,7 +482,7 @@ class Relay:
         return passed._replace(payload=self._rewritten(passed.payload, request))
 
     def _rewritten(self, payload: bytes, request: RequestFrame) -> bytes:
-        """Return a response with the tap's addresses, or unchanged if it has no such address."""
+        """Return a response with the tap's addresses. It is unchanged if it has no such address."""
         try:
             replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:
@@ -503,8 +507,8 @@ class Relay:
             # The broker was sending a response when it learned that the client had left.
             self._left_early()
         elif isinstance(error, SSLError) and not self._has_answered:
-            # With TLS 1.3, a broker checks our certificate after our side considers the handshake
-            # complete.
+            # With TLS 1.3, a broker checks the tap's certificate after the tap considers the
+            # handshake complete.
             self._statistics.broker_handshakes_failed += 1
             self.refused = explain_failure(error)
             self._finish(was_reset=True)

@@ -1,6 +1,7 @@
 """The security of a tap's connections: its certificates, and the principals of its clients.
 
-A throwaway CA needs the package cryptography, of the extra ``tls``. Nothing else here needs it.
+A throwaway CA needs the package cryptography, which the extra ``tls`` installs. Nothing else in
+this module needs it.
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ class UpstreamTls:
 
 @dataclass(frozen=True, slots=True)
 class TapSecurity:
-    """Both sides of a tap; None means a side without TLS.
+    """Both sides of a tap. None means a side without TLS.
 
-    ``with_credentials`` says whether the capture has credentials. None means that it has them only
-    without TLS.
+    ``with_credentials`` says whether the capture contains credentials. None means that it contains
+    them only without TLS.
     """
 
     listen: ListenTls | None = None
@@ -107,7 +108,7 @@ PLAIN: Final = TapSecurity()
 
 
 class TapContexts:
-    """The settings of `TapSecurity`, loaded from their files; `TlsError` says what is wrong."""
+    """The settings of `TapSecurity`, loaded from their files. `TlsError` says what is wrong."""
 
     def __init__(self, security: TapSecurity) -> None:
         self.listen: ssl.SSLContext | None = None
@@ -132,7 +133,10 @@ class TapContexts:
             )
 
     def name_asked_for(self, connection: object) -> str | None:
-        """Return the host name that a client requested (SNI), under which it reaches the tap."""
+        """Return the host name that a client requested (SNI).
+
+        The client reaches the tap under it.
+        """
         return None if connection is None else self._names.get(connection)
 
     def _named(self, connection: object, name: str | None, _context: ssl.SSLContext) -> None:
@@ -143,7 +147,7 @@ class TapContexts:
 def resolve_security(
     listen: str | HostPort, upstream: str | HostPort, security: TapSecurity
 ) -> tuple[HostPort, HostPort, TapSecurity]:
-    """Return the addresses of both sides, and the TLS settings that these and ``security`` require.
+    """Return the addresses of both sides, and the TLS settings that they and ``security`` require.
 
     Raises `TapError` if the settings contradict each other.
     """
@@ -195,10 +199,10 @@ def listener_names(host: str) -> tuple[str, ...]:
 def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
     """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, valid for a week.
 
-    The authority's own key is not stored. Files of an earlier run are used again if they are valid
-    for these hosts, so that clients need no new ones. Only their owner can read them. Either all
-    three files are made or none. No file is overwritten, and no link is followed. Raises
-    `TlsError`, and `MissingExtraError` without the package cryptography.
+    The authority's own key is not stored. Files of an earlier run are reused if they are valid for
+    these hosts, so that clients need no new files. Only their owner can read them. Either all three
+    files are made or none. No file is overwritten, and no link is followed. Raises `TlsError`, and
+    `MissingExtraError` without the package cryptography.
     """
     from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may be missing
 
@@ -226,7 +230,10 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
 
 
 def _write_all(contents: dict[Path, bytes]) -> None:
-    """Write all new files or none; raise `FileExistsError` if a file or link of a name exists."""
+    """Write all new files or none.
+
+    Raises `FileExistsError` if a file or link with a name exists.
+    """
     written: list[Path] = []
     directory = next(iter(contents)).parent
     with tempfile.TemporaryDirectory(prefix=".making-", dir=directory) as drafts:

@@ -73,12 +73,13 @@ class Tap:
 
     Clients bootstrap at `listen_address`. In responses, each broker's address is replaced by that
     of a listener of the tap. A listener is opened when its broker's address is first seen, and
-    stays open while the tap runs. Its port comes after the first port, or is any free port if that
-    one is taken. Every connection to any broker of the cluster therefore passes through the tap.
+    remains open while the tap runs. Its port comes after the first port, or is any free port if
+    that port is in use. Every connection to any broker of the cluster therefore passes through the
+    tap.
 
     The capture contains the bytes that the client and the broker really sent, before rewriting,
     between the client's address and the broker's address. It therefore looks like a capture from
-    the broker's machine, and has the cluster's own addresses.
+    the broker's machine, and contains the cluster's own addresses.
 
     With ``security`` the tap listens with TLS on every listener, and connects with TLS to every
     broker, checking the name that the broker advertises. The capture is then plain text, by default
@@ -102,7 +103,7 @@ class Tap:
     client's own bytes. ``rehearsal`` gives a release. Clients get the versions of this release
     instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
     `FaultPlan`, faults may be added while the tap runs (`add_fault`). With several ``processes``,
-    each process carries some of the clients and writes its own capture files. A script that starts
+    each process handles some of the clients and writes its own capture files. A script that starts
     such a tap must be importable by `multiprocessing`.
     """
 
@@ -119,7 +120,7 @@ class Tap:
         self._config = config
         self._listeners = Listeners(self._accepted)
         self.faults = None if config.faults is None else Faults(config.faults)
-        """The configured faults, with the number of times each was applied; None without faults."""
+        """The configured faults, with the number of times each was applied. None without faults."""
         self._carrier: ConnectionRunner
         if config.processes > 1:
             self._carrier = ProcessRunner(config, self._listeners.port_for)
@@ -164,7 +165,7 @@ class Tap:
         """
         if self._config.processes > 1:
             raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
-        # this raises an error for wrong combinations
+        # This call raises an error for wrong combinations.
         dataclasses.replace(self._config, rehearsal=plan)
         if self.faults is not None and self.faults.active:
             raise ArgumentError("expected either faults or a rehearsal, got both")
@@ -183,29 +184,29 @@ class Tap:
             )
 
     async def close(self) -> None:
-        """End every connection and close the capture. A second call has no effect."""
+        """End every connection and close the capture. Calling this again has no effect."""
         self._end_after(None)
         # Connections end first, because a running connection may open another listener.
         await self._carrier.close()
-        # At this point its processes have reported the refused clients.
+        # At this point the processes have reported the refused clients.
         self.end_rehearsal("the tap has stopped")
         await self._listeners.close()
 
     def rotate(self) -> None:
-        """Continue in the next capture file, so that the earlier ones are finished."""
+        """Continue in the next capture file, so that the earlier files are finished."""
         self._carrier.rotate()
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, which may be running or over; None if there was none."""
+        """The rehearsal, which may be running or over. None if there was none."""
         return self._carrier.rehearsal
 
     def end_rehearsal(self, reason: str = "it was asked to end") -> None:
-        """Let all requests pass from now on. Connections stay open."""
+        """Let all later requests pass. Connections remain open."""
         self._carrier.end_rehearsal(reason)
 
     def add_fault(self, fault: Fault | str) -> None:
-        """Add one fault for all connections; `parse_fault` reads a text.
+        """Add one fault for all connections. A text is read by `parse_fault`.
 
         Raises `ArgumentError` for a text that is not a fault, for too many faults, for a tap that
         was started without ``faults`` or that adds header tags, and during a rehearsal.
@@ -220,7 +221,7 @@ class Tap:
         self.faults.add(parse_fault(fault) if isinstance(fault, str) else fault)
 
     def end_faults(self) -> None:
-        """Let all requests pass from now on."""
+        """Let all later requests pass."""
         if self.faults is not None:
             self.faults.end()
 
@@ -318,13 +319,13 @@ async def run_tap(
     ready: Callable[[Tap], None] | None = None,
     **options: Any,
 ) -> TapStatistics:
-    """Run a tap until SIGINT or SIGTERM; then close the capture, and return the counts.
+    """Run a tap until SIGINT or SIGTERM. Then close the capture, and return the counts.
 
     SIGHUP makes the tap continue in the next capture file, or stop if the terminal was closed.
     SIGUSR1 ends a rehearsal and all faults. Addresses may include their security protocol, as in
-    ``ssl://127.0.0.1:19093``. ``ready`` is called once clients can connect. ``metrics`` is started
-    and closed together with the tap, and serves its counts. Raises the errors of `Tap.start` and
-    `MetricsPort.start`.
+    ``ssl://127.0.0.1:19093``. ``ready`` is called as soon as clients can connect. ``metrics`` is
+    started and closed together with the tap, and serves its counts. Raises the errors of
+    `Tap.start` and `MetricsPort.start`.
     """
     listen, upstream, security = resolve_security(listen, upstream, security)
     if security.lays_credentials_open:

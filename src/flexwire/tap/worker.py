@@ -1,4 +1,4 @@
-"""One process of a tap: carries the clients that are passed to it, and reports its counts.
+"""One process of a tap. It handles the clients that it gets, and reports its counts.
 
 This process does not listen. The sockets of clients come over one channel, which also carries all
 other messages between the tap and the process. Over another channel the process requests the port
@@ -56,14 +56,17 @@ def keep_freed_memory() -> None:
 log = logging.getLogger("flexwire.tap")
 
 MESSAGE_BYTES: Final = 64 * 1024
-"""A message between a tap and one of its processes has at most this many bytes."""
+"""The largest size of a message between a tap and one of its processes, in bytes."""
 IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-"""Ctrl-C goes to all processes of a terminal, but only the tap decides when to end."""
+"""The signals that a process ignores. Ctrl-C goes to all processes of a terminal, but only the tap
+decides when to end.
+"""
 _TELL_SECONDS: Final = 0.25
-# The tap answers at once, unless it has ended or hangs. All connections of this process wait for at
-# most this time.
+# The longest time to wait for the tap's answer. The tap answers at once, unless it has ended or
+# hangs. All connections of this process wait in the meantime.
 _ASK_SECONDS: Final = 2.0
-# After that, the tap is not asked for this time, and clients get the brokers' own addresses.
+# After such a wait, the tap gets no requests for this time, and clients get the brokers' own
+# addresses.
 _SILENT_SECONDS: Final = 10.0
 # A message with this many paths and numbers is well below the limit.
 _TOLD_TOGETHER: Final = 100
@@ -73,7 +76,7 @@ _MOST_CHARACTERS: Final = 5000
 
 
 class FileReporter(KeptFiles):
-    """Remembers which files are finished, for the tap: all its processes share one limit.
+    """Remember which files are finished, for the tap, because all its processes share one limit.
 
     ``begun`` is called with each file when it begins.
     """
@@ -95,7 +98,7 @@ class FileReporter(KeptFiles):
 
 
 class _LineBuffer(logging.Handler):
-    """Keeps log lines for the tap, which writes the log. Above a limit it only counts them."""
+    """Keep log lines for the tap, which writes the log. Above a limit, only count them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +122,7 @@ class _LineBuffer(logging.Handler):
 
 
 class Worker:
-    """Carries the clients that come over the channel ``control``, until this ends or breaks."""
+    """Handle the clients that arrive over the channel ``control``, until it ends or breaks."""
 
     def __init__(
         self,
@@ -144,7 +147,7 @@ class Worker:
         self._saying = LogLimiter(log)
 
     async def run(self, host: str) -> None:
-        """Carry clients until the end, and until everything is captured and reported."""
+        """Handle clients until the end, and until everything is captured and reported."""
         try:
             await self._carrier.start(host)
         except FlexwireError as error:
@@ -218,13 +221,13 @@ class Worker:
 
     def _asked(self, address: HostPort) -> int | None:
         if time.monotonic() < self._asks_again:
-            return None  # this avoids a wait for each address that a broker names
+            return None  # This avoids a wait for each address that a broker names.
         try:
             self._ask.send(json.dumps(address).encode())
             while answer := self._ask.recv(MESSAGE_BYTES):
                 port: int | None
                 asked, port = json.loads(answer)
-                # A late answer for another broker may still come.
+                # A late answer about another broker may still arrive.
                 if HostPort(*asked) == address:
                     return port
             reason = "it is gone"
@@ -251,7 +254,8 @@ class Worker:
             await self._say("line", (level, line))
         # This is reported last. By then the tap has all counts, and knows no client that has left.
         counts = dataclasses.asdict(self._carrier.counts())
-        # This is read before the paths, so that the tap has the path of each finished file.
+        # The finished files are read before the paths, so that the tap has the path of each
+        # finished file.
         finished: list[FinishedFile]
         finished, self._files.finished = self._files.finished, []
         paths = self._carrier.capture_paths

@@ -21,7 +21,7 @@ _RECORDS: Final = "records"
 
 
 class Direction(StrEnum):
-    """The task for a codec."""
+    """The direction of a case: the codec decodes or encodes."""
 
     DECODE = "decode"
     ENCODE = "encode"
@@ -34,7 +34,8 @@ class Outcome(StrEnum):
     PASSED = "passed"
     DROPPED = "dropped unknown tags"
     """The answer is right, except that unknown tagged fields are missing. A codec may ignore these
-    fields (KIP-482)."""
+    fields (KIP-482).
+    """
     FAILED = "failed"
     """The content or the bytes differ, or the answer is invalid."""
     REFUSED = "refused wrongly"
@@ -134,11 +135,12 @@ def _judged_refusal(vector: Vector, words: str) -> tuple[Outcome, str]:
 
 
 def _hex_difference(vector: Vector, got: str, direction: Direction) -> Outcome | str:
-    """Return the outcome if the bytes are right, or else the difference."""
+    """Return the outcome if the bytes are right. Otherwise return the difference."""
     got = got.lower()
     if direction is Direction.DECODE_RECORDS:
         return "expected the content of the batches as json, got hex"
-    # If Kafka refuses to write the message that it read, the expected bytes are those that it read.
+    # If Kafka refuses to write the message that it read, the bytes that it read are the expected
+    # bytes.
     expected = vector.hex if vector.read is None else vector.hex[: 2 * vector.read]
     if isinstance(vector.written, str):
         expected = vector.written
@@ -220,7 +222,7 @@ def _key_difference(expected: Mapping[str, Any], got: Mapping[str, Any], path: s
 
 
 def _by_tag(fields: Any) -> Any:
-    """Return unknown tagged fields sorted by tag; return other values unchanged."""
+    """Return unknown tagged fields sorted by tag. Other values are returned unchanged."""
     if not isinstance(fields, list) or not all(
         isinstance(one, dict) and isinstance(one.get("tag"), int) for one in fields
     ):
@@ -229,7 +231,7 @@ def _by_tag(fields: Any) -> Any:
 
 
 def _is_same(expected: Any, got: Any) -> bool:
-    # In Python True equals 1, but not in JSON.
+    # In Python True equals 1, but in JSON it does not.
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     if isinstance(expected, int) and isinstance(got, str):

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORMAT: Final = 1
-"""The version of the format. A reader refuses any other version; new optional keys do not change
-the version."""
+"""The version of the format. A reader refuses any other version. New optional keys do not change
+the version.
+"""
 MANIFEST: Final = "manifest.json"
 INSTALLED: Final = "flexwire_vectors"
 """The Python package that the wheel installs."""
@@ -110,18 +111,18 @@ class Vector(
 
     @property
     def is_hostile(self) -> bool:
-        """True if the bytes were damaged; a damaged message may still be valid."""
+        """True if the bytes were damaged. A damaged message may still be valid."""
         return self.damage is not None
 
     @property
     def can_be_encoded(self) -> bool:
-        """True if a codec can be told to encode it: it is valid, and Kafka writes these bytes."""
+        """True if a codec can be asked to encode it: it is valid, and Kafka writes these bytes."""
         is_plain = self.message is not None and not self.is_hostile and not self.decode_only
         return is_plain and self.written is UNSET
 
 
 class PackageFile(msgspec.Struct, frozen=True):
-    """A file of JSON lines; size and SHA-256 are those of the file without gzip."""
+    """A file of JSON lines. Size and SHA-256 are those of the file without gzip."""
 
     name: str
     cases: int
@@ -187,7 +188,7 @@ _DECODER: Final = msgspec.json.Decoder(Vector)
 def read_package(directory: Path | str | None = None) -> VectorPackage:
     """Return the package in a directory, or by default the package that pip installed.
 
-    Raises `VectorsError` if no package is found, or if its format is another one.
+    Raises `VectorsError` if no package is found, or if it has another format.
     """
     if directory is not None and not isinstance(directory, Path | str):
         raise refuse("directory", "a path", directory)
@@ -210,7 +211,7 @@ def read_package(directory: Path | str | None = None) -> VectorPackage:
 
 
 def installed() -> Path:
-    """Return the directory of the package that pip installed; raise `VectorsError` if none is."""
+    """Return the directory of the package that pip installed. Raises `VectorsError` without one."""
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 65_536
 _KEPT: Final = 200
-"""The number of bytes that are kept of the start and of the end of standard error, for the text of
-a fault."""
+"""The number of bytes that are kept from the start and from the end of standard error, for the text
+of a fault.
+"""
 _MOST_WAIT: Final = 2.0
 """The largest number of seconds that a process may need to end after it closed its output."""
 
@@ -68,10 +69,10 @@ class CodecProcess:
         return self._running is None and self.starts >= self._limits.starts
 
     def ask(self, line: bytes) -> bytes:
-        """Return the line with which the command answers a line; both end with a line feed.
+        """Return the line with which the command answers a line. Both end with a line feed.
 
-        Raises `CodecFaultError` for a fault, after which the command has ended. Raises
-        `VectorsError` if it cannot be started.
+        Raises `CodecFaultError` for a fault. The command has then ended. Raises `VectorsError` if
+        the command cannot be started.
         """
         seconds = self._limits.case_seconds
         if self._running is None:
@@ -165,7 +166,7 @@ class _Running:
         except BlockingIOError:
             return left
         except BrokenPipeError:
-            # The command has ended or is silent, and its output shows which of the two is the case.
+            # The command has ended or is silent. Its output shows which of the two is the case.
             left = left[:0]
         if not left:
             self._selector.unregister(self._in)

@@ -4,9 +4,9 @@ The other executors are tested against this one, so it is written to be read and
 type is an object that reads and writes one kind of value. A structure is a list of typed fields.
 Types and structures both name the place of an invalid value in an error. `cursor` reads and writes
 primitives, `types` has the types of KIP-482 and the older ones, `schema` combines types into
-structures, and `tags` writes their tagged fields. `limits` and the files named `…_layout` have the
-numbers of the formats, which all other code uses. `flexwire.schema` decides which fields a message
-has. The names in ``__all__`` are for schemas that are composed by hand.
+structures, and `tags` writes their tagged fields. `limits` and the files named `…_layout` define
+the numbers of the formats, which all other code uses. `flexwire.schema` decides which fields a
+message has. The names in ``__all__`` are for schemas that are composed by hand.
 
 Laws of this package:
 

@@ -66,7 +66,7 @@ LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
 # The offset, size, crc, magic and attributes and, in magic 1, the timestamp.
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
 # The magic is at the same place in every format, and so is the number of bytes after it. The crc of
-# a message covers all bytes from the magic on.
+# a message covers the magic and all bytes after it.
 MESSAGE_CRC_START: Final = MAGIC_AT
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
 
@@ -74,11 +74,11 @@ RECORD_BATCH: Final = 2
 """The magic of record batches."""
 MESSAGE_SETS: Final = (0, 1)
 """The magics of the messages in message sets."""
-# After these fields, a message has two lengths: that of the key and that of the value.
+# After these fields, a message has two lengths: the length of the key and the length of the value.
 LEAST_SIZES: Final = (*(prefix.size + 2 * 4 for prefix in PREFIXES), HEADER_SIZE)
 """The size of the smallest batch of each magic."""
 NO_VALUE: Final = -1
-"""The value that stands for a missing timestamp, producer id or epoch."""
+"""The value that means a missing timestamp, producer id or epoch."""
 
 # The bits in the attributes of a batch or message.
 COMPRESSION_MASK: Final = 0x07

@@ -24,7 +24,7 @@ TAGGED_FIELDS = "_tagged_fields"
 
 
 class TaggedFields(types.Type):
-    """A section of optional fields as a separate type, whose value maps tags to values.
+    """A section of optional fields as a separate type. Its value maps tags to values.
 
     The value of an unknown tag is its bytes. Every value in the mapping is written, even if it is a
     default.

@@ -1,4 +1,4 @@
-"""A position for reading bytes, and a buffer for writing that grows."""
+"""A position at which bytes are read, and a buffer that grows when it is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def format_path(path: list[str]) -> str:
 
 
 class Reader:
-    """Reads primitives from ``data``, and checks every length against the remaining bytes.
+    """Read primitives from ``data``, and check every length against the remaining bytes.
 
     A reader is strict by default. A ``lenient`` reader accepts everything that Kafka's Java
     accepts. Positions are counted in bytes from the start of ``data``. Raises `DecodeError` with
@@ -79,7 +79,7 @@ class Reader:
         return values
 
     def read_unsigned_varint(self) -> int:
-        """Read an unsigned varint, which is from 0 to 2**32-1."""
+        """Read an unsigned varint, from 0 to 2**32-1."""
         try:
             value, self.position = read_unsigned_varint(
                 self.data, self.position, self.end, lenient=self.lenient
@@ -89,7 +89,7 @@ class Reader:
         return value
 
     def read_unsigned_varlong(self) -> int:
-        """Read an unsigned varlong, which is from 0 to 2**64-1."""
+        """Read an unsigned varlong, from 0 to 2**64-1."""
         try:
             value, self.position = read_unsigned_varlong(
                 self.data, self.position, self.end, lenient=self.lenient
@@ -100,10 +100,10 @@ class Reader:
 
 
 class Writer:
-    """Collects bytes. Raises `EncodeError` with the path of a field that cannot be written.
+    """Collect bytes. Raises `EncodeError` with the path of a field that cannot be written.
 
-    A ``lenient`` writer is only for checking values: it accepts the values of the lenient reader,
-    and its bytes are not a valid message.
+    A ``lenient`` writer only checks values. It accepts the values of the lenient reader, and its
+    bytes are not a valid message.
     """
 
     __slots__ = ("buffer", "lenient", "path")
@@ -122,5 +122,5 @@ class Writer:
         self.buffer += data
 
     def write_unsigned_varint(self, value: int) -> None:
-        """Append an unsigned varint, which is from 0 to 2**32-1."""
+        """Append an unsigned varint, from 0 to 2**32-1."""
         self.buffer += write_unsigned_varint(value)

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Encoding(Enum):
-    """An encoding of a message version: the same object has different bytes in each.
+    """An encoding of a message version. The same object has different bytes in each encoding.
 
     The encodings of the drafts change versions that are flexible in the spec, and FLEXIBLE changes
     versions that are not. For all other versions, an encoding equals KAFKA.

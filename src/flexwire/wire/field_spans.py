@@ -1,9 +1,9 @@
-"""The places of selected fields in the bytes of a message, without objects for other fields.
+"""Find selected fields in the bytes of a message, without objects for other fields.
 
-A proxy needs the addresses in a response of 10 MB, but must not block for a second in order to
-decode the whole response. The message is therefore walked: values that were not requested are
-skipped by their length, and the walk ends after the last requested field. The sender decides how
-many elements must be skipped, so `BoundedReader` ends a walk that takes too long.
+A proxy needs the addresses in a response of 10 MB, but must not block for a second to decode the
+whole response. The message is therefore walked: values that were not requested are skipped by their
+length, and the walk ends after the last requested field. The sender decides how many elements must
+be skipped, so `BoundedReader` ends a walk that takes too long.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 Path = tuple[str, ...]
-# This is more than the number of fields in any structure.
+# Any structure has fewer fields than this.
 _TO_THE_END: Final = 2**31
 
 
 class BoundedReader(Reader):
-    """A reader that skips at most ``most`` elements and tagged fields, and then raises an error."""
+    """Skip at most ``most`` elements and tagged fields while reading. Beyond it, raise an error."""
 
     __slots__ = ("_left", "most")
 
@@ -57,7 +57,8 @@ class FieldSpan(NamedTuple):
     """A requested field: its path, its value, and the positions of its ``start`` and ``end``.
 
     Fields in the same structure have the same ``structure``, which is the position of the
-    structure's start. ``enclosing`` are the tagged fields around the field, the outermost first.
+    structure's start. ``enclosing`` contains the tagged fields around the field, the outermost
+    first.
     """
 
     path: Path
@@ -216,7 +217,7 @@ class Replacement(NamedTuple):
 
 
 def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
-    """Return ``data`` with new values in some fields. All other bytes stay the same.
+    """Return ``data`` with new values in some fields. All other bytes remain the same.
 
     The sizes of the tagged fields around them are adapted. Tagged fields must be in tag sections
     (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values that do not

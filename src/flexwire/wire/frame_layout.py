@@ -16,10 +16,10 @@ LZ4_BLOCK_CHECKSUM: Final = 0x10
 LZ4_CONTENT_SIZE: Final = 0x08
 LZ4_CONTENT_CHECKSUM: Final = 0x04
 LZ4_DICTIONARY: Final = 0x01
-# The next byte has the largest block size: 4 to 7 for 64 KiB to 4 MiB.
+# The next byte contains the largest block size: 4 to 7 for 64 KiB to 4 MiB.
 LZ4_LEAST_SIZE, LZ4_MOST_SIZE = 4, 7
 LZ4_SIZE_SHIFT: Final = 4
-# The highest bit of a block's length means that the block is not compressed.
+# The highest bit of a block's length is set if the block is not compressed.
 LZ4_STORED: Final = 1 << 31
 LZ4_LENGTH_MASK: Final = LZ4_STORED - 1
 

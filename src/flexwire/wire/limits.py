@@ -30,13 +30,14 @@ RANGES: Final = {
 """The lowest and the highest number of each integer type, by the name of the type."""
 
 LONGEST_STRING: Final = INT16_MAX
-"""The largest number of bytes in a string, even a compact one: Kafka's own writer refuses longer
-ones."""
+"""The largest number of bytes in a string, even a compact string. Kafka's own writer refuses longer
+strings.
+"""
 LONGEST: Final = INT32_MAX
 """The largest number of bytes in bytes and records, and of elements in an array."""
 
 HIGHEST_TAG: Final = INT32_MAX
-"""The highest tag in a tag section. Its unsigned varint could be twice as high."""
+"""The highest tag in a tag section. An unsigned varint could hold twice this number."""
 HIGHEST_TAG_IN_BUFFER: Final = INT16_MAX
 """The highest tag in an optional field buffer (KIP-482's first draft), in which it is an int16."""
 
@@ -50,6 +51,6 @@ VARLONG_BYTES: Final = -(-VARLONG_BITS // GROUP_BITS)
 """The largest number of bytes in a varint and in a varlong."""
 
 FIRST_MILLISECOND: Final = -62_135_596_800_000
-"""The start of the year 1, in ms since 1970, which is the first time in Python and Spark."""
+"""The start of the year 1, in ms since 1970. It is the first time in Python and Spark."""
 LAST_MILLISECOND: Final = 253_402_300_799_999
-"""The end of the year 9999, which is the last year in both."""
+"""The end of the year 9999, in ms since 1970. It is the last year in Python and Spark."""

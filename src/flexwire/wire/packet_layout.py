@@ -20,13 +20,15 @@ OPTION_COMMENT, OPTION_TSRESOL, OPTION_TSOFFSET = 1, 9, 14
 RECORD_HEAD = 16
 
 MAX_BLOCK_BYTES = 16 * 1024 * 1024
-"""A longer packet or block counts as damage. The limit of libpcap for a packet is 256 KiB."""
+"""The largest packet or block. A longer one counts as damage. The limit of libpcap for a packet is
+256 KiB.
+"""
 
 MAX_INTERFACES = 65536
 MILLION = 1_000_000
-MAX_TIMESTAMP_US = 253_402_300_800_000_000  # the year 10000, after the last time of datetime
+MAX_TIMESTAMP_US = 253_402_300_800_000_000  # The year 10000 comes after the last time of datetime.
 
-# Network protocols as Ethernet numbers them, and the tags that may come before a protocol.
+# Network protocols as Ethernet numbers them, and the tags that may precede a protocol.
 IPV4, IPV6 = 0x0800, 0x86DD
 VLAN_TAGS = VLAN, VLAN_OUTER, VLAN_OLD = 0x8100, 0x88A8, 0x9100
 VLAN_TAG_BYTES = 4
@@ -43,7 +45,7 @@ TCP = 6
 FRAGMENT_HEADER, AUTHENTICATION_HEADER = 44, 51
 EXTENSION_HEADERS = (0, 43, FRAGMENT_HEADER, AUTHENTICATION_HEADER, 60, 135, 139, 140)
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES = 20, 40, 20
-# This much of a TCP header is read, which includes its flags.
+# The number of bytes of a TCP header that are read. They include its flags.
 TCP_READ_BYTES = 14
 # These bits mean that more fragments follow, or that this fragment is not the first.
 FRAGMENT_BITS = 0x3FFF
@@ -51,15 +53,15 @@ FRAGMENT_BITS = 0x3FFF
 # The ways in which a link states its protocol.
 (LINK_UNKNOWN, LINK_NULL, LINK_ETHERNET, LINK_RAW, LINK_COOKED, LINK_COOKED_2) = range(6)
 LINKS = {
-    0: LINK_NULL,  # loopback of BSD
+    0: LINK_NULL,  # This is the loopback of BSD.
     1: LINK_ETHERNET,
-    12: LINK_RAW,  # raw IP, as some systems number it
-    14: LINK_RAW,  # raw IP, as OpenBSD numbers it
+    12: LINK_RAW,  # This is raw IP, as some systems number it.
+    14: LINK_RAW,  # This is raw IP, as OpenBSD numbers it.
     101: LINK_RAW,
-    108: LINK_NULL,  # loopback of OpenBSD
+    108: LINK_NULL,  # This is the loopback of OpenBSD.
     113: LINK_COOKED,
-    228: LINK_RAW,  # only IPv4
-    229: LINK_RAW,  # only IPv6
+    228: LINK_RAW,  # This link has only IPv4.
+    229: LINK_RAW,  # This link has only IPv6.
     276: LINK_COOKED_2,
 }
 

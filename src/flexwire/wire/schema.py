@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
-# The default of a field without a default, which exists only in schemas composed by hand.
+# The default of a field without a default. Such fields exist only in schemas composed by hand.
 NO_DEFAULT: Final = object()
 
 
@@ -43,9 +43,9 @@ class Field:
     """A field of a structure in one version.
 
     A field with a default may be missing in a mapping. A tagged field is not written if its value
-    is the default. ``default`` is a value of the field. An empty tuple stands for an empty array,
-    and an empty mapping for a structure whose fields all have their defaults. ``attribute`` is the
-    key of the field in a mapping, and ``json_name`` is its name in paths. Both default to ``name``.
+    is the default. ``default`` is a value of the field. An empty tuple means an empty array, and an
+    empty mapping means a structure whose fields all have their defaults. ``attribute`` is the key
+    of the field in a mapping, and ``json_name`` is its name in paths. Both default to ``name``.
     ``tag`` is set if the field is tagged. It is also set if the field is untagged only because the
     encoding has no tagged fields.
     """
@@ -82,9 +82,9 @@ class Schema(Type):
     ``optional_fields``, the structure has no place for unknown fields either. With an empty
     mapping, it has a place for them.
 
-    ``fields`` are all fields. In a version of a message, they include the absent ones. A structure
-    with tagged fields is ``flexible``. ``refused_tags`` are the tags of fields in other versions,
-    which Kafka refuses in this one.
+    ``fields`` contains all fields. In a version of a message, they include absent fields. A
+    structure with tagged fields is ``flexible``. ``refused_tags`` contains the tags of fields in
+    other versions. Kafka refuses these tags in this version.
 
     >>> from flexwire.wire import CompactArrayOf, COMPACT_STRING, INT16, STRING
     >>> foo = Schema(Field("baz", INT16), optional_fields={1: Field("bar", COMPACT_STRING)})
@@ -150,7 +150,7 @@ class Schema(Type):
 
     @property
     def tags_lead(self) -> bool:
-        """Return whether the structure begins with its tagged fields and does not end with them."""
+        """Return whether the tagged fields are at the start of the structure and not at its end."""
         return self.flexible and self.form is TagForm.BUFFER
 
     @cached_property
@@ -194,12 +194,12 @@ class Schema(Type):
         tagged = tuple((tag, field.name, field.type.layout()) for tag, field in self.tagged.items())
         return (inline, self.form if self.flexible else None, tagged)
 
-    # Methods for reading.
+    # The methods below read values.
 
     def decode(
         self, data: bytes | bytearray | memoryview, *, lenient: bool = False
     ) -> dict[str, Any]:
-        """Decode bytes to a mapping; raise `DecodeError`, also if bytes are left over.
+        """Return the mapping in bytes. Raises `DecodeError`, also if bytes are left over.
 
         Optional fields that are missing are not in the mapping.
         """
@@ -258,10 +258,10 @@ class Schema(Type):
                 together += size
         return (*steps, (together, None)) if together else tuple(steps)
 
-    # Methods for writing.
+    # The methods below write values.
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Return the bytes of a mapping; raise `EncodeError` if it cannot be written."""
+        """Return the bytes of a mapping. Raises `EncodeError` if the mapping cannot be written."""
         writer = Writer()
         try:
             self.write(writer, value)
@@ -339,7 +339,7 @@ class Schema(Type):
 
 
 def tagged_fields(fields: Mapping[int, Field] | None, name: str) -> dict[int, Field]:
-    """Return an argument, which must map tags to fields, with the tag set in each field."""
+    """Return an argument that must map tags to fields, with the tag set in each field."""
     if fields is not None and not isinstance(fields, Mapping):
         raise refuse(name, "a mapping of tags to fields", fields)
     return {tag: _tagged(tag, field) for tag, field in (fields or {}).items()}
@@ -355,7 +355,7 @@ def _tagged(tag: int, field: Field) -> Field:
 
 @dataclass(frozen=True)
 class NullableStruct(Type):
-    """A structure after a marker, which is negative for null, in any version.
+    """A structure after a marker. The marker is negative for null, in any version.
 
     The marker is an int8 with the value -1 or 1. In a tagged field it is an unsigned varint with
     the value 0 or 1.
@@ -380,7 +380,7 @@ class NullableStruct(Type):
             self.schema.skip(reader)
 
     def read_is_null(self, reader: Reader) -> bool:
-        """Read the marker; return whether it means null.
+        """Read the marker. Return whether it means null.
 
         Raises `DecodeError` for an invalid marker.
         """
@@ -406,7 +406,7 @@ class NullableStruct(Type):
 
 
 def struct_of(kind: Type) -> Schema | None:
-    """Return the structure that a type is, contains after a marker, or has as elements."""
+    """Return the structure that a type is, contains after a marker, or has as its elements."""
     if isinstance(kind, ArrayType):
         kind = kind.element
     if isinstance(kind, NullableStruct):

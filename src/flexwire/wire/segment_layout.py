@@ -19,15 +19,16 @@ MODULUS: Final = 1 << 32
 HALF_MODULUS: Final = MODULUS // 2
 
 PREFIX_LENGTH: Final = 4
-"""The number of bytes of the length before the payload of a frame."""
+"""The size of the length before the payload of a frame, in bytes."""
 CORRELATION_ID_SIZE: Final = 4
 CORRELATION_ID_IN_REQUEST: Final = 4
 """The offset of the correlation id in a request's payload, after the api key and version. In a
-response it is at the start."""
+response, the correlation id is at the start.
+"""
 
 REQUEST_HEAD: Final = PREFIX_LENGTH + 8
 """The number of bytes of a request's length, api key, version and correlation id."""
 RESPONSE_HEAD: Final = PREFIX_LENGTH + 4
 """The number of bytes of a response's length and correlation id."""
 API_KEY_SHIFT: Final = 16
-"""In the 32 bits after the length, the api key is above the version."""
+"""In the 32 bits after the length, the api key is in the bits above the version."""

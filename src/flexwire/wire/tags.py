@@ -1,4 +1,4 @@
-"""Tagged fields in bytes, in the three forms that KIP-482 has had over time.
+"""Tagged fields in bytes, in the three forms of KIP-482 and its drafts.
 
 A form defines how the tag and the length are written before a value, and where the fields end. The
 structure knows the meaning of a tag.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 _INT16 = struct.Struct(">h")
-# Spreads one run of 32 bits to every second bit of 64, by halving the runs in each step.
+# This table spreads one run of 32 bits to every second bit of 64, by halving the runs in each step.
 _STEPS = (
     (16, 0x0000FFFF0000FFFF),
     (8, 0x00FF00FF00FF00FF),
@@ -34,10 +34,10 @@ _STEPS = (
 class TagForm(Enum):
     """The notation of the tagged fields of a structure.
 
-    SECTION, at the end: a count, and for each field a tag and a length as unsigned varints, and a
-    value. INTERLEAVED, at the end: a count, and for each field a varlong with tag and length, and a
-    value. BUFFER, at the beginning: for each field a length as a zig-zag varint, an int16 tag and a
-    value. A length of 0 ends the buffer.
+    SECTION is at the end of the structure: a count, and for each field a tag and a length as
+    unsigned varints, and a value. INTERLEAVED is at the end: a count, and for each field a varlong
+    with tag and length, and a value. BUFFER is at the beginning: for each field a length as a
+    zig-zag varint, an int16 tag and a value. A length of 0 ends the buffer.
     """
 
     SECTION = "tag section"
@@ -46,7 +46,7 @@ class TagForm(Enum):
 
 
 class TagHeader(NamedTuple):
-    """The bytes before the value of a tagged field; positions are counted in the reader's data.
+    """The bytes before the value of a tagged field. Positions are counted in the reader's data.
 
     In an interleaved header, the tag and the size have the same position.
     """
@@ -101,7 +101,7 @@ def _gather(value: int) -> int:
 
 
 def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None:
-    """Return why a form does not allow a tagged field, or None if it does."""
+    """Return why a form does not allow a tagged field, or None if the form allows it."""
     if form is not TagForm.BUFFER:
         return None
     if tag > HIGHEST_TAG_IN_BUFFER:
@@ -146,10 +146,10 @@ def write_tagged_fields(
     unknown: Mapping[int, bytes],
     taken: Collection[int],
 ) -> None:
-    """Write the known and the unknown tagged fields; ``taken`` are the known tags.
+    """Write the known and the unknown tagged fields. ``taken`` contains the known tags.
 
-    Raises `EncodeError` for a value that is not an unknown tagged field, and for one that the form
-    does not allow.
+    Raises `EncodeError` for a value that is not an unknown tagged field, and for a field that the
+    form does not allow.
     """
     payloads = dict(payloads_known)
     for tag, data in unknown.items():
@@ -173,7 +173,7 @@ def read_tagged_fields(
     known: Mapping[int, TaggedFieldType],
     refused: Collection[int] = (),
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
-    """Read the tagged fields of a structure: the values of known tags, the bytes of others.
+    """Read the tagged fields of a structure: the values of known tags, and the bytes of others.
 
     Like Kafka's Java, the lenient reader keeps unknown fields that cannot be written. A tag above
     31 bits is kept unchanged. A second value of a tag is kept under tag + n * 2**32, where n is the
@@ -207,14 +207,14 @@ def read_tagged_fields(
 
 
 def skip_tagged_fields(reader: Reader, form: TagForm) -> None:
-    """Skip the tagged fields of a structure; raises `DecodeError`."""
+    """Skip the tagged fields of a structure. Raises `DecodeError`."""
     for header in tag_headers(reader, form):
         reader.visit(1)
         reader.skip(header.size)
 
 
 def tag_headers(reader: Reader, form: TagForm) -> Iterator[TagHeader]:
-    """Yield the header of each tagged field of a structure; raises `DecodeError`.
+    """Yield the header of each tagged field of a structure. Raises `DecodeError`.
 
     When a header is yielded, the reader is at the start of the value. Before the next header, the
     caller must move the reader to the end of the value.
@@ -245,7 +245,7 @@ def _read_known(reader: Reader, field: TaggedFieldType, tag: int, size: int) -> 
     return value
 
 
-# These have the values of a `TagHeader`, in the same order.
+# These functions return the values of a `TagHeader`, in the same order.
 _Header = tuple[int, int, int, int]
 
 

@@ -1,4 +1,4 @@
-"""Kafka's types of values, which read and write them.
+"""Kafka's types, which read and write values.
 
 Numbers of fixed width are big-endian. A length is an int16 (string) or int32 (bytes, records,
 array), with -1 for null. In compact form it is an unsigned varint with the length + 1, or 0 for
@@ -39,22 +39,22 @@ class Type(ABC):
 
     @abstractmethod
     def read(self, reader: Reader) -> Any:
-        """Read a value; raises `DecodeError` if it is invalid."""
+        """Read a value. Raises `DecodeError` if it is invalid."""
 
     @abstractmethod
     def write(self, writer: Writer, value: Any) -> None:
-        """Write a value; raises `EncodeError` if the type does not allow it."""
+        """Write a value. Raises `EncodeError` if the type does not allow it."""
 
     def skip(self, reader: Reader) -> None:
-        """Skip a value without keeping it; raises `DecodeError`.
+        """Skip a value without keeping it. Raises `DecodeError`.
 
-        Skipping checks lengths and counts. It does not check values: a boolean of 2 and text that
-        is not UTF-8 are skipped too.
+        Skipping checks lengths and counts. Skipping does not check values, so a boolean of 2 and
+        text that is not UTF-8 are skipped too.
         """
         self.read(reader)
 
     def layout(self) -> object:
-        """Return the facts that determine the bytes, for comparing with ``==``."""
+        """Return the facts that determine the bytes, to be compared with ``==``."""
         return self.name
 
     def is_default(self, value: Any, default: Any) -> bool:
@@ -101,7 +101,7 @@ class Boolean(Type):
 
 @dataclass(frozen=True)
 class Integer(Type):
-    """A signed or unsigned integer of 1, 2, 4 or 8 bytes; ``code`` is its letter for `struct`."""
+    """A signed or unsigned integer of 1, 2, 4 or 8 bytes. ``code`` is its letter for `struct`."""
 
     name: str
     code: str
@@ -285,7 +285,7 @@ class String(_Sized):
 
 @dataclass(frozen=True)
 class Bytes(_Sized):
-    """Bytes that are not interpreted; ``kind`` is BYTES or RECORDS, which are written alike."""
+    """Bytes that are not interpreted. ``kind`` is BYTES or RECORDS, which are written alike."""
 
     kind: str = "BYTES"
 
@@ -341,7 +341,7 @@ class ArrayType(_Sized):
         return values
 
     def read_count(self, reader: Reader) -> int | None:
-        """Read how many elements follow; None means a null array.
+        """Read how many elements follow. None means a null array.
 
         Raises `DecodeError` for an invalid count.
         """
@@ -399,7 +399,7 @@ def CompactArrayOf(element: Type, *, nullable: bool = False) -> ArrayType:  # no
 
 
 def checked_type(value: object, name: str) -> Type:
-    """Return an argument, which must be a type."""
+    """Return an argument that must be a type."""
     if not isinstance(value, Type):
         raise refuse(name, "a Type, such as INT32", value)
     return value
@@ -407,7 +407,7 @@ def checked_type(value: object, name: str) -> Type:
 
 def _of_some_bytes(element: Type) -> Type:
     if not checked_type(element, "element").least_size:
-        # In this case the count has no relation to the number of bytes, and cannot be checked.
+        # The count would have no relation to the number of bytes, and could not be checked.
         reason = "the elements of an array must take at least one byte"
         raise ArgumentError(f"{reason}, but {element.name} takes none")
     return element

@@ -36,7 +36,7 @@ def read_unsigned_varint(
     most_bytes: int = VARINT_BYTES,
     bits: int = VARINT_BITS,
 ) -> tuple[int, int]:
-    """Decode the varint at ``position``; return the value and the position after it.
+    """Decode the varint at ``position``. Return the value and the position after it.
 
     Strict reading refuses forms that are too long (a last group of zeros) and bits beyond ``bits``.
     Lenient reading accepts both, as Kafka's Java does, and drops the additional bits. Raises
@@ -62,7 +62,7 @@ def read_unsigned_varint(
 def read_unsigned_varlong(
     data: bytes, position: int, end: int, *, lenient: bool = False
 ) -> tuple[int, int]:
-    """Decode the varlong at ``position``, which has at most 10 bytes and 64 bits."""
+    """Decode the varlong at ``position``. It has at most 10 bytes and 64 bits."""
     return read_unsigned_varint(
         data, position, end, lenient=lenient, most_bytes=VARLONG_BYTES, bits=VARLONG_BITS
     )
@@ -75,7 +75,7 @@ def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def read_varlong(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Decode a zig-zag int64, which has at most 10 bytes."""
+    """Decode a zig-zag int64 of at most 10 bytes."""
     raw, position = read_unsigned_varlong(data, position, end, lenient=True)
     return (raw >> 1) ^ -(raw & 1), position
 
@@ -100,7 +100,7 @@ def uuid_text(value: uuid.UUID) -> str:
 
 
 def parse_uuid_text(text: str) -> uuid.UUID:
-    """Read text from `uuid_text`, which may also have padding. Raises `ValueError` for other text.
+    """Return the uuid in text from `uuid_text`, even with padding. Raises `ValueError`.
 
     The last character has four more bits than a uuid needs, so several texts mean the same uuid.
 

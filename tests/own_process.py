@@ -54,9 +54,7 @@ class OwnProcess(pytest.Item):
         return found
 
     def runtest(self) -> None:
-        """Run the marked tests of the file, unless they have run, and repeat the result of this
-        one.
-        """
+        """Run the marked tests of the file, unless they have run, and report this test's result."""
         kept = self.config.stash.setdefault(_RUN, {})
         if self.path not in kept:
             kept[self.path] = _run(
@@ -156,7 +154,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Replace the marked tests."""
+    """Replace the marked tests by stand-ins, which run them in a separate process."""
     if not config.pluginmanager.has_plugin(_NAME):
         items[:] = [
             OwnProcess.of(item) if item.get_closest_marker(MARKER) else item for item in items

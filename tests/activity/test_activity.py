@@ -1,4 +1,4 @@
-"""The list of connections equals an independent count, has no secret, and takes bounded memory."""
+"""The list of connections equals an independent count, has no secret, and uses bounded memory."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def sent(source: random.Random, exchanges: int, first: int, *, closes: bool = Tr
 
 
 def permuted(source: random.Random, segments: list[Segment], window: float) -> list[Segment]:
-    """Return it with each segment up to this many places late, and times in the new order."""
+    """Return the segments, each up to ``window`` places late, with times in the new order."""
     places = [place + source.uniform(0, window) for place in range(len(segments))]
     order = sorted(range(len(segments)), key=places.__getitem__)
     return [

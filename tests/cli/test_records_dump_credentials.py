@@ -135,7 +135,7 @@ def test_standard_input_is_no_way_around(
 
 
 def test_records_of_others_are_shown_as_they_are(tmp_path: Path, run: Run) -> None:
-    # The value begins like a metadata record, but is none.
+    # The value begins like a metadata record, but is not one.
     path = written(tmp_path / "orders-0" / SEGMENT, [VALUES["ConfigRecord"] + b"!", b"plain"])
     shown = run(path, "--deep", "--value", "hex").out
     assert SECRET.encode().hex() in shown

@@ -88,7 +88,7 @@ class Numpy:
 
 
 def hostile(rng: random.Random, segments: list[Any]) -> list[Any]:
-    """Return a copy with other bytes, numbers and flags here and there."""
+    """Return a copy in which some of the bytes, numbers and flags are changed."""
     found = []
     for one in segments:
         segment = one

@@ -1,7 +1,6 @@
-"""The order is by connection, latest time so far, file name, and position in the file.
+"""Segments are ordered by connection, latest time so far, file name, and position in the file.
 
-Here all segments are in that order, so those of each connection are too. Here all are in that
-order, so those of each connection are.
+Here all segments of a scan are in that order, so the segments of each connection are too.
 """
 
 from __future__ import annotations

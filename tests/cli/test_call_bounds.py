@@ -78,7 +78,7 @@ def test_an_answer_above_the_limit_is_not_held() -> None:
     with answering(Dense(2 * MIB)) as (address, _):
         done = CliRunner().invoke(app, ["call", address, "Metadata", "--answer-mib", "1"])
     assert isinstance(done.exception, CallError)
-    assert "is longer than the limit of 1048576; frame_limit takes more" in str(done.exception)
+    assert "is longer than the limit of 1048576; raise frame_limit" in str(done.exception)
     assert "--answer-mib" in str(done.exception)
 
 

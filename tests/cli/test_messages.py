@@ -217,7 +217,7 @@ AT_THE_EDGE = [
     (
         "flexwire decode RequestHeader ./none -V 1",
         1,
-        "there is no file './none', and as text it is not bytes",
+        "there is no file './none', and the text does not encode bytes",
     ),
     ("printf '\\xff' | flexwire encode RequestHeader -V 2", 1, "standard input: 'utf-8' codec"),
     (

@@ -94,7 +94,7 @@ def test_both_are_sent_the_same_bytes_and_judged_by_the_same_rules() -> None:
     # Without a difference the matrix is the same as without a second broker.
     assert matrix.BESIDE not in str(matrix.matrix_rows(ran))
     text = formats.to_text(ran)
-    assert f"{second} does otherwise in 0 of {len(ran.results)} cases\n" in text
+    assert f"{second} behaves differently in 0 of {len(ran.results)} cases\n" in text
     assert text.endswith(f"{there.summary}\n{ran.summary}\n")
 
 
@@ -245,7 +245,7 @@ def test_junit_tells_of_the_second_broker_and_fails_for_the_first_only(
     assert ran.against is not None
     other = ran.against.other.address
     assert told["Metadata 8, plain"] == (
-        f"{other} does otherwise: as Kafka, error code 3 UNKNOWN_TOPIC_OR_PARTITION"
+        f"{other} behaves differently: as Kafka, error code 3 UNKNOWN_TOPIC_OR_PARTITION"
     )
 
 
@@ -278,7 +278,7 @@ def test_the_command_exits_for_the_first_broker_only(run: Run, tmp_path: Path) -
         given = ("--apis", "Metadata")
         told = run("conform", sound, "--against", broken, *given)
         assert (told.code, told.err) == (0, "")
-        assert f"{broken} does otherwise in 4 of " in told.out
+        assert f"{broken} behaves differently in 4 of " in told.out
         told = run("conform", broken, "--against", sound, *given)
         assert told.code == 100
         plain = tmp_path / "client.properties"

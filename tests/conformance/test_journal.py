@@ -95,7 +95,7 @@ def test_the_same_with_a_second_broker_that_is_reached_in_the_second_run(journal
         assert told(again) == told(whole)
         assert again.against is not None
         assert (again.resumed, again.against.other.resumed) == (len(whole.results), 5)
-        with pytest.raises(ConformanceJournalError, match="journal of a run against"):
+        with pytest.raises(ConformanceJournalError, match="journal belongs to a run against"):
             conform(address, ASKING, journal=journal)
 
 
@@ -150,8 +150,8 @@ def others() -> dict[str, tuple[Any, str]]:
     other = Asking(RELEASE, frozenset((METADATA,)))
     return {
         "release": (Asking("4.0.2", ASKING.apis, hostile=True), "a run against 4.4.0"),
-        "cases": (other, "the journal of other cases"),
-        "client id": (ASKING.with_client_id("another"), "the journal of other cases"),
+        "cases": (other, "a run with other cases"),
+        "client id": (ASKING.with_client_id("another"), "a run with other cases"),
     }
 
 
@@ -165,7 +165,7 @@ def test_a_journal_of_another_run_is_refused_and_stays_as_it_is(journal: Path, n
         with pytest.raises(ConformanceJournalError, match=says):
             conform(address, asking, journal=journal)
         assert sent(broker) == []
-    says = f"a run against {address}, and this"
+    says = f"a run against {address}, but this"
     with kafka_like() as (second, _), pytest.raises(ConformanceJournalError, match=says):
         conform(second, ASKING, journal=journal)
     assert journal.read_bytes() == whole

@@ -391,7 +391,7 @@ def test_another_error_code_is_no_deviation() -> None:
     assert found(run) == []
     assert {one.error_codes for one in run.results} == {frozenset(), frozenset((87,))}
     # This is a remark, which the text shows once.
-    remark = "error code 87 INVALID_RECORD, which Apache Kafka did not answer in our runs"
+    remark = "error code 87 INVALID_RECORD, which Apache Kafka did not return in our runs"
     assert {one.remark for one in run.results} == {remark, ""}
     told = f"remark: DescribeCluster ({len(run.results) - 1}): {remark}"
     assert formats.to_text(run).splitlines().count(told) == 1

@@ -100,7 +100,7 @@ CLIENTS = [
     (in_hello, "handshakes_left", "the other side closed the connection during the TLS handshake"),
     (distrusting, "handshakes_left", "it refused our certificate without saying so"),
     (hanging, "handshakes_failed", "the TLS handshake took longer than"),
-    (nameless, "handshakes_failed", "the other side came without a certificate"),
+    (nameless, "handshakes_failed", "the other side sent no certificate"),
     (
         of_others,
         "handshakes_failed",
@@ -147,7 +147,7 @@ def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # 
     with caplog.at_level(logging.WARNING, "flexwire.tap"):
         run(job())
     (said,) = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]
-    assert said.startswith(f"{LOOPBACK}: closed, as TLS could not be begun: ")
+    assert said.startswith(f"{LOOPBACK}: closed, because TLS could not be started: ")
     assert wording in said
 
 
@@ -249,7 +249,7 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
 @pytest.mark.parametrize(
     ("reason", "wording"),
     [
-        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "asks for a certificate and we have none"),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "requires a certificate, but none was given"),
         ("TLSV1_ALERT_UNKNOWN_CA", "does not trust the authority of our certificate"),
         ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "does not accept our certificate"),
         ("NO_SHARED_CIPHER", "no cipher in common"),

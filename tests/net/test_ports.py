@@ -161,10 +161,10 @@ def test_a_damaged_file_is_said(data: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "5-4", "0-9", "1-65536", "a-b", "-", "1-2-3", "1-²"])
 def test_what_is_not_a_range_is_said(text: str, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="expected ports as 19100-19199, got"):
+    with pytest.raises(ArgumentError, match="expected ports such as 19100-19199, got"):
         parse_port_range(text)
     command = ["tap", "--upstream", "b:1", "--out", str(tmp_path / "out"), f"--ports={text}"]
-    with pytest.raises(FlexwireError, match="--ports: expected ports as"):
+    with pytest.raises(FlexwireError, match="--ports: expected ports such as"):
         CliRunner().invoke(app, command, catch_exceptions=False)
 
 

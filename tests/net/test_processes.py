@@ -174,7 +174,7 @@ def test_rotation_filters_samples_and_tags_hold_in_every_process(
             await settled(lambda: len(tap.capture_paths) > before)
             await settled(lambda: len(caplog.messages) > 0)
             assert caplog.messages[0] in {
-                f"the capture goes on in {path.name}" for path in tap.capture_paths
+                f"the capture continues in {path.name}" for path in tap.capture_paths
             }
             assert tap.counts().filtered_frames == 4
             assert tap.counts().stamped == 4

@@ -399,7 +399,7 @@ def test_what_a_client_repeats_is_logged_once_and_counted(
 
     with caplog.at_level("INFO", "flexwire.tap"):
         run(job())
-    assert caplog.text.count("is not a request") == 1
+    assert caplog.text.count("are not a request") == 1
 
 
 def test_what_was_held_of_a_response_is_not_lost_where_a_client_speaks_tls(tmp_path: Path) -> None:

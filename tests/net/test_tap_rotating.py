@@ -100,7 +100,7 @@ def test_a_capture_that_cannot_be_rotated_goes_on(
             assert len(tap.capture_paths) == 1
 
     run(job())
-    assert "the capture goes on in the same file" in caplog.text
+    assert "the capture continues in the same file" in caplog.text
 
 
 def test_what_is_kept_holds_two_files(tmp_path: Path) -> None:

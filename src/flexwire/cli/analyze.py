@@ -160,7 +160,8 @@ def _properties(
     metavar="ADDRESS:PORT",
     multiple=True,
     callback=_ends,
-    help="A broker's address and port, as 10.0.0.1:9092 or [::1]:9092. Can be given several times.",
+    help="A broker's address and port, such as 10.0.0.1:9092 or [::1]:9092. Can be given several "
+    "times.",
 )
 @click.option(
     "--show-credentials", is_flag=True, help=("Do not withhold SASL tokens and other credentials.")

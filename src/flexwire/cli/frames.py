@@ -312,7 +312,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
         raise InputError(f"{where}: {frame.error or turn.error}")
     request = turn.request
     if request is None:
-        raise InputError(f"{where}: the capture does not have the request that it answers")
+        raise InputError(f"{where}: the capture does not contain the request for this response")
     if turn.kind == "request":
         whole_frame = WholeFrame(frame.payload, True, request, request.api_version)
     else:

@@ -344,7 +344,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
                 _note_slip(text, "DATA", "base64")
             return data
     if re.search(r"[./]", text) and _slip(text) == "":
-        raise InputError(f"there is no file {short(text)}, and as text it is not bytes")
+        raise InputError(f"there is no file {short(text)}, and the text does not encode bytes")
     expected = (
         "hex, base64 or a file" if notation is Notation.AUTO else f"{notation.value} or a file"
     )
@@ -526,7 +526,7 @@ def parse_percentage(_: click.Context, __: click.Parameter, text: str | None) ->
         return None
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
     if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # it is a percentage
-        raise click.BadParameter(f"expected a percentage as 5%, got {text!r}")
+        raise click.BadParameter(f"expected a percentage such as 5%, got {text!r}")
     return float(number[1]) / 100
 
 
@@ -539,5 +539,5 @@ def parse_time(_: click.Context, __: click.Parameter, text: str | None) -> float
         return None
     number = re.fullmatch(r"([0-9]{1,6})([smh])", text)
     if number is None or not int(number[1]):
-        raise click.BadParameter(f"expected a time as 90s, 10m or 2h, got {text!r}")
+        raise click.BadParameter(f"expected a time such as 90s, 10m or 2h, got {text!r}")
     return float(int(number[1]) * _UNITS[number[2]])

@@ -206,7 +206,7 @@ def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
             continue
         inside = [file for file in path.iterdir() if file.is_file() and is_known(file)]
         if not inside:
-            raise InputError(f"{path} has no file that a broker keeps for a partition")
+            raise InputError(f"{path} contains no file that a broker stores for a partition")
         yield from sorted(
             inside, key=lambda file: (file.name.split(".")[0], ".log" not in file.name, file.name)
         )

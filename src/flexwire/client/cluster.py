@@ -160,7 +160,7 @@ def _controller(broker: Broker) -> HostPort:
     _check(quorum.error_code, _ACTIVE, broker)
     states = [partition for topic in quorum.topics for partition in topic.partitions]
     if not states:
-        raise CallError(f"{broker.address} does not say who leads the quorum")
+        raise CallError(f"{broker.address} does not name the leader of the quorum")
     _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
     # A node that is also a broker is reached at its client listener. The other nodes have a

@@ -157,4 +157,4 @@ class Connection:
             return f"; its first {PREFIX_LENGTH} bytes are {foreign.what}"
         if int.from_bytes(head, "big", signed=True) < 0:
             return ""
-        return "; frame_limit takes more (flexwire call: --answer-mib)"
+        return "; raise frame_limit (flexwire call: --answer-mib)"

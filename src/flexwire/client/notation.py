@@ -39,7 +39,7 @@ def parse_host_port(text: str) -> HostPort:
     elif ":" in host:
         host = ""
     if not (colon and host and port.isascii() and port.isdigit() and int(port) <= HIGHEST_PORT):
-        raise TapError(f"expected host:port, as 127.0.0.1:9092, got {text!r}")
+        raise TapError(f"expected host:port, such as 127.0.0.1:9092, got {text!r}")
     return HostPort(host, int(port))
 
 

@@ -109,12 +109,12 @@ Outcome = Literal["not_tls", "handshakes_left", "handshakes_failed"]
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
 # A description for OpenSSL's name of each reason. "The other side" in it is a client or a broker.
 _WORDS: Final = {
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side came without a certificate",
-    "UNSUPPORTED_PROTOCOL": "the other side speaks nothing newer than TLS 1.1",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side sent no certificate",
+    "UNSUPPORTED_PROTOCOL": "the other side supports no version after TLS 1.1",
     "TLSV1_ALERT_PROTOCOL_VERSION": "the other side does not accept TLS 1.2 or later",
-    "NO_SHARED_CIPHER": "both sides have no cipher in common",
+    "NO_SHARED_CIPHER": "the two sides have no cipher in common",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": (
-        "the other side refused the handshake: it has no cipher in common with us, or it "
+        "the other side refused the handshake: the two sides have no cipher in common, or it "
         "requires a certificate"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority of our certificate",
@@ -123,10 +123,12 @@ _WORDS: Final = {
         "refuses the names"
     ),
     "SSLV3_ALERT_BAD_CERTIFICATE": (
-        "the other side does not accept our certificate, or requires one and we have none"
+        "the other side does not accept our certificate, or requires one, but none was given"
     ),
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the other side asks for a certificate and we have none",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": (
+        "the other side requires a certificate, but none was given"
+    ),
     "TLSV1_UNRECOGNIZED_NAME": "the other side has no certificate for the name that was asked for",
 }
 _SAID_AFTER_END: Final = "APPLICATION_DATA_AFTER_CLOSE_NOTIFY"

@@ -61,7 +61,7 @@ REMARKS: Final = {
     "Fetch": "with sessionEpoch 0 it takes one of the broker's 1,000 places for fetch sessions",
     "FindCoordinator": "the first request for a kind of coordinator makes the cluster create that "
     "coordinator's internal topic",
-    "GetTelemetrySubscriptions": "it registers a client instance at the broker",
+    "GetTelemetrySubscriptions": "it registers a client instance with the broker",
 }
 """The traces that read-only requests leave on a broker; none of them is user data."""
 
@@ -153,11 +153,11 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
         return f"{api_name} may change something{effect}"
     if api_name == "Metadata" and body.topics and body.allow_auto_topic_creation:
         return (
-            "Metadata may create the topics that it names, as its allowAutoTopicCreation is true "
-            "unless it is said to be false"
+            "Metadata may create the topics that it names, because its allowAutoTopicCreation is "
+            "true unless the body sets it to false"
         )
     if api_name == "Fetch" and max(body.replica_id, body.replica_state.replica_id) >= 0:
-        return "Fetch names a replica, for which the leader then takes the caller"
+        return "Fetch names a replica, and the leader then treats the caller as that replica"
     return None
 
 

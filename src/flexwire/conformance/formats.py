@@ -141,7 +141,7 @@ def comparison_lines(run: ConformanceRun) -> Iterator[str]:
     for line in alone_lines(run):
         yield from _listed(line)
     rows = difference_rows(run)
-    told = f"{other.address} does otherwise in {len(run.differences)} of {_shared(run)} cases"
+    told = f"{other.address} behaves differently in {len(run.differences)} of {_shared(run)} cases"
     yield f"{told}:" if rows else told
     for name, cases, here, there in rows:
         yield from _wrapped(printable(f"{name}, {cases}: {here}; {other.address}: {there}"))
@@ -427,7 +427,7 @@ def _junit_case(result: CaseResult, against: BrokerComparison | None) -> list[st
     elif result.verdict is CaseVerdict.NOT_JUDGED:
         lines.append(f"      <skipped message={quoteattr(printable(result.remark))}/>")
     if against is not None:
-        told = f"{against.other.address} does otherwise: {beside_words(result, against)}"
+        told = f"{against.other.address} behaves differently: {beside_words(result, against)}"
         lines.append(f"      <system-out>{escape(printable(told))}</system-out>")
     opened = f"    {_junit_open(result.case)}"
     return [f"{opened}>", *lines, "    </testcase>"] if lines else [f"{opened}/>"]

@@ -177,13 +177,13 @@ class ConformanceJournal(Closeable):
         for old, new in ((brokers, asked), (release, header.release)):
             if old != new:
                 raise self._refusal(
-                    f"it is the journal of a run against {shorten(old)}, and this one is against "
-                    f"{new}; give another file"
+                    f"the journal belongs to a run against {shorten(old)}, but this run is against "
+                    f"{new}; choose another file"
                 )
         if line != header.to_line():
             raise self._refusal(
-                "it is the journal of other cases: the broker offers other versions, or the "
-                "options or flexwire changed; give another file"
+                "the journal belongs to a run with other cases: the broker offers other "
+                "versions, or the options or flexwire changed; choose another file"
             )
 
 

@@ -247,7 +247,7 @@ def _remark_on(case: Case, codes: frozenset[int]) -> str:
     unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
     if not unseen:
         return ""
-    return f"error code {code_names(unseen)}, which Apache Kafka did not answer in our runs"
+    return f"error code {code_names(unseen)}, which Apache Kafka did not return in our runs"
 
 
 def code_names(codes: Iterable[int]) -> str:

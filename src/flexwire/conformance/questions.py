@@ -217,7 +217,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
 NOT_ASKED: Final = {
     "FindCoordinator": "the first request makes the cluster create the coordinator's "
     "internal topic",
-    "GetTelemetrySubscriptions": "it registers a client instance at the broker",
+    "GetTelemetrySubscriptions": "it registers a client instance with the broker",
     "ReadShareGroupStateSummary": "it is for brokers, about the state of somebody's share group",
     "SaslAuthenticate": "a login that fails may count against somebody's account",
 }

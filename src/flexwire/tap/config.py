@@ -101,8 +101,8 @@ class TapConfig:
     advertised_host: str | None = _told(
         None,
         "--advertised-host",
-        "The name by which clients reach the tap.  "
-        "[default: as they came, or the host of --listen]",
+        "The host name that clients use to reach the tap.  "
+        "[default: the name or address that the client used, or the host of --listen]",
     )
     keep_addresses: bool = _told(
         False,

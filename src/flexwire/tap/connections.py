@@ -295,10 +295,10 @@ class LocalRunner:
         try:
             ended = self._writer.rotate()
         except CaptureError as error:
-            log.error("the capture goes on in the same file: %s", error)  # noqa: TRY400  # the reason says everything
+            log.error("the capture continues in the same file: %s", error)  # noqa: TRY400  # the reason says everything
             return
         if ended:
-            log.info("the capture goes on in %s", self._writer.paths[-1].name)
+            log.info("the capture continues in %s", self._writer.paths[-1].name)
 
     def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
         """Rehearse a release with all new connections. ``quiet`` is that of `Rehearsal`.
@@ -396,7 +396,7 @@ class LocalRunner:
             kind = classify_handshake(error)
             setattr(self.stats, kind, getattr(self.stats, kind) + 1)
             self._say_once(
-                f"{near.host}: closed, as TLS could not be begun: {explain_failure(error)}"
+                f"{near.host}: closed, because TLS could not be started: {explain_failure(error)}"
             )
             return None
 
@@ -425,7 +425,7 @@ class LocalRunner:
         except CaptureError as error:
             # Refusing a connection is better than capturing one whose missing start is not visible.
             self.stats.not_captured += 1
-            line = f"{name}: closed, as it cannot be captured: {error}"
+            line = f"{name}: closed, because it cannot be captured: {error}"
             self._saying.say(logging.ERROR, "connections that cannot be captured", line)
             return
 
@@ -446,7 +446,7 @@ class LocalRunner:
         )
         await relay.run()
         if relay.refused is not None:
-            self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
+            self._say_once(f"{upstream}: closed, because TLS could not be started: {relay.refused}")
         if relay.asked_for_tickets and not self._config.keep_addresses:
             self._say_once(
                 "a client uses Kerberos (GSSAPI); its ticket is for the name that it connects "

@@ -238,7 +238,7 @@ class _Words:
         if point is not None and point not in points:
             raise ArgumentError(f"{kind} must be {points[0]} forwarding, got {point}")
         if "length" in fields and kind != "cut":
-            raise ArgumentError(f"only cut takes after=BYTES; {kind} takes before or after")
+            raise ArgumentError(f"only cut accepts after=BYTES; {kind} accepts before or after")
         if point is None and kind != "error":
             fields["point"] = points[0]
         return fields
@@ -246,7 +246,7 @@ class _Words:
     def _take_value(self, word: str, kind: str, value: str | None) -> None:
         if kind in {"cut", "close", "silence", "stale"}:
             if value is not None:
-                raise ArgumentError(f"{kind} takes no value, got {short(word)}")
+                raise ArgumentError(f"{kind} accepts no value, got {short(word)}")
         elif not value:
             raise ArgumentError(f"expected {kind}=… with a value, got {short(word)}")
         elif kind == "error":
@@ -272,7 +272,9 @@ def _to_code(text: str) -> int:
         code = int(text) if int(text) in codes.values() else None
     if code is None:
         named = ", ".join(one.name for one in nearest_codes(text))
-        raise ArgumentError(f"expected the name or number of an error, as {named}, got {text!r}")
+        raise ArgumentError(
+            f"expected the name or number of an error, such as {named}, got {text!r}"
+        )
     if not code:
         raise ArgumentError("expected the code of an error, got 0")
     return code
@@ -283,7 +285,7 @@ def _to_seconds(text: str) -> float:
     seconds = 0.0 if number is None else float(number[1]) * _UNITS[number[2]]
     if not 0 < seconds <= _MOST_SECONDS:
         raise ArgumentError(
-            f"expected a time of at most {_MOST_SECONDS / 60:g}m, as 200ms or 2s, got {text!r}"
+            f"expected a time of at most {_MOST_SECONDS / 60:g}m, such as 200ms or 2s, got {text!r}"
         )
     return seconds
 

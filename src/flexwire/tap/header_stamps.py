@@ -66,7 +66,7 @@ class HeaderTag:
         try:
             most = len(self.filled(_PLACEHOLDERS))
         except UnicodeEncodeError:
-            raise refuse("value", "text that has UTF-8", self.value) from None
+            raise refuse("value", "text that UTF-8 can encode", self.value) from None
         if most > MOST_VALUE_BYTES:
             raise ArgumentError(
                 f"header tag {tag}: expected a value of at most {MOST_VALUE_BYTES} bytes, got "

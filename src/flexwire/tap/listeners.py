@@ -129,7 +129,7 @@ def parse_port_range(text: str) -> PortRange:
     first, dash, last = text.partition("-")
     numbers = [int(part) for part in (first, last) if part.isascii() and part.isdigit()]
     if not dash or len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] <= HIGHEST_PORT:  # noqa: PLR2004  # these are the two ends of the range
-        raise ArgumentError(f"expected ports as 19100-19199, got {text!r}")
+        raise ArgumentError(f"expected ports such as 19100-19199, got {text!r}")
     return PortRange(*numbers)
 
 

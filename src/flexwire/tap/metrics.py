@@ -50,7 +50,7 @@ class TapStatistics:
     handshakes_left: int = 0
     """Clients that left before their TLS handshake was over, as health checks do."""
     broker_handshakes_failed: int = 0
-    """Connections closed at once, because TLS with their broker could not be begun."""
+    """Connections closed at once, because TLS with their broker could not be started."""
     reset: int = 0
     """Connections that ended with a reset, from either side."""
     left_early: int = 0
@@ -120,7 +120,7 @@ class TapStatistics:
     shortened_bytes: int = 0
     """The bytes of shortened frames that are not in the capture."""
     not_captured: int = 0
-    """Connections closed at once, because their capture could not be begun."""
+    """Connections closed at once, because their capture could not be started."""
     unended: int = 0
     """Connections whose end is not in the capture, because it could not be written."""
     removed_files: int = 0

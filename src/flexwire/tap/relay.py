@@ -287,7 +287,7 @@ class Relay:
     def _look_at(self, payload: bytes, turn: Turn) -> None:
         if turn.error is not None:
             self._statistics.not_requests += 1
-            self._say_once("passed on what is not a request", turn.error)
+            self._say_once("forwarded bytes that are not a request", turn.error)
         elif asks_for_tickets(turn.request, payload):
             # A session ticket after a counted handshake is not counted again.
             self._statistics.gssapi += turn.request is not None or not self.asked_for_tickets
@@ -464,7 +464,7 @@ class Relay:
             self._conversation.in_flight = DEFAULT_IN_FLIGHT
         if turn.error is not None:
             self._statistics.unpaired += 1
-            self._say_once("passed on what is not a response", turn.error)
+            self._say_once("forwarded bytes that are not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
             remark = "passed on a response that answers no request"

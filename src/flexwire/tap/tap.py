@@ -180,7 +180,7 @@ class Tap:
         self._ending = None
         if plan is not None and plan.seconds is not None:
             self._ending = asyncio.get_running_loop().call_later(
-                plan.seconds, self.end_rehearsal, "its time is over"
+                plan.seconds, self.end_rehearsal, "its time is up"
             )
 
     async def close(self) -> None:

@@ -100,7 +100,7 @@ def test_the_filter_is_that_of_the_tap(file: Path, only: CaptureFilter, names: s
     every, some = _read(file), _read(file, only)
     assert {row.name for row in some.rows} == names
     left_out = len(every.rows) - len(some.rows)
-    assert f"{left_out} do not fit: {only}" in some.summary
+    assert f"{left_out} do not match: {only}" in some.summary
     places = [row.place for row in some.rows]
     assert places == [row.place for row in every.rows if row.place in places]
     assert all(row.client_id == MARKUP for row in some.rows if row.name == "MetadataResponse")

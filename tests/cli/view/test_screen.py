@@ -221,7 +221,7 @@ def test_pages_list_every_frame_once(
 def test_the_filter_is_named_with_what_it_leaves_out(file: Path) -> None:
     async def act(app: CaptureScreen, _: Pilot[None]) -> None:
         assert app.frames.row_count == EXCHANGES + 1
-        assert f"{FRAMES - EXCHANGES - 1} do not fit: APIs Heartbeat" in _summary(app)
+        assert f"{FRAMES - EXCHANGES - 1} do not match: APIs Heartbeat" in _summary(app)
 
     _drive(file, act, CaptureFilter(apis=("Heartbeat",)))
 
@@ -249,7 +249,7 @@ def test_a_typed_filter_shows_what_the_option_would(file: Path) -> None:
         await pilot.press("down", "down")
         await _type(app, pilot, "api=12 client-id=*")
         assert _cells(app) == some
-        assert f"{len(every) - len(some)} do not fit: {only}" in _summary(app)
+        assert f"{len(every) - len(some)} do not match: {only}" in _summary(app)
         [[total, _], *others] = [
             [cell.plain for cell in app.connections.get_row_at(at)]
             for at in range(app.connections.row_count)

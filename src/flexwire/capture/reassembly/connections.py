@@ -335,7 +335,7 @@ def parse_end(text: str) -> str:
         0 < int(port[:6]) <= HIGHEST_PORT
     ):
         raise CaptureError(
-            f"expected the address and port of a broker, as 10.0.0.1:9092 or [::1]:9092, got"
+            f"expected the address and port of a broker, such as 10.0.0.1:9092 or [::1]:9092, got"
             f" {text!r}; a capture has addresses, not host names"
         )
     return endpoint_name(address.packed, int(port))

@@ -102,7 +102,7 @@ class ViewedCapture:
         if more := self._fitting - min(self._skip, self._fitting) - len(self.rows):
             parts.append(f"{more:,} more: --skip {self._skip + len(self.rows)} shows them")
         if self.only:
-            parts.append(f"{self._frames.left_out:,} do not fit: {self.only}")
+            parts.append(f"{self._frames.left_out:,} do not match: {self.only}")
         unused = sorted(self._frames.unused.items())
         parts += [f"{count:,} not read ({kind})" for kind, count in unused]
         return "; ".join(parts)

@@ -280,7 +280,7 @@ class _Finder:
         # Otherwise the module would be found in the new package, and loaded a second time under
         # another name.
         raise ModuleNotFoundError(
-            f"{fullname} has moved: the room {room} is {MOVED[room]} now", name=fullname
+            f"{fullname} has moved: the package {room} is {MOVED[room]} now", name=fullname
         )
 
 

@@ -1,4 +1,4 @@
-"""A capture that grows while it is read gives the same list as the finished capture."""
+"""A capture that grows while it is read yields the same list as the finished capture."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_file_that_ends_within_a_packet_waits(tmp_path: Path) -> None:
     captures = GrowingCaptures([file])
     before = poll(captures)
     [text] = captures.unfinished()
-    assert text.endswith("bytes at its end are no whole packet")
+    assert text.endswith("bytes at its end are not a complete packet")
     file.write_bytes(raw)
     assert before + poll(captures) == poll(GrowingCaptures([file]))
     assert captures.unfinished() == captures.notes == []

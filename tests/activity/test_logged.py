@@ -200,7 +200,7 @@ def test_a_log_that_became_shorter_is_read_again_and_told(tmp_path: Path, follow
     log.write_bytes(numbered(1, 9))
     grow(source)
     assert sum(row.requests for row in source.table) == 4
-    assert source.notes == [f"{log}: it became shorter, and is read again from its beginning"]
+    assert source.notes == [f"{log}: the file became shorter, and is read again from its beginning"]
 
 
 def test_parts_of_a_line_in_envelopes_are_joined_as_they_come(
@@ -222,7 +222,7 @@ def test_lines_that_say_nothing_are_counted(tmp_path: Path) -> None:
     log.write_bytes(numbered(1) + b"[2026-11-22] DEBUG Completed request:{broken\n" + cut)
     source = at_once(log)
     assert [text.partition(": ")[2].partition(":")[0] for text in source.notes] == [
-        "1 lines not read"
+        "1 lines cannot be read"
     ]
     # A line that is cut off behind its client id still counts for this client.
     assert [row.requests for row in source.table] == [1, 1]

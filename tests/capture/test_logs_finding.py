@@ -196,7 +196,7 @@ def test_a_file_of_another_name_or_place_is_told(tmp_path: Path) -> None:
     data = data_of("tx-0/00000000000000000000.log")
     (tmp_path / "orders").mkdir()
     (tmp_path / "orders" / f"{0:020}.log").write_bytes(data)
-    expected = "log segments must lie in a directory named TOPIC-PARTITION"
+    expected = "log segments must be in a directory named TOPIC-PARTITION"
     with pytest.raises(CaptureError, match=f"{tmp_path}/orders: {expected}"):
         read_offsets(tmp_path)
     (tmp_path / "some.log").write_bytes(data)

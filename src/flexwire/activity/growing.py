@@ -110,7 +110,7 @@ class GrowingCaptures:
             with suppress(StorageError):
                 left = 0 if file.is_over else _size(file.path) - file.whole.end
                 if left > 0:
-                    texts.append(f"{file.path}: {left} bytes at its end are no whole packet")
+                    texts.append(f"{file.path}: {left} bytes at its end are not a complete packet")
         return texts
 
     def _list(self, *, must_exist: bool) -> dict[Path, None]:
@@ -153,7 +153,7 @@ class GrowingCaptures:
                 self._give_up(file, error.reason)
             return
         if part is not None:
-            self._note(f"{name}: the file says that it holds only a part of the traffic")
+            self._note(f"{name}: the file states that it contains only a part of the traffic")
         if is_compressed:
             file.is_compressed, file.first_us = True, 0
         elif head is not None:
@@ -213,7 +213,7 @@ class GrowingCaptures:
                 continue
             file.unreadable += 1
             if file.unreadable == 1:
-                self._note(f"{file.path}, byte {item.offset}: not read: {item.reason}")
+                self._note(f"{file.path}, byte {item.offset}: cannot be read: {item.reason}")
 
     def _note(self, text: str) -> None:
         if len(self.notes) < _MOST_NOTES:

@@ -191,7 +191,7 @@ class GrowingRequestLogs:
     ) -> Iterator[LoggedRequest | RefusedRequest]:
         size = os.fstat(file.fileno()).st_size
         if size < log.end:
-            self._note(f"{log.path}: it became shorter, and is read again from its beginning")
+            self._note(f"{log.path}: the file became shorter, and is read again from its beginning")
             log.end = log.searched = 0
         stop = size if is_last else _last_line_end(file, max(log.end, log.searched), size)
         log.searched = size
@@ -203,7 +203,7 @@ class GrowingRequestLogs:
 
     def _count_bad(self, log: _GrowingLog) -> None:
         for reason, count in log.bad.items():
-            self._note(f"{log.path}: {count} lines not read: {reason}")
+            self._note(f"{log.path}: {count} lines cannot be read: {reason}")
 
     def _note(self, text: str) -> None:
         if len(self.notes) < _MOST_NOTES and text not in self.notes:

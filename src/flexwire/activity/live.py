@@ -61,7 +61,7 @@ class LiveCapture:
                 return
             self._data += data
             if not data:
-                self._give_up("the tap has ended it")
+                self._give_up("the tap closed the connection")
             try:
                 yield from self._read()
             except DamagedError as damage:
@@ -106,7 +106,7 @@ class LiveCapture:
                 if isinstance(item, UnreadableBytes):
                     self._unreadable += 1
                     if self._unreadable == 1:
-                        self.notes.append(f"{self.path}: not read: {item.reason}")
+                        self.notes.append(f"{self.path}: cannot be read: {item.reason}")
                 else:
                     yield item
             self._head = blocks.head

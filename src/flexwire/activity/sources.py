@@ -164,7 +164,7 @@ def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> Activit
         return LiveActivity(paths)
     if sockets:
         raise CaptureError(
-            "a tap's socket beside files: a request that both show would count twice",
+            "expected a tap's socket or files, got both: a request in both would be counted twice",
             source=str(sockets[0]),
         )
     begun = [path for path in paths if not _is_empty(path)]

@@ -138,8 +138,8 @@ class _CallableModule(ModuleType):
     def __call__(self) -> KernelStatus:
         """Return whether this process uses kernels, with a warning that the name has changed."""
         warnings.warn(
-            "flexwire.kernels() is flexwire.kernel_status() now; "
-            "the old name goes with the next release",
+            "flexwire.kernels() was renamed flexwire.kernel_status(); "
+            "the next release removes the old name",
             DeprecationWarning,
             stacklevel=2,
         )

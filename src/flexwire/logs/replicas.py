@@ -133,7 +133,7 @@ def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]
         partition = parse_directory(directory.rpartition("/")[2], is_tiered=is_tiered)
         if partition is None:
             expected = "TOPIC-PARTITION" + ("-ID" if is_tiered else "")
-            reason = f"log segments must lie in a directory named {expected}"
+            reason = f"log segments must be in a directory named {expected}"
             raise CaptureError(reason, source=shown(directory))
         if query.wants(partition):
             segments = _in_order(mine) if is_tiered else _as_started(mine)

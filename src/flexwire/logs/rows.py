@@ -60,6 +60,6 @@ def read_rows(
                 yield damaged_row(schema, piece, result)
             else:
                 where = f"{piece.log.name}, byte {result.position}"
-                _LOGGER.warning("%s: not read, as by a broker: %s", where, result.reason)
+                _LOGGER.warning("%s: skipped, as a broker would do: %s", where, result.reason)
         if sums is not None:
             yield sums.take(piece)

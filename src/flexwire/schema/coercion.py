@@ -221,7 +221,7 @@ class Members:
         what = f"{key!r} of {self.what}"
         at = self.text.position(node.offset)
         if not versions:
-            reason = f"{what}: {short(text)} is no range of versions; write '0-1' or '2+'"
+            reason = f"{what}: {short(text)} is not a range of versions; write '0-1' or '2+'"
             self.text.refuse("HEADER_VERSIONS_INVALID", reason, at, self.position)
             return None
         spelling = node.text.strip() if isinstance(node, JsonScalar) else ""

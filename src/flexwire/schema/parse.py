@@ -171,7 +171,7 @@ class _Parser:
         name = self.identifier(members)
         members.what = f"structure {name}"
         if not name[:1].isupper():
-            reason = f"structure {name!r} begins with a small letter"
+            reason = f"structure {name!r} begins with a lowercase letter"
             members.refuse("STRUCT_NAME_LOWERCASE", reason, "name")
         self.remember(members, name)
         return StructSpec(

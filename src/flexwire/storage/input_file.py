@@ -303,7 +303,7 @@ class InputFile:
         except FileNotFoundError:
             raise self._error(_GONE) from None
         if info.get("type") != "file":
-            raise self._error("it is no file any more")
+            raise self._error("it is no longer a file")
         size, _, version = file_description(store, info)
         self._refuse_change(size, version, grows=store.kind in _GROWING)
 

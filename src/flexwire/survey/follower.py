@@ -405,7 +405,7 @@ class _FollowedFiles:
             if look.error is not None:
                 if not self._skips:
                     raise look.error
-                _LOGGER.warning("%s: not read: %s", file.name, look.error.reason)
+                _LOGGER.warning("%s: cannot be read: %s", file.name, look.error.reason)
             if look.marks.part is not None and not self._takes_sampled:
                 raise CaptureError(SAMPLED, source=file.name)
             first_us = None if look.error is not None else look.first_us
@@ -509,4 +509,4 @@ def _report(notes: FileNotes) -> None:
     if notes.error is not None:
         raise notes.error
     for reason, packets in notes.unreadable.packets.items():
-        _LOGGER.warning("%s: %d packets are not read: %s", notes.file, packets, reason)
+        _LOGGER.warning("%s: %d packets cannot be read: %s", notes.file, packets, reason)

@@ -239,7 +239,7 @@ def published(out: OutputDirectory) -> OutputDirectory:
         return out.child(f"{RUNS}/{run}")
     if out.path is None and not out.exists(f"{_TABLES}/{SUCCESS}"):
         raise FlexwireError(
-            f"there is no complete analysis in {out}, as there is no {CURRENT}: none was made, "
+            f"there is no complete analysis in {out}, because {CURRENT} is missing: none was made, "
             "or it was killed, or it is still running"
         )
     check_finished(out.child(_TABLES))
@@ -251,8 +251,8 @@ def check_finished(tables: OutputDirectory) -> None:
     where = tables.path or tables
     if not tables.exists(MARKER):
         raise FlexwireError(
-            f"{where} holds no tables of flexwire, as it has no {MARKER}; give the tables/ of an "
-            "analysis"
+            f"{where} holds no tables of flexwire, because {MARKER} is missing; pass the tables/ "
+            "directory of an analysis"
         )
     if not tables.exists(SUCCESS):
         raise FlexwireError(

@@ -187,7 +187,7 @@ def _of_interest(
         if isinstance(item, BatchDamage):
             if not is_again:
                 where = f"{piece.log.name}, byte {item.position}"
-                _LOGGER.warning("%s: not read, as by a broker: %s", where, item.reason)
+                _LOGGER.warning("%s: skipped, as a broker would do: %s", where, item.reason)
             continue
         batch = item
         if selection.of_transactions is False:

@@ -127,7 +127,7 @@ class CaptureFilter:
             if not isinstance(given, tuple) or not all(isinstance(text, str) for text in given):
                 raise refuse(criterion.name, "texts in a tuple", given)
             if "".join(given).encode(errors="ignore").decode() != "".join(given):
-                raise refuse(criterion.name, "texts that have UTF-8", given)
+                raise refuse(criterion.name, "texts that UTF-8 can encode", given)
         if len(filter_comment(self)) > MOST_FILTER_BYTES:
             raise ArgumentError(f"expected a filter of at most {MOST_FILTER_BYTES} bytes as JSON")
 

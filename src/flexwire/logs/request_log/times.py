@@ -67,7 +67,7 @@ def _zone(name: str) -> tzinfo:
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise refuse("timezone", 'a zone as "Europe/Berlin" or "+02:00"', name) from None
+        raise refuse("timezone", 'a time zone such as "Europe/Berlin" or "+02:00"', name) from None
 
 
 @lru_cache(maxsize=4096)

@@ -198,7 +198,7 @@ def size_of(name: str, value: str) -> int:
     """Return a number of bytes from text in Spark's notation: 134217728, 128m."""
     match = _SIZE.fullmatch(value.strip())
     if match is None or not int(match[1]):
-        raise refuse(name, "a number of bytes, as 134217728 or 128m", value)
+        raise refuse(name, "a number of bytes, such as 134217728 or 128m", value)
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
@@ -209,7 +209,7 @@ def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
         inflation = replace(inflation, max_inflated=size_of(MAX_INFLATED, max_inflated))
     if max_ratio is not None:
         if not _RATIO.fullmatch(max_ratio.strip()):
-            raise refuse(MAX_RATIO, "a number of at least 1, as 1024", max_ratio)
+            raise refuse(MAX_RATIO, "a number of at least 1, such as 1024", max_ratio)
         inflation = replace(inflation, max_ratio=int(max_ratio)).held()
     return inflation
 

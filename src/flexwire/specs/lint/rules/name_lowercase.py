@@ -37,7 +37,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
 
 
 def _reason(name: str) -> str:
-    return f"{name!r} begins with a small letter; write {name[0].upper() + name[1:]!r}"
+    return f"{name!r} begins with a lowercase letter; write {name[0].upper() + name[1:]!r}"
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

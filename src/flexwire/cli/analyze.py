@@ -291,8 +291,7 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # The answers of the default are only a part of the report, but the user asked for these
-        # answers.
+        # The default answers are only a part of the report, but the user asked for these ones.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the answers asked for failed")
 
 

@@ -106,7 +106,7 @@ class AuditOmissions:
 
         >>> AuditOmissions(2, 3, findings=(("not judged", 1),)).sentence
         '2 clients were not judged: those with fewest requests, 3 in all. 1 finding was left out: \
-        1 not judged.'
+1 not judged.'
         """
         parts = []
         if self.clients:

@@ -178,7 +178,7 @@ def decode_control_record(
 
     >>> decode_control_record(bytes.fromhex("00000001"), bytes.fromhex("000000000007")).to_json()
     {'type': 1, 'name': 'COMMIT', 'message': 'EndTxnMarker', 'version': 0, \
-    'data': {'coordinatorEpoch': 7}}
+'data': {'coordinatorEpoch': 7}}
     """
     control_type: int = _read_versioned(_CONTROL_KEY, _KEY_VERSION, key).type
     name, value_name = CONTROL_TYPES.get(control_type, (None, None))

@@ -107,7 +107,7 @@ def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     Traceback (most recent call last):
     ...
     flexwire.errors.RecordError: record batch at byte 0: the records inflate beyond 10 times their \
-    batch; if that is meant, raise max_ratio
+batch; if that is meant, raise max_ratio
     """
     own = batch.max_inflated
     if ratio is None or batch.compression is Compression.NONE or ratio * batch.size >= own:

@@ -67,7 +67,7 @@ def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[Tagg
     ... ]}''', "Foo.json")])
     >>> print(done.text.splitlines()[2].strip())
     { "name": "ErrorCode", "type": "int16", "versions": "0+", "taggedVersions": "2+", "tag": 0 } \
-    // the outcome
+// the outcome
     """
     nodes = [(text, text.read(whole=mode != "legacy")) for text in texts]
     specs = [parse_node(text, node, mode=mode) for text, node in nodes]

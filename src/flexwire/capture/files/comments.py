@@ -407,7 +407,7 @@ def rehearsal_comment(
 
     >>> rehearsal_comment(7, "4.4.0", "closed", "Produce v2")
     b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed", \
-    "request": "Produce v2"}'
+"request": "Produce v2"}'
     """
     said: dict[str, Any] = {_CORRELATION_ID: correlation_id, _RELEASE: release, _DID: did}
     if request is not None:

@@ -18,14 +18,14 @@ PAGE = DOCS / "audit.md"
 _TITLE = "## The audit on trial\n"
 _MOST_SAID = 90
 _SUMMARY = """\
-`make trial` runs {clients} clients against a broker of {captured} through the tap. It audits that
-capture for {judged}, and then runs the same clients against brokers of these releases. Each client
-creates a topic, produces, consumes in a group and commits. A step counts as a success only if the
-broker has its result, whatever the client reports. In {right} of {tried} cases the steps that
-failed are exactly those that the audit predicted; in {breaks} of the cases it predicted that the
-client breaks. The last column has the client's own words. `tests/kafka/trial/results.jsonl` keeps
-the traffic figures and the results of each client, and every run of the tests compares the audit
-with them.
+`make trial` runs {clients} clients against a broker of {captured} through the tap. The trial audits
+that capture for {judged}, and then runs the same clients against brokers of these releases. Each
+client creates a topic, produces, consumes in a group and commits. A step counts as a success only
+if the broker has its result, whatever the client reports. In {right} of {tried} cases the steps
+that failed are exactly those that the audit predicted; in {breaks} of the cases it predicted that
+the client breaks. The last column quotes the client's own error message.
+`tests/kafka/trial/results.jsonl` keeps the traffic figures and the results of each client, and
+every run of the tests compares the audit with them.
 """
 
 
@@ -104,7 +104,8 @@ def _apart(rows: Sequence[Row]) -> str:
     none = [one.client for one in rows if None in one.happened[CAPTURED].values()]
     text = f"Not tried: create by {_listed(none)}, which have no admin client.\n" if none else ""
     if apart:
-        text += f"These did not work on {CAPTURED} either, and are left out:\n\n{''.join(apart)}"
+        head = f"These steps did not work on {CAPTURED} either, and are left out:"
+        text += f"{head}\n\n{''.join(apart)}"
     return text
 
 

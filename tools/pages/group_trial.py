@@ -81,8 +81,9 @@ def _trial(rows: Sequence[GroupRow]) -> str:
         f"`make trial` ran {len(rows)} groups on {RELEASE} brokers. In {right} of {len(told)} "
         "groups, the broker reacted as the verdict says. "
         f'{len(seen) - len(told)} verdicts are "cannot say". In {len(hidden)} groups, a '
-        "condition held that requests do not show, and "
-        f"{sum(row.is_right for row in hidden)} of them were refused as the table above says. "
+        "condition applied that requests do not show, and "
+        f"{sum(row.is_right for row in hidden)} of these groups were refused as the table above "
+        "says. "
         f"For {by_log} groups, the broker also logged its requests, and the verdict from this log "
         f"is the same. According to `__consumer_offsets`, {by_offsets} groups are blocked, and the "
         "broker refused them all.\n\n"
@@ -111,10 +112,11 @@ def _came(row: GroupRow, attempt: Attempt) -> str:
 def _happened(attempt: Attempt) -> str:
     said = shorten(" ".join(attempt.said.replace("|", " ").split()), _MOST_SAID)
     if attempt.code is None:
-        kind = "it joined with the classic protocol" if not said else "it sent no heartbeat"
-        return f"{kind}: {said}" if said else kind
+        if not said:
+            return "the member joined with the classic protocol"
+        return f"the member sent no heartbeat: {said}"
     if attempt.code == NO_ERROR and attempt.type == CONSUMER:
-        return "the broker took it: the group's type is consumer"
+        return "the broker accepted the member: the group's type is consumer"
     stays = "stays classic" if attempt.type == CLASSIC else f"is {attempt.type}"
     return f"{_named(attempt.code)}, and the group {stays}"
 

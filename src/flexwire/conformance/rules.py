@@ -24,7 +24,7 @@ _GUIDE: Final = "the protocol guide of Apache Kafka"
 _MEASURED: Final = "measured on Apache Kafka 3.9.2 and 4.4.0"
 
 ANSWERED: Final = ConformanceRule(
-    "ANSWERED", "A broker answers each request of a version that it offers.", "KIP-35"
+    "ANSWERED", "A broker answers every request in a version that it offers.", "KIP-35"
 )
 FRAME: Final = ConformanceRule(
     "FRAME",
@@ -43,7 +43,7 @@ RESPONSE_HEADER: Final = ConformanceRule(
 )
 BODY: Final = ConformanceRule(
     "BODY",
-    "A response has the fields that the spec gives to the version of the request.",
+    "A response has exactly the fields that the spec defines for the version of the request.",
     _SPEC,
 )
 END: Final = ConformanceRule("END", "A response ends with its last field.", _SPEC)
@@ -55,22 +55,21 @@ ECHO: Final = ConformanceRule(
 )
 TAGS: Final = ConformanceRule(
     "TAGS",
-    "A broker skips tagged fields that it does not know, and answers as if they were not there.",
+    "A broker skips tagged fields that it does not know, and answers as if these fields were not "
+    "there.",
     "KIP-482",
 )
 CLIENT_ID: Final = ConformanceRule("CLIENT_ID", "The client id of a request may be null.", _SPEC)
-LISTS: Final = ConformanceRule(
-    "LISTS", "A list may be empty, and it may have hundreds of elements.", _SPEC
-)
+LISTS: Final = ConformanceRule("LISTS", "A list may be empty or have hundreds of elements.", _SPEC)
 FALLBACK: Final = ConformanceRule(
     "FALLBACK",
-    "A broker answers an ApiVersions request of a version that it lacks in version 0, with error "
-    "35 and with the versions of ApiVersions that it has.",
+    "If a broker lacks the version of an ApiVersions request, it answers in version 0, with error "
+    "35 and with the versions of ApiVersions that it supports.",
     "KIP-511",
 )
 REFUSED: Final = ConformanceRule(
     "REFUSED",
-    "A broker closes the connection if it lacks the version of a request, except for ApiVersions.",
+    "Except for ApiVersions, a broker closes the connection if it lacks the version of a request.",
     _MEASURED,
 )
 DAMAGED: Final = ConformanceRule(
@@ -78,7 +77,7 @@ DAMAGED: Final = ConformanceRule(
 )
 KAFKA_TAKES: Final = ConformanceRule(
     "KAFKA_TAKES",
-    "Apache Kafka accepts this request. Another broker may refuse it.",
+    "Apache Kafka accepts this request. Another broker may refuse this request.",
     _MEASURED,
 )
 
@@ -151,7 +150,8 @@ QUIRKS: Final = (
         "OffsetFetch",
         Versions(8, 9),
         ("3.9", "4.0"),
-        "measured: 3.9.2 and 4.0.2 never answer an OffsetFetch without groups, and 4.4.0 does",
+        "measured: 3.9.2 and 4.0.2 never answer an OffsetFetch request without groups, but 4.4.0 "
+        "answers it",
     ),
 )
 """The quirks that the cases can trigger."""

@@ -19,24 +19,26 @@ if TYPE_CHECKING:
 PAGE = DOCS / "answers.md"
 _HEAD = f"""# Answers
 
-Answers are what operators ask about their traffic and logs. `flexwire analyze --answers all` asks
-all of them. The default is the answers about logs, where logs were given, because each of the
-others takes some CPU seconds. Each answer is a part of the report, a table `answers/NAME`, and a
-file `answers/NAME.csv` to send round, in which no cell is a formula. The report shows the first
-{SHOWN_ROWS} rows. The table and the CSV have at most the {MOST_ROWS:,} most important rows, and
-{GROUP_OFFSETS.most_rows:,} rows of `group_offsets`. The rows beyond that are counted. The report
+An answer is the result of a question that operators ask about their traffic and logs. `flexwire
+analyze --answers all` computes all answers. By default, the command computes only the answers about
+logs, and only if logs were given, because each of the other answers takes some CPU seconds. Each
+answer is a part of the report, a table `answers/NAME`, and a file `answers/NAME.csv` that you can
+send to others. No cell of this file is a formula. The report shows the first {SHOWN_ROWS} rows. The
+table and the CSV have at most the {MOST_ROWS:,} most important rows, and
+{GROUP_OFFSETS.most_rows:,} rows of `group_offsets`. All further rows are only counted. The report
 leaves out a column of texts that is empty in every row.
 
-`--answers NAME,NAME` asks some answers, and `--answers none` asks none. If an answer fails, the
-report and the terminal say so, and everything else is written as usual. If you named that answer,
-the exit code is 1. An answer that you named also fails if it is about logs and no logs were given.
-With Delta and Iceberg tables, the table (`answers/NAME.parquet`) and the CSV are in the directory
-of the run, because they are about its input alone. `flexwire answers OUT` asks such tables as a
-whole, all analyses together, and says what was cut between them
+`--answers NAME,NAME` computes only the listed answers, and `--answers none` computes no answer. If
+an answer fails, the report and the terminal say so, and everything else is written as usual. If you
+listed this answer by name, the exit code is 1. An answer that you listed by name also fails if it
+is about logs and no logs were given. With Delta and Iceberg tables, the table
+(`answers/NAME.parquet`) and the CSV are in the directory of the run, because they cover only the
+input of this run. `flexwire answers OUT` computes the answers over all analyses in such tables
+together, and says which connections were cut between the analyses
 ([boundaries](#boundaries-which-connections-were-cut-between-two-analyses)). For internal topics
-`flexwire answers` reprints the stored answers, because their logs are not kept as tables. Text on a
-terminal has the columns and units of the report, in lines of up to 120 characters.
-`--format csv` and `--format json` have all columns. `--as-of` asks for the state at an
+`flexwire answers` prints the stored answers again, because the logs of these topics are not kept as
+tables. Text on a terminal has the columns and units of the report, in lines of up to 120
+characters. `--format csv` and `--format json` have all columns. `--as-of` computes the state at an
 earlier moment ([internal-topics.md](internal-topics.md#in-an-analysis)).
 
 ```
@@ -45,9 +47,10 @@ flexwire answers OUT                         # prints them again
 flexwire answers OUT NAME --format csv
 ```
 
-Each answer is one function of plain DataFrame code, in one file, `flexwire/answers/NAME.py`. The
-function returns a DataFrame that you can filter and join further. Spark returns rows in no order.
-`ANSWER.ordered` puts the most important row first, as in the table, the CSV and the report.
+Each answer is a function of plain DataFrame code in a file of its own, `flexwire/answers/NAME.py`.
+The function returns a DataFrame that you can filter and join further. Spark returns the rows in no
+particular order. `ANSWER.ordered` puts the most important row first, as in the table, the CSV and
+the report.
 ```python
 from pyspark.sql import SparkSession
 from flexwire.spark.answers.outputs import open_tables
@@ -56,14 +59,14 @@ spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() f
 tables = open_tables(spark, "OUT")  # a path or URL; of tables that grow, all analyses
 tables.frames.groupBy("client_id").count().show()
 ```
-The blocks below use `spark` and `open_tables` from this one. Tables that grow hold several
-analyses, and each analysis counts its frames from 0. Join and group by `frame_key(table.columns)`
-and `connection_key(table.columns)` of `flexwire.tables.keys`. Both include the column `analysis` if
-the table has it.
+The code blocks below use `spark` and `open_tables` from this block. Tables that grow contain
+several analyses, and each analysis numbers its frames from 0. To join and group such tables, use
+`frame_key(table.columns)` and `connection_key(table.columns)` of `flexwire.tables.keys`. Both
+functions include the column `analysis` if the table has it.
 
 To change an answer, copy its file, change the function, and pass the `Answer` that you make of it
-to `analyze`: `analyze(paths, out, answers=["all the others by name", MINE])`. The report shows the
-columns that have a heading. `python -m tools.pages.answers` writes this page from
+to `analyze`: `analyze(paths, out, answers=["all the others by name", MINE])`. The report shows only
+the columns that have a heading. `python -m tools.pages.answers` writes this page from
 `flexwire.answers.ANSWERS`. The tables that the answers read are in [tables.md](tables.md).
 """
 

@@ -48,7 +48,7 @@ COLUMNS: Final = (
            heading="Codec", is_about=True),
     Column("batches", pa.int64(), "how many batches", heading="Batches"),
     Column("batch_share", pa.float64(),
-           "the share of these batches in all batches of this client and topic",
+           "these batches as a share of all batches of this client and topic",
            heading="Of these"),
     Column("records", pa.int64(), "the number of records in the batches"),
     Column("mean_records", pa.float64(), "the mean number of records in a batch",
@@ -71,8 +71,8 @@ def batches(tables: AnalysisTables) -> DataFrame:
     left out. A message of a message set (magic 0 or 1) counts as a batch, and the messages in it
     count as its records.
 
-    Batches are missing if their bytes were withheld or could not be read. A request log has no
-    batches at all: its table of records is empty.
+    Batches are not counted if their bytes were withheld or could not be read. For a request log,
+    this answer has no rows, because the table of records is empty.
     """
     return _total(_part(tables), tables)
 
@@ -119,11 +119,12 @@ ANSWER: Final = Answer(
     name="batches",
     place=50,
     question="Which codec does each client use, and how large are its batches?",
-    meaning="Record batches by client, topic and codec, as sent. Produced batches show the "
+    meaning="Record batches by client, topic and codec, with their sizes as sent. Produced batches "
+    "show the "
     "settings of the producer, and fetched batches show the log of the broker.",
     advice="Start with clients that produce many small batches: raise linger.ms and batch.size. "
-    "If the codec is none, set compression.type. The answer savings measures how much disk "
-    "space this would save.",
+    "If the codec is none, set compression.type. The answer savings measures how much disk space "
+    "these settings would save.",
     row="a client id, direction, topic and codec",
     columns=COLUMNS,
     order=("-bytes", *_BY),

@@ -34,8 +34,8 @@ COLUMNS: Final = (
            "requests on these connections that have no response in the previous analysis",
            heading="Requests without response"),
     Column("unpaired_responses", pa.int64(),
-           "responses on these connections that have no request in this analysis, and so no API, "
-           "client id or latency", heading="Responses without request"),
+           "responses on these connections that have no request in this analysis, and therefore no "
+           "API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
            "bytes of frames that were cut in the middle, which this analysis cannot read",
            heading="Cut frames"),
@@ -137,11 +137,11 @@ ANSWER: Final = Answer(
     question="Which connections were cut between two analyses?",
     meaning=(
         "Connections that continue from one analysis to the next, and the requests, responses and "
-        "frames that the cut separated. Only tables that grow have rows here."
+        "frames that the cut separated. This answer has rows only for tables that grow."
     ),
     advice=(
-        "Each run of `analyze --append` prints why it could not continue. Give the same brokers "
-        "in all runs, and give the captures in order of time."
+        "Each run of `analyze --append` prints why it could not continue. Use the same broker "
+        "options in all runs, and analyze the captures in chronological order."
     ),
     row="two consecutive analyses",
     columns=COLUMNS,

@@ -64,7 +64,7 @@ COLUMNS = (
            heading="First"),
     Column("last_time", _TIME, "the last", "if ``first_time`` is null", heading="Last"),
     Column("error", pa.string(), "why one of the records cannot be read",
-           "if they can be read", heading="Why not read"),
+           "if the pushes can be read", heading="Why not read"),
 )  # fmt: skip
 
 
@@ -73,9 +73,9 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
     """Return each kind of captured record of internal topics, with the subjects of the records.
 
     Followers fetch these topics from their leaders, and several of them may fetch the same record.
-    Such a record counts once. The capture has only the records that were written while it ran. They
-    are **not the state**. For the state, give the logs to `analyze`. Records of the cluster's
-    metadata are withheld, unless credentials were requested.
+    Such a record counts only once. The capture contains only the records that were written while it
+    ran. These records are **not the state**. To see the state, pass the logs to `analyze`. Records
+    of the cluster's metadata are withheld, unless credentials were requested.
     """
     records = tables.records
     is_data = F.coalesce(~F.col("is_control"), F.lit(True))
@@ -159,9 +159,9 @@ ANSWER = Answer(
         "The records that coordinators wrote during the capture, by kind of record and by group or "
         "transaction. These records do not show the whole state of the coordinators."
     ),
-    advice="If a group has far more commits than others, it commits too often. Check "
-    "auto.commit.interval.ms, and whether the group commits after each record. Many "
-    "records about the members of one group mean that the group rebalances often.",
+    advice="If a group commits far more often than other groups, it commits too often. Check "
+    "auto.commit.interval.ms, and whether the group commits after each record. If there are many "
+    "records about the members of a group, the group rebalances often.",
     row="a kind of record, and the group or transaction that it is about",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),

@@ -56,14 +56,14 @@ COLUMNS: Final = (
     Column(
         "requests", pa.int64(),
            "the requests with records of the topic in the request or response; without a topic, "
-           "the requests with no records",
+           "the requests that contain no records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
     Column("received_bytes", pa.int64(), "bytes that the brokers sent to the client", _NOT_SAID,
            heading="Received"),
     Column("bytes", pa.int64(), "the bytes in both directions",
-           "if one of the two is null", heading="Bytes"),
+           "if the bytes in one direction are null", heading="Bytes"),
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
@@ -84,23 +84,25 @@ _SUMS: Final = pa.schema(
 def chargeback(
     tables: AnalysisTables, labels: Mapping[str, str] | str | Path | None = None
 ) -> DataFrame:
-    """Return bytes and requests by day, client and topic, with one row for bytes without a topic.
+    """Return bytes and requests by day, client and topic, with a row for bytes without a topic.
 
     The bytes of a topic are the bytes of its record batches on the wire. Each batch counts once.
-    The rest of a client's frames (lengths, headers, other fields, and all other requests and
-    responses) has no topic. The bytes of all rows therefore add up to the bytes of all Kafka
+    The other bytes of a client's frames (lengths, headers, other fields, and all other requests and
+    responses) have no topic. The bytes of all rows therefore add up to the bytes of all Kafka
     frames. A request with records of several topics counts once for each topic. If the records of
-    an API are in its responses, a request counts on the day of its response, if that was captured.
+    an API are in its responses, a request counts on the day of its response, if the response was
+    captured.
 
-    ``labels`` map client ids to teams; they are a mapping, or a file for `read_labels`. In a
-    pattern, "*" stands for any characters and "?" for one. The first pattern that matches decides
-    the team.
+    The argument ``labels`` maps client ids to teams; it is a mapping, or a file for
+    ``read_labels``. In a pattern, "*" matches any characters and "?" matches one character. The
+    first pattern that matches determines the team.
 
     Repeated segments are not counted, and withheld records have no topic. Request logs lack the
-    sizes of frames, so bytes without a topic are null. They have the size of records that were
-    produced or fetched, but not of records for share consumers (ShareFetch). The bytes of topics
-    that share consumers read are therefore null, and their requests are all answered requests for
-    the topic. A broker of 2.7 or earlier does not log the size of produced records.
+    sizes of frames, so bytes without a topic are null. However, request logs contain the size of
+    records that were produced or fetched, but not of records for share consumers (ShareFetch). For
+    topics that share consumers read, the bytes are therefore null, and the number of requests
+    includes all answered requests for the topic. A broker of 2.7 or earlier does not log the size
+    of produced records.
     """
     parts = _part(tables, _with_principal(tables))
     return _total(parts, tables, to_labels(labels))
@@ -264,11 +266,12 @@ ANSWER: Final = Answer(
     meaning=(
         "Bytes on the wire by day, client and topic. A topic's bytes are the bytes of its record "
         "batches. The other bytes of a client's frames have no topic. A client has several rows; "
-        "the report's list of clients shows its total."
+        "the list of clients in the report shows its total."
     ),
     advice=(
         "Write a file of labels, with one line for each client id and its team. Then charge each "
-        "team for its rows. Look first at clients that have many bytes without a topic."
+        "team for the rows of its clients. Look first at clients that have many bytes without a "
+        "topic."
     ),
     row="a day, client and topic",
     columns=COLUMNS,

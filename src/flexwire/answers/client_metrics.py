@@ -81,12 +81,12 @@ COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("client_instance_id", pa.string(), "the id of this client instance, which the broker "
-           "assigned or, with request header 3, the client made (KIP-1313)",
-           "if neither the push nor the captured part of its connection has the id"),
+           "assigned or, with request header 3, the client generated (KIP-1313)",
+           "if neither the push nor the captured part of its connection contains the id"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
            "if the pushes cannot be read", heading="Metric", is_about=True),
     Column("unit", pa.string(),
-           "the unit of the metric; empty if the client gives no unit, as Kafka's Java client",
+           "the unit of the metric; empty if the client sends no unit, like Kafka's Java client",
            "if ``name`` is null", heading="Unit"),
     Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
            '"summary"', "if ``name`` is null", heading="Kind"),
@@ -100,7 +100,7 @@ COLUMNS: Final = (
     Column("least", pa.float64(), "the least value", "for histograms and summaries"),
     Column("mean", pa.float64(),
            "the mean of the values, or of the observations in histograms and summaries",
-           "if there is no value", heading="Mean"),
+           "if there are no values", heading="Mean"),
     Column("most", pa.float64(), "the greatest value", "for histograms and summaries"),
     Column("total", pa.float64(), "the sum of the counts since the previous push",
            'unless the counts are "delta"', heading="Total"),
@@ -108,7 +108,7 @@ COLUMNS: Final = (
            "summaries", heading="Latest"),
     Column("first_time", MOMENT, "when the first value was pushed"),
     Column("last_time", MOMENT, "when the last value was pushed"),
-    Column("error", pa.string(), "why the pushes cannot be read", "if they can be read",
+    Column("error", pa.string(), "why the pushes cannot be read", "if the pushes can be read",
            heading="Why it cannot be read"),
 )  # fmt: skip
 
@@ -156,7 +156,7 @@ def _with_instances(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 @returns(COLUMNS)
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
-    """Return each metric of each client, with all attributes of its values combined.
+    """Return each metric of each client, with the values of all attributes combined.
 
     OpenTelemetry's classes read the metrics. ``flexwire[telemetry]`` installs them. Without them,
     no metrics are read, and ``error`` gives this reason. Clients push only the metrics that the

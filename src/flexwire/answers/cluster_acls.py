@@ -112,7 +112,7 @@ def acls(state: ClusterState) -> DataFrame:
 def cluster_acls(tables: AnalysisTables) -> DataFrame | None:
     """Return the ACLs in the cluster's metadata.
 
-    Only Kafka's own ``StandardAuthorizer`` stores ACLs there.
+    Only Kafka's own ``StandardAuthorizer`` stores ACLs in the cluster's metadata.
     """
     state = tables.cluster()
     if state is None:

@@ -117,12 +117,12 @@ _COUNTS: Final = ("leads", "replicas", "out_of_isr", "last_in_isr")
 COLUMNS = (
     Column("broker", pa.int32(), "the broker's id", heading="Broker", kind="id", is_about=True),
     Column("is_registered", pa.bool_(),
-           "whether the broker is registered; if it is not, no broker has its replicas",
+           "whether the broker is registered; if not, its replicas are on no registered broker",
            heading="Registered"),
     Column("is_fenced", pa.bool_(),
            "whether the broker is fenced, so that it leads no partition. A fenced broker stays in "
-           "an ISR that would be empty without it, unless the cluster has eligible leader "
-           "replicas (KIP-966)",
+           "an ISR that would otherwise be empty, unless the cluster has eligible leader replicas "
+           "(KIP-966)",
            _GONE, heading="Fenced"),
     Column("in_controlled_shutdown", pa.bool_(), "whether the broker is shutting down", _GONE),
     Column("rack", pa.string(), "its rack", "if the broker registered no rack", heading="Rack"),
@@ -147,7 +147,7 @@ COLUMNS = (
 def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
     """Return the brokers of the cluster, according to the log of its metadata.
 
-    A broker that is not registered also has a row if partitions name it as a replica.
+    A broker that is not registered also has a row if a partition lists it as a replica.
     """
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())
@@ -176,7 +176,8 @@ ANSWER = Answer(
         "Brokers in the cluster's metadata. Brokers that are fenced, or missing in an ISR, come "
         "first."
     ),
-    advice="Start a fenced broker that should run. Never unregister or wipe a broker that is the "
+    advice="If a broker is fenced although it should be in service, start it. Never unregister or "
+    "wipe a broker that is the "
     "last in an ISR, because other replicas may lack acknowledged records. Move the "
     "replicas of such a broker first, and check that the reassignment is complete. Spread "
     "leaders if one broker leads far more than others.",

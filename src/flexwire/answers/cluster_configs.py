@@ -141,7 +141,7 @@ def configs(state: ClusterState) -> DataFrame:
 _VALUE: Final = VIEW_COLUMNS[3]
 COLUMNS = (
     *VIEW_COLUMNS[:3],
-    Column(_VALUE.name, _VALUE.type, f"its value; {_VALUE.meaning}", heading="Value"),
+    Column(_VALUE.name, _VALUE.type, f"the value; {_VALUE.meaning}", heading="Value"),
     *VIEW_COLUMNS[4:],
 )
 
@@ -150,7 +150,7 @@ COLUMNS = (
 def cluster_configs(tables: AnalysisTables) -> DataFrame | None:
     """Return the configurations that are set in the cluster's metadata.
 
-    No record contains the values in brokers' files, or the defaults.
+    No record contains the values from the configuration files of brokers, or the default values.
     """
     state = tables.cluster()
     if state is None:
@@ -163,7 +163,7 @@ ANSWER = Answer(
     place=340,
     question="What is configured for topics, brokers and groups?",
     meaning="Dynamic configurations in the cluster's metadata. Configurations in the files of "
-    "brokers are missing here.",
+    "brokers are not included.",
     advice="Keep the CSV, and compare it with the CSV of another day or cluster. Look for topics "
     "whose retention or min.insync.replicas differs from that of other topics.",
     row="a configuration",

@@ -94,7 +94,7 @@ COLUMNS = (
     Column(
         "iterations",
         pa.int32(),
-        "how many times the password was hashed",
+        "the number of times that the password was hashed",
         "for a token",
         heading="Iterations",
     ),
@@ -106,9 +106,13 @@ COLUMNS = (
         heading="Token",
         is_about=True,
     ),
-    Column("requester", pa.string(), "who asked for the token", _OF_SCRAM),
+    Column("requester", pa.string(), "the principal that requested the token", _OF_SCRAM),
     Column(
-        "renewers", pa.list_(pa.string()), "who may renew the token", _OF_SCRAM, heading="Renewers"
+        "renewers",
+        pa.list_(pa.string()),
+        "the principals that may renew the token",
+        _OF_SCRAM,
+        heading="Renewers",
     ),
     Column("issued", TIME, "when the token was issued", _OF_SCRAM, heading="Issued"),
     Column(

@@ -102,7 +102,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_features(tables: AnalysisTables) -> DataFrame | None:
-    """Return each feature that is on or that could be on, including metadata.version.
+    """Return each feature that is enabled or could be enabled, including metadata.version.
 
     The levels are those in the log of the cluster's metadata. Brokers register the features that
     they support. Controllers also do this since metadata.version 3.7.

@@ -35,11 +35,11 @@ COLUMNS = (
     Column("subject", _TEXT, "the configuration, feature or topic", heading="Of", is_about=True),
     Column("verdict", _TEXT, "the verdict, in the words of the audit", heading="Verdict"),
     Column("releases", pa.list_(_TEXT), "the releases that the verdict is about", heading="On"),
-    Column("evidence", _TEXT, "the rule behind the verdict"),
+    Column("evidence", _TEXT, "the rule that led to the verdict"),
     Column(
         "reason",
         _TEXT,
-        "a sentence with the figures behind the verdict, for the last of these releases",
+        "a sentence with the figures on which the verdict for the last of these releases is based",
         heading="Why",
     ),
     Column("remedy", _TEXT, "what to do", "if you need not do anything", heading="Remedy"),
@@ -64,8 +64,8 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
     """Return each gate for each release since 4.0. Releases with the same result share a row.
 
     The rows are the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
-    metadata and the batches in the other logs. The files of brokers are not read, so a
-    configuration in server.properties is not seen.
+    metadata and the batches in the other logs. The configuration files of brokers are not read, so
+    a configuration in server.properties is not seen.
     """
     state = tables.cluster()
     if state is None:

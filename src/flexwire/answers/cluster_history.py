@@ -40,8 +40,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_election",
         pa.bool_(),
-        "whether a leader was elected, even the same broker again; false if the partition lost "
-        "its leader in this change",
+        "whether a leader was elected, even if it is the same broker again; false if the partition "
+        "lost its leader in this change",
         heading="Elected",
     ),
     *CHANGE_COLUMNS,
@@ -108,8 +108,8 @@ def cluster_history(tables: AnalysisTables) -> DataFrame | None:
     """Return the changes of partitions' leaders or ISRs that the metadata log still contains.
 
     The first state of a partition does not count as a change. The history begins at the oldest
-    snapshot or record from which a state can be computed. Partitions of topics that were deleted
-    since then are included.
+    snapshot or record from which a state can be computed. The answer includes partitions of topics
+    that were deleted since then.
     """
     state = tables.cluster(oldest=True)
     if state is None:
@@ -123,8 +123,8 @@ ANSWER = Answer(
     name="cluster_history",
     place=290,
     question="When did each broker lead a partition, and which brokers left the ISR?",
-    meaning="Changes of leaders and ISRs, latest first. The log of the cluster's metadata has "
-    "only recent changes.",
+    meaning="Changes of leaders and ISRs, with the latest changes first. The log of the cluster's "
+    "metadata contains only recent changes.",
     advice=(
         "If a broker leaves many ISRs at once, it was restarted or lost its network. If a broker "
         "leaves and joins ISRs repeatedly, it is slow. Check its disks, its network and "

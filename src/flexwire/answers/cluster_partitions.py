@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _MIN_ISR: Final = "min.insync.replicas"
 _NOT_SET: Final = (
-    "if neither the topic nor a broker has min.insync.replicas as a dynamic configuration: "
-    "brokers' files may set it, and Kafka's default is 1"
+    "if neither the topic nor a broker has min.insync.replicas as a dynamic configuration: the "
+    "configuration files of brokers may set it, and Kafka's default is 1"
 )
 _VIEW: Final = {column.name: column for column in OF_PARTITIONS}
 COLUMNS = (
@@ -52,8 +52,8 @@ COLUMNS = (
            "are refused",
            _NOT_SET, heading="Under min ISR"),
     Column("is_at_min_isr", pa.bool_(),
-           "whether the ISR has exactly ``min_isr`` brokers: with one fewer, producers with "
-           "acks=all are refused", _NOT_SET, heading="At min ISR"),
+           "whether the ISR has exactly ``min_isr`` brokers, so that producers with acks=all are "
+           "refused if it loses one more broker", _NOT_SET, heading="At min ISR"),
 )  # fmt: skip
 
 
@@ -61,9 +61,10 @@ COLUMNS = (
 def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of the cluster, according to the log of its metadata.
 
-    No record contains the min.insync.replicas from brokers' files. The rows are exact for the
-    moment of the state. If the quorum has several voters, the last records may not have been
-    committed. ``is_committed`` is true for records that are known to be committed.
+    No record contains the value of min.insync.replicas from the configuration files of brokers. The
+    rows are exact for the moment of the state. If the quorum has several voters, the last records
+    may not have been committed. ``is_committed`` is true for records that are known to be
+    committed.
     """
     logs = tables.internal
     placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())

@@ -61,7 +61,7 @@ def client_quotas(state: ClusterState) -> DataFrame:
 
 COLUMNS = (
     Column("entity", pa.list_(pa.string()), (
-        "the entity that the quota applies to: user=alice, client-id=etl; an entry that ends with "
+        "the entity to which the quota applies: user=alice, client-id=etl; an entry that ends with "
         "= means the default of its type"
     ), heading="Of", is_about=True),
     *VIEW_COLUMNS[1:],

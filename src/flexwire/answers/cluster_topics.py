@@ -38,13 +38,13 @@ COLUMNS = (
     Column("configs", pa.list_(pa.string()), "the configurations that are set for the topic",
            heading="Configurations"),
     Column("under_min_isr", pa.int64(),
-           "partitions with fewer brokers in the ISR than min.insync.replicas, as far as this "
-           "value is known", heading="Under min ISR"),
+           "partitions with fewer brokers in the ISR than min.insync.replicas, if this value is "
+           "known", heading="Under min ISR"),
     Column("at_min_isr", pa.int64(),
            "partitions with exactly min.insync.replicas brokers in the ISR", heading="At min ISR"),
     Column("min_isr_unknown", pa.int64(),
-           "partitions whose min.insync.replicas is unknown, because only the files of brokers "
-           "may set it",
+           "partitions whose min.insync.replicas is unknown, because only the configuration files "
+           "of brokers may set it",
            heading="Min ISR not known"),
 )  # fmt: skip
 

@@ -130,8 +130,8 @@ COLUMNS = (
     Column("reason", pa.string(), "why the voters are unknown",
            "if the voters are known", heading="Why not"),
     Column("changed_time", _TIME, "when the voters changed last",
-           "if the last change was before the snapshot that the state begins with, or if it is "
-           "unknown",
+           "if the last change was before the snapshot that the state begins with, or if the "
+           "member id is unknown",
            heading="Changed"),
 )  # fmt: skip
 
@@ -158,7 +158,7 @@ ANSWER = Answer(
         "the voters is running."
     ),
     advice=(
-        "Run three or five voters. From kraft.version 1 on, kafka-metadata-quorum adds and removes "
+        "Run three or five voters. Since kraft.version 1, kafka-metadata-quorum adds and removes "
         "voters. Before you remove a voter, check that a majority of the other voters is running."
     ),
     row="a voter",

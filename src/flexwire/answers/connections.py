@@ -55,7 +55,8 @@ COLUMNS: Final = (
     , heading="Short-lived"),
     Column("silent", pa.int64(), "connections without a frame"),
     Column(
-        "lifetime_us", pa.int64(), "the median time from beginning to end, in microseconds",
+        "lifetime_us", pa.int64(), "the median time from the beginning to the end of a connection, "
+                                   "in microseconds",
         "if no connection was captured from its beginning to its end",
     heading="Median life",
 ),
@@ -77,7 +78,7 @@ COLUMNS: Final = (
     Column("not_closed", pa.int64(), "connections whose end was not captured"),
     Column(
         "closed_unanswered", pa.int64(),
-           "connections that the broker closed with a request unanswered"
+           "connections that the broker closed although a request was still unanswered"
     , heading="Unanswered then"),
     Column("reauthentications", pa.int64(), "SASL handshakes after other requests (KIP-368)",
            heading="Reauthentications"),
@@ -101,15 +102,16 @@ _SUMS: Final = pa.schema(
 
 
 def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
-    """Return how each client (a client id at a host) opens, keeps and loses connections.
+    """Return for each client (a client id at a host): how it opens, keeps and loses connections.
 
     ``short_seconds`` is the longest lifetime of a short-lived connection. A connection ends with
     its last segment. Pauses include the time from the last frame to this end, and the time from the
     beginning of the connection to the first frame. A reauthentication is a SASL handshake after a
     request that is not part of authentication.
 
-    It is unknown why a side closed a connection, and what happened before and after the capture. A
-    connection counts in ``opened`` or ``not_closed`` only if its beginning or end was captured.
+    The capture does not show why a side closed a connection, or what happened before and after the
+    capture. A connection counts in ``opened`` or ``not_closed`` only if its beginning or end was
+    captured.
     """
     return _total(_part(tables), tables, short_seconds)
 
@@ -295,10 +297,10 @@ ANSWER: Final = Answer(
     place=100,
     question="Which clients open and lose connections?",
     meaning="The number of connections that each client opens, how long it keeps them, and how "
-    "they end. Idle time is the sum of pauses of a second or more.",
+    "they end. The idle time of a connection is the sum of its pauses of a second or more.",
     advice=(
-        "A client that opens many short-lived connections should keep one connection open. If "
-        "brokers close connections without answering a request, look at the audit. If brokers "
+        "If a client opens many short-lived connections, it should keep one connection open. If "
+        "brokers close connections without answering a request, check the audit. If brokers "
         "reset connections, check the network and the limits of the brokers."
     ),
     row="a client id at a host",

@@ -93,7 +93,8 @@ COLUMNS: Final = (
     Column("reason", pa.string(), "why", heading="Why"),
     Column("remedy", pa.string(), "what to do", "if you need not do anything",
            heading="What to do"),
-    Column("source", pa.string(), "the source of this verdict, and the date of the last check",
+    Column("source", pa.string(), "the source of this verdict, and the date on which the source "
+                                  "was last checked",
            "if the verdict needs no source"),
     Column("software", pa.list_(pa.string()),
            "the software of the group's members: name and version",
@@ -101,26 +102,26 @@ COLUMNS: Final = (
     Column("client_ids", pa.list_(pa.string()), "the client ids of the group's members",
            heading="Client ids"),
     Column("protocol_type", pa.string(), "the type of the group's protocol",
-           "if the capture has no JoinGroup, and no SyncGroup of version 5 or later with "
-           "assignments",
+           "if the capture contains neither a JoinGroup, nor a SyncGroup of version 5 or later "
+           "with assignments",
            heading="Protocol type"),
     Column("assignors", pa.list_(pa.string()), "the assignors that members offered",
            heading="Assignors"),
     Column("has_user_data", pa.bool_(), "whether an assignment carried user data",
            "if no assignment was seen"),
-    Column("last_time", MOMENT, "when a member was last seen", heading="Last seen"),
+    Column("last_time", MOMENT, "when a member of the group was last seen", heading="Last seen"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
-    """Return a verdict for each group on moving to the consumer protocol (KIP-848).
+    """Return for each group, a verdict on moving to the consumer protocol (KIP-848).
 
     JoinGroup shows the protocol type, the assignors and the session timeout. SyncGroup shows the
-    user data of assignments, and ApiVersions shows the software. The broker's policy and its limits
-    are not in the traffic, and neither is whether a consumer subscribes by a pattern. If a member
-    with the new protocol joined the group, the broker's response shows whether the broker converted
-    the group. docs/consumer-protocol.md lists the rules, and compares them with the reactions of a
+    user data of assignments, and ApiVersions shows the software. The traffic does not show the
+    broker's policy and limits, or whether a consumer subscribes by a pattern. If a member with the
+    new protocol joined the group, the broker's response shows whether the broker converted the
+    group. docs/consumer-protocol.md lists the rules, and compares them with the reactions of a
     broker.
     """
     groups = group_facts(tables)
@@ -445,8 +446,10 @@ ANSWER: Final = Answer(
         "Which groups can move to the consumer protocol, and which move by default with Kafka 5.0?"
     ),
     meaning=(
-        "A verdict for each group about the protocol of KIP-848. From Kafka 5.0 on, Java's "
-        "KafkaConsumer uses this protocol by default. No other client does. The traffic does not "
+        "A verdict for each group on whether it can move to the protocol of KIP-848. Since Kafka "
+        "5.0, Java's KafkaConsumer uses this protocol by default. No other client uses this "
+        "protocol by default. The "
+        "traffic does not "
         "show the policy, limits and assignors of the broker, or subscriptions by pattern."
     ),
     advice="Begin with the groups that are blocked. Change the settings of the other groups "

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     Column("time", MOMENT, (
-        "the beginning of the span of time in which the errors were counted"
+        "the beginning of the time span in which the errors were counted"
     ), heading="From"),
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
@@ -54,9 +54,10 @@ COLUMNS: Final = (
         "is_retriable", pa.bool_(), "whether a retry may succeed", "if the error code has no name"
     , heading="Worth a retry"),
     Column("field", pa.string(),
-           'the field with the error code: "topics[].partitions[].error_code"'),
+           'the field that contains the error code: "topics[].partitions[].error_code"'),
     Column("errors", pa.int64(),
-           "how often the error code occurs; a response may contain the code many times",
+           "the number of times that the error code occurs; a response may contain the code many "
+           "times",
            heading="Errors"),
     Column("responses", pa.int64(), "the number of responses with the error code",
            heading="Responses"),
@@ -98,9 +99,10 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     The specs define where error codes are, and all of them are read. The topic of an error is the
     topic in its own structure, or in the nearest outer structure that names a topic.
 
-    Errors without a response are missing, for example if a broker closes the connection. The codes
-    in responses that do not decode are missing too. An error code does not always mean that
-    something is wrong. For example, a client that joins a group first gets MEMBER_ID_REQUIRED.
+    Errors without a response are not counted, for example if a broker closes the connection. The
+    error codes in responses that do not decode are not counted either. An error code does not
+    always mean that something is wrong. For example, a client that joins a group first receives
+    MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
     parts = _part(tables, width)
@@ -202,7 +204,7 @@ ANSWER: Final = Answer(
     advice=(
         "Look for error codes that continue although their cause is gone, and for error codes that "
         "a retry does not fix. Some error codes are normal when a client starts, such as "
-        "MEMBER_ID_REQUIRED. 'flexwire schema errors CODE' explains a code."
+        "MEMBER_ID_REQUIRED. 'flexwire schema errors CODE' explains an error code."
     ),
     row="a span of time, client, API, topic, error code and field",
     columns=COLUMNS,

@@ -38,7 +38,7 @@ COLUMNS = (
            "for streams, if the member subscribes by a pattern, or for a classic group whose "
            "members are not consumers",
            heading="Topics"),
-    Column("topic_regex", pa.string(), "the pattern of topics that the member subscribes to",
+    Column("topic_regex", pa.string(), "the pattern of topic names that the member subscribes to",
            _NOT_SAID,
            heading="Pattern"),
     Column("partitions", pa.int64(),
@@ -62,9 +62,9 @@ COLUMNS = (
 def group_members(tables: AnalysisTables) -> DataFrame | None:
     """Return the members of groups, as group coordinators wrote them.
 
-    For a member of a classic group, the subscription and the assignment are known if it is a
-    consumer that writes them in Kafka's form. If the log of the cluster's metadata is given, topic
-    ids are shown with their names.
+    For a member of a classic group, the subscription and the assignment are known if the member is
+    a consumer that writes them in Kafka's format. If the log of the cluster's metadata is given,
+    topic ids are shown with their names.
     """
     logs = tables.internal
     members = None if logs is None else logs.view(_TOPIC, members_of)
@@ -92,7 +92,7 @@ ANSWER = Answer(
         "partitions come first."
     ),
     advice="If one member has far more partitions than the others, check the assignor and the "
-    "number of partitions. A member without partitions has nothing to do.",
+    "number of partitions. A member without partitions processes no records.",
     row="a member",
     columns=COLUMNS,
     order=("is_known", "-partitions", "group", "member_id"),

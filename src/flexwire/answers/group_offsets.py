@@ -38,7 +38,7 @@ COLUMNS = (
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("offset", pa.int64(), "the committed offset, at which the group continues", _NONE,
            heading="Offset"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
+    Column("end_offset", pa.int64(), "if the start offset is unknown", "if the log was not read",
            heading="End"),
     Column("lag", pa.int64(),
            "the number of offsets from the committed offset to the high watermark, as in "
@@ -60,8 +60,8 @@ COLUMNS = (
     Column("pending_offset", pa.int64(), "the greatest offset of these commits",
            "if there are no such commits"),
     Column("is_known", pa.bool_(),
-           "false if compaction may have removed a record at an earlier moment, or if releases "
-           "of Kafka disagree about a deleted commit",
+           "false if compaction may have removed a record that existed at the requested earlier "
+           "moment, or if releases of Kafka disagree about a deleted commit",
            heading="Known"),
     Column("high_watermark", pa.int64(),
            "the high watermark, at which consumers stop; all replicas in the ISR have the records "
@@ -77,7 +77,7 @@ COLUMNS = (
            "if ``end_offset`` is null, or if ``--as-of`` gives offsets"),
     Column("stable_lag", pa.int64(),
            "the number of offsets from the committed offset to the last stable offset; 0 for a "
-           "consumer beyond it, such as a consumer with read_uncommitted",
+           "consumer beyond that offset, such as a consumer with read_uncommitted",
            "if one of the two offsets is null, or for a commit beyond the end",
            heading="To the stable offset"),
 )  # fmt: skip
@@ -87,10 +87,11 @@ COLUMNS = (
 def group_offsets(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions for which groups committed offsets, as coordinators wrote them.
 
-    These are the offsets to set when groups move to another cluster, or back to an earlier state. A
-    commit in a transaction counts once the transaction is committed, and is ``pending`` until then.
-    Commits that were deleted or have expired are left out. Commits do not show which consumers read
-    only committed records. For such a consumer, ``stable_lag`` is the lag that it can reduce.
+    When groups move to another cluster, or back to an earlier state, set these offsets. A commit in
+    a transaction counts when the transaction is committed, and is ``pending`` until then. Commits
+    that were deleted or have expired are not counted. Commits do not show which consumers read only
+    committed records. For a consumer that reads only committed records, ``stable_lag`` is the lag
+    that it can reduce.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -108,8 +109,9 @@ ANSWER = Answer(
     place=210,
     question="Which offsets have groups committed?",
     meaning=(
-        "The last commit of each group for each partition. Commits that are furthest from the end "
-        "come first. A commit in a transaction is pending until the transaction has ended, and "
+        "The last commit of each group for each partition. The commits that are furthest from the "
+        "end of their partition come first. A commit in a transaction is pending until the "
+        "transaction has ended, and "
         "counts afterwards."
     ),
     advice="Before a move or a reset, write a plan with flexwire answers OUT group_offsets "

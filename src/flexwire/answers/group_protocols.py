@@ -56,12 +56,12 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def group_protocols(tables: AnalysisTables) -> DataFrame | None:
-    """Return a verdict for each group on moving to the consumer protocol (KIP-848).
+    """Return for each group, a verdict on moving to the consumer protocol (KIP-848).
 
     The log of `__consumer_offsets` contains the protocol type of a group and the user data of its
-    assignments. Either of these may block the move. The log does not contain the software of
-    members, so it never proves that a group can move. Groups of share consumers or streams
-    consumers, and groups that only commit, have no row.
+    assignments. Each of these two facts may block the move. The log does not contain the software
+    of members, so this answer never proves that a group can move. Groups of share consumers or
+    streams consumers, and groups that only commit, have no row.
     """
     logs = tables.internal
     groups = None if logs is None else logs.view(_TOPIC, protocols_of)
@@ -118,9 +118,10 @@ ANSWER: Final = Answer(
     name="group_protocols",
     place=225,
     question="Which groups in the coordinators' logs cannot move to the consumer protocol?",
-    meaning="A verdict for each group about the protocol of KIP-848, by what its coordinator "
-    "wrote: the protocol type, and the user data of assignments. From Kafka 5.0 on, "
-    "Java's KafkaConsumer uses this protocol by default. No other client does.",
+    meaning="A verdict for each group on whether it can move to the protocol of KIP-848, from the "
+    "records of its coordinator: the protocol type, and the user data of assignments. Since Kafka "
+    "5.0, Java's "
+    "KafkaConsumer uses this protocol by default. No other client uses this protocol by default.",
     advice="Begin with the groups that are blocked. For the other groups, analyze a capture or a "
     "request log of their clients, because the coordinators' log does not contain the "
     "software of clients.",

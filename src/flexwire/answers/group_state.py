@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NO_COMMIT: Final = "if the group has committed nothing"
+_NO_COMMIT: Final = "if the group has committed no offset"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "for a group that only commits offsets, and has no group record", heading="Type"),
+           "for a group that only commits offsets, and has no record of its own", heading="Type"),
     Column("members", pa.int64(), "its members", "if ``type`` is null", heading="Members"),
     Column("topic", pa.string(), "a topic for which the group has committed offsets", _NO_COMMIT,
            heading="Topic", is_about=True),
@@ -42,7 +42,7 @@ COLUMNS = (
     Column("max_lag", pa.int64(), "the largest lag of one partition", "if ``lag`` is null",
            heading="Of one partition"),
     Column("without_end", pa.int64(),
-           "for how many partitions the log was not read, so that the lag is unknown",
+           "the number of partitions whose log was not read, so that the lag is unknown",
            heading="Ends not read"),
     Column("pending", pa.int64(), "commits of transactions that have not ended", heading="Pending"),
     Column("last_commit_time", _TIME, "when the group committed last, by the coordinator's clock",
@@ -52,8 +52,8 @@ COLUMNS = (
            "internal topic, in microseconds",
            "for a group with members, or if no time is known", heading="Idle"),
     Column("is_known", pa.bool_(),
-           "false if compaction may have removed a record that was there at the requested "
-           "earlier moment"),
+           "false if compaction may have removed a record that existed at the requested earlier "
+           "moment"),
     Column("stable_lag", pa.int64(),
            "the sum of the lags from the commits to the last stable offsets, at which consumers "
            "with read_committed stop", "if ``lag`` is null, or if ``--as-of`` gives offsets",
@@ -65,9 +65,9 @@ COLUMNS = (
 def group_state(tables: AnalysisTables) -> DataFrame | None:
     """Return each group and topic, as group coordinators wrote them.
 
-    The rows come from the log of `__consumer_offsets`. They are exact for each group whose
-    partition of `__consumer_offsets` is among the logs. The logs of a single broker have only some
-    of these partitions. Commits that were deleted or have expired are left out. Commits in
+    The rows come from the log of `__consumer_offsets`. The rows are exact for each group whose
+    partition of `__consumer_offsets` is among the logs. The logs of a single broker contain only
+    some of these partitions. Commits that were deleted or have expired are not counted. Commits in
     transactions count once the transaction has ended. This log does not contain the offsets of
     share groups. A lag below 0 means that a topic was created again, or that its log was truncated.
     """
@@ -107,8 +107,8 @@ ANSWER = Answer(
     name="group_state",
     place=200,
     question="Up to which offset has each group read, and which groups are not in use?",
-    meaning="Groups as coordinators wrote them to the log: their commits, and their lag to the "
-    "ends of the logs that were read. Groups without members are idle.",
+    meaning="Groups as their coordinators wrote them to the log: their commits, and how far these "
+    "commits are behind the ends of the logs that were read. Groups without members are idle.",
     advice="First look at groups with members and a large lag. Add members, or find out why the "
     "members are slow. The answer unused_groups lists groups that have been idle for a "
     "long time, and says what to check before you delete a group.",

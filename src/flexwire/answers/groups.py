@@ -55,12 +55,13 @@ COLUMNS: Final = (
            "last response to a JoinGroup",
            heading="When"),
     Column(
-        "rebalance_us", pa.int64(), "from the first JoinGroup to the last response, in "
+        "rebalance_us", pa.int64(), "the time from the first JoinGroup to the last response, in "
         "microseconds", "for epochs",
     heading="Took",
 ),
     Column("members", pa.int64(),
-           "how many members the response to the leader lists, or how many members sent the epoch",
+           "the number of members in the response to the leader, or the number of members that "
+           "sent the epoch",
            "if the leader's response was not captured", heading="Members"),
     Column(
         "cause", pa.string(),
@@ -85,16 +86,17 @@ _GROUP: Final = ("group_id", "protocol")
 def groups(tables: AnalysisTables) -> DataFrame | None:
     """Return the generations of each group, and the causes of these rebalances.
 
-    The answer shows a cause only if the captured traffic proves the cause.
+    The answer shows a cause only if the captured traffic proves this cause.
 
     "new member": a member joined without a member id or with an id that it had just received, or
-    was not in the leader's last list of members. A static member that restarts counts as a new
-    member. "member left": after the last generation there was a LeaveGroup, or a heartbeat with the
-    epoch that means leaving. "session expired": a member of the last generation is missing and did
-    not leave, and its last heartbeat was at least a session timeout ago. "leader rejoined" and
-    "metadata changed": the first member to join was the leader, or another member with a changed
-    subscription, and no member had been told to rejoin. All other causes are "unknown". They
-    happened on connections that were not captured, or inside the broker.
+    the leader's last list of members did not contain this member. A static member that restarts
+    counts as a new member. "member left": after the last generation, a member sent LeaveGroup, or a
+    heartbeat with the epoch that means leaving. "session expired": a member of the last generation
+    is missing and did not leave, and its last heartbeat was at least a session timeout ago. "leader
+    rejoined" and "metadata changed": the first member to join was the leader, or another member
+    with a changed subscription, and no member had been told to rejoin. If the traffic proves no
+    cause, the cause is "unknown". Unknown causes happened on connections that were not captured, or
+    inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:

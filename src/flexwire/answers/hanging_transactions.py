@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.TRANSACTIONS
-_NOBODY: Final = "if no coordinator whose log was read has the transaction"
+_NOBODY: Final = "if no coordinator whose log was read knows the transaction"
 COLUMNS = (
     Column("topic", pa.string(), "a topic that the transaction wrote to",
            "if the transaction has written to no topic",
@@ -49,11 +49,12 @@ COLUMNS = (
     Column("open_us", pa.int64(),
            "the time from the start of the transaction to the last record of any internal topic, "
            "in microseconds", "if ``open_since`` is null", heading="Open for"),
-    Column("reason", pa.string(), "why the transaction should have ended", heading="Why"),
+    Column("reason", pa.string(), "the reason why the transaction should have ended",
+           heading="Why"),
     Column("is_known", pa.bool_(),
-           "false if no log of a coordinator has the transaction, and not all partitions of "
-           "__transaction_state were read: another coordinator may have it. If the logs were "
-           "copied one after the other while brokers ran, the value true proves nothing",
+           "false if no log of a coordinator contains the transaction, and not all partitions of "
+           "__transaction_state were read: another coordinator may know it. If the logs were "
+           "copied one after the other while brokers were running, the value true proves nothing",
            heading="All coordinators read"),
 )  # fmt: skip
 
@@ -62,12 +63,13 @@ COLUMNS = (
 def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of transactions that should have ended.
 
-    A coordinator aborts a transaction that exceeds its timeout. The rows are transactions that it
-    did not abort. A partition may also have a transaction open that no coordinator knows (KIP-664).
-    "Now" is the time of the last record of any internal topic, or the requested moment. If offsets
-    define the moment, each log of a coordinator has its own "now". If logs were copied one after
-    the other while a broker was running, a transaction may seem to hang although it does not. If
-    the moment is given by offsets, transactions that no coordinator knows are left out.
+    A coordinator aborts a transaction that exceeds its timeout. The rows are transactions that the
+    coordinator did not abort. A partition may also have an open transaction that no coordinator
+    knows (KIP-664). "Now" is the time of the last record of any internal topic, or the requested
+    moment. If offsets define the requested moment, each log of a coordinator has its own "now". If
+    logs were copied one after the other while a broker was running, a transaction may seem to hang
+    although it does not. If offsets define the requested moment, transactions that no coordinator
+    knows are left out.
     """
     logs = tables.internal
     transactions_seen = None if logs is None else logs.view(_TOPIC, transactions)

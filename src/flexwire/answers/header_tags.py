@@ -78,13 +78,13 @@ COLUMNS: Final = (
     Column("messages", pa.int64(), "the number of requests or responses of the sender with the tag",
            heading="Messages"),
     Column("message_share", pa.float64(),
-           "the share of these messages in all messages that could have the tag",
+           "these messages as a share of all messages that could have the tag",
            heading="Of those that could"),
     Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
     Column("values", pa.int64(),
            f"the number of different values; from {MOST:,} on, approximately",
            "if the values are withheld", heading="Values, about"),
-    Column("value", pa.binary(), f"the smallest value; its first {_SHOWN_BYTES} bytes",
+    Column("value", pa.binary(), f"the smallest value, or its first {_SHOWN_BYTES} bytes",
            "if the values are withheld", heading="One of them"),
     Column("value_bytes", pa.int64(), "the bytes of all values", "if the values are withheld"),
     Column("first_time", MOMENT, "when the first value was captured"),
@@ -93,13 +93,13 @@ COLUMNS: Final = (
 
 
 def header_tags(tables: AnalysisTables) -> DataFrame:
-    """Return the tags in headers, and their senders: client id and software.
+    """Return the tags in request and response headers, and their senders: client id and software.
 
-    Kafka itself puts no tags in headers. All tags come from other software, for example a trace id
-    or the name of a forwarder. Only flexible versions can have tags in their headers, so
+    Kafka itself puts no tags in headers. All tags in headers come from other software, for example
+    a trace id or the name of a forwarder. Only flexible versions can have tags in their headers, so
     ``message_share`` is a share of the messages with such versions. If a tap adds tags, a capture
-    behind the tap shows them as if clients had sent them. The tap's own captures list the tags that
-    it added.
+    from behind the tap shows them as if clients had sent them. The tap's own captures list the tags
+    that it added.
     """
     return _total(_part(tables), tables)
 
@@ -194,10 +194,10 @@ ANSWER: Final = Answer(
     place=70,
     question="Who sends tags in headers, such as a trace id or the name of a forwarder?",
     meaning="Each tag in the headers of requests and responses by client, with the share of the "
-    "messages that could have it, and one of its values.",
+    "messages that have the tag, and one of its values.",
     advice="A client with a share below 1 sends some requests without the tag. Find out which "
-    "APIs these requests use. A later release of Kafka may give a meaning to a tag below "
-    "10000.",
+    "APIs these requests use. A later release of Kafka may define a tag below 10000 with another "
+    "meaning.",
     row="a tag and sender",
     columns=COLUMNS,
     order=("tag", "sender", "-messages", "client_id", *SOFTWARE),

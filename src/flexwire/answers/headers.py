@@ -47,16 +47,16 @@ COLUMNS: tuple[Column, ...] = (
            "if neither the name nor the id is known", heading="Topic", is_about=True),
     Column("source", pa.string(), 'the message that carried the records: "produce", "fetch" or '
            '"share_fetch"', heading="By"),
-    Column("client_id", pa.string(), "the client that produced or fetched them",
+    Column("client_id", pa.string(), "the client that produced or fetched the records",
            "if the client id is unknown", heading="Client id", is_about=True),
     Column("key", pa.string(), "the record header's key, with \"�\" for bytes that are not UTF-8",
            heading="Key", is_about=True),
     Column("records", pa.int64(), "the number of records with this header", heading="Records"),
     Column("record_share", pa.float64(),
-           "the share of these records in all records of this client and topic",
+           "these records as a share of all records of this client and topic",
            heading="Of records"),
     Column("headers", pa.int64(),
-           "the number of these headers; a record may have the same key twice"),
+           "the number of these headers; a record may contain the same key twice"),
     Column("null_values", pa.int64(), "how many of the values are null"),
     Column("least_bytes", pa.int64(), "the size of the smallest value", "if all values are null"),
     Column("mean_bytes", pa.float64(), "the mean size of the values", "if all values are null",
@@ -66,8 +66,8 @@ COLUMNS: tuple[Column, ...] = (
            "the bytes of all keys and values of these headers, without lengths",
            heading="In all"),
     Column("payload_share", pa.float64(),
-           "the share of these bytes in the payload of this client and topic: the keys, values "
-           "and headers of its records", "if the payload has no bytes",
+           "these bytes as a share of the payload of this client and topic: the keys, values and "
+           "headers of its records", "if the payload has no bytes",
            heading="Of the payload"),
     Column("judged", pa.int64(),
            "how many values were checked for the convention in the next column"),
@@ -79,11 +79,12 @@ COLUMNS: tuple[Column, ...] = (
 def headers(tables: AnalysisTables) -> DataFrame:
     """Return each record header key by topic and client, with counts, sizes and value types.
 
-    If a record was produced and fetched, it counts for both clients. Sizes are in bytes, without
-    the varints before keys and values. All headers are counted. Spark's own functions check the
-    values in the first record of each batch, and in one of 64 other records. Bytes may match a
-    convention by chance. The values of Kafka Connect's headers are text, and are reported as
-    "utf-8". Control records are missing, and so are records that could not be read.
+    If a record was both produced and fetched, it counts for both clients. Sizes are in bytes, and
+    do not include the varints before keys and values. The counts include all headers. Spark's own
+    functions check the types of values in the first record of each batch, and in one of 64 other
+    records. The bytes of a value may match a convention by chance. The values of Kafka Connect's
+    headers are text, and are reported as "utf-8". Control records are not counted, and neither are
+    records that could not be read.
     """
     return _total(_part(tables), tables)
 
@@ -168,11 +169,10 @@ ANSWER = Answer(
     name="headers",
     place=60,
     question="Which record headers are sent, and what do they cost?",
-    meaning="Each record header key by topic and client: how many records have this key, how "
-    "large its values are, and which share of the payload the headers take.",
+    meaning="Each record header key by topic and client: how many records have this key, how large "
+    "its values are, and what share of the payload the headers take.",
     advice="If headers are a large part of the payload, shorten keys or write numbers in binary. "
-    "If the share of a header is just below 1, look for the producer that leaves the "
-    "header out.",
+    "If the share of a header is just below 1, look for a producer that omits the header.",
     row="a topic, client and record header key",
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),

@@ -108,14 +108,14 @@ def lag(tables: AnalysisTables) -> DataFrame | None:
     """Return how far commits are behind the ends of partitions, by group, client and partition.
 
     The end is the high watermark in the last Fetch response for the partition that the same client
-    (its id at its host) received before the commit. Clients that read only committed records get
-    records up to the last stable offset, so their lag is ``stable_lag``. A commit in a transaction
-    is sent by a producer, which fetches nothing. In this case the fetches of any client on its host
-    are used. Such a commit counts if a later EndTxn request of the same transactional id commits
-    it.
+    (its id at its host) received before the commit. Clients that read only committed records
+    receive records up to the last stable offset, so their lag is ``stable_lag``. A commit in a
+    transaction is sent by a producer, and a producer fetches nothing. For such a commit, the
+    fetches of any client on the producer's host are used. A commit in a transaction counts if a
+    later EndTxn request of the same transactional id commits the transaction.
 
-    The capture does not show whether the broker accepted a commit or an EndTxn. The lag is also
-    unknown for a client whose fetches were not captured, such as an administrator's tool.
+    The capture does not show whether the broker accepted a commit or an EndTxn. If a client's
+    fetches were not captured, for example those of an administrator's tool, its lag is unknown too.
     """
     reports = [
         fetched_and_committed
@@ -276,10 +276,10 @@ ANSWER: Final = Answer(
     place=120,
     question="How far are the commits of groups behind the ends of their partitions?",
     meaning="The offset of each client's last commit, and the high watermark in the response to "
-    "its last fetch before this commit. A commit in a transaction counts when the "
-    "transaction is committed.",
+    "its last fetch before this commit. A commit in a transaction counts only when the transaction "
+    "is committed.",
     advice="If the lag grows from capture to capture, add members to the group, or reduce the "
-    "work for each record. If only one partition has a lag, check whether its keys occur "
+    "work for each record. If only one partition has a lag, check whether some of its keys occur "
     "much more often than others.",
     row="a group, client and partition",
     columns=COLUMNS,

@@ -55,8 +55,8 @@ COLUMNS: Final = (
     Column("address", pa.string(), "the client's host"),
     Column(
         "waited", pa.bool_(),
-           "whether these are requests for records that the broker answered only after their max "
-           "wait, because it had fewer bytes than they asked for",
+           "whether these are fetches that the broker answered only after their maximum wait time, "
+           "because it had fewer bytes than they requested",
     heading="Waited for records",
 ),
     Column("responses", pa.int64(), "how many responses", heading="Responses"),
@@ -64,7 +64,7 @@ COLUMNS: Final = (
            "the median latency in microseconds: half of the requests took no longer",
            heading="Half within"),
     *(
-        Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
+        Column(f"p{percent}_us", pa.int64(), f"{percent} % of the requests took no longer",
                f"for fewer than {least_of(percent)} responses, because it would equal ``max_us``",
                heading=f"{percent} % within")
         for percent in _PERCENTS[1:]
@@ -161,8 +161,8 @@ def latency(tables: AnalysisTables) -> DataFrame:
     Produce that waits for replicas.
 
     A broker that throttles a client responds at once, and then reads nothing from the connection
-    for the throttle time. A request that arrives during this time waits. Its latency excludes this
-    wait, which is in ``throttled_us``.
+    for the throttle time. A request that arrives during this time waits. The latency of such a
+    request excludes this wait, which is in ``throttled_us``.
     """
     return _rows(_counted(_responses(tables), _BY))
 
@@ -457,8 +457,9 @@ ANSWER: Final = Answer(
     question="Which requests are slow, and which clients send them?",
     meaning=(
         "The time from a request's last byte to its response's last byte, at the place of the "
-        "capture. Fetches that waited for records, as the client requested, have their own rows. "
-        "If a request waited because its client was throttled, this time is left out."
+        "capture. Fetches that waited for records, as the client requested, are counted in "
+        "separate rows. "
+        "If a request waited because its client was throttled, the latency excludes this time."
     ),
     advice="Compare brokers for the same API and client. To look up the slowest response, use its "
     "connection and frame in the table of frames.",

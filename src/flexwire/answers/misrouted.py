@@ -26,12 +26,12 @@ COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host", heading="Host"),
-    Column("broker", pa.string(), "the broker's end that the connection reached",
+    Column("broker", pa.string(), "the address and port of the broker that the client reached",
            heading="Reached", is_about=True),
-    Column("cluster_id", pa.string(), "the id of the cluster that the client meant",
+    Column("cluster_id", pa.string(), "the id of the cluster that the client wanted to reach",
            "if the client sends no cluster id, for example in versions of ApiVersions before 5",
            heading="Cluster meant"),
-    Column("node_id", pa.int32(), "the id of the broker that the client meant",
+    Column("node_id", pa.int32(), "the id of the broker that the client wanted to reach",
            "if the client sends no broker id", heading="Broker meant"),
     Column("connections", pa.int64(), "how many connections the broker refused",
            heading="Refused"),
@@ -44,10 +44,10 @@ COLUMNS: Final = (
 def misrouted(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that a broker refused because the client meant another broker.
 
-    Since KIP-1242 (Kafka 4.4), a client can say in ApiVersions to which broker of which cluster it
-    wants to connect. If another broker gets the request, it responds with REBOOTSTRAP_REQUIRED.
-    Older brokers and clients do not check this, so their misrouted connections are missing.
-    Connections whose first request and response were not captured are missing too.
+    Since KIP-1242 (Kafka 4.4), a client can state in ApiVersions which broker of which cluster it
+    wants to reach. If another broker gets the request, it responds with REBOOTSTRAP_REQUIRED. Older
+    brokers and clients do not check this, so their misrouted connections have no rows. Connections
+    whose first request and response were not captured have no rows either.
     """
     asked = exchanges(tables, "ApiVersions")
     # A catalog with releases before 4.4 does not have these fields.
@@ -78,13 +78,15 @@ ANSWER: Final = Answer(
     place=105,
     question="Which connections reached the wrong broker or cluster?",
     meaning="Connections that a broker of Kafka 4.4 or later refused with REBOOTSTRAP_REQUIRED, "
-    "because the client meant another broker or cluster (KIP-1242).",
+    "because the client wanted to reach another broker or cluster (KIP-1242).",
     advice=(
-        "Find out which machine the address leads to. DNS, a load balancer or a service mesh may "
+        "Find out which machine the address in the row leads to. DNS, a load balancer or a service "
+        "mesh may "
         "send the client elsewhere, or the address may now belong to another cluster. Correct the "
-        "address there, or correct advertised.listeners of the broker that the client meant."
+        "address there, or correct advertised.listeners of the broker that the client wanted to "
+        "reach."
     ),
-    row="a client id at a host, the broker reached, and the broker meant",
+    row="a client id at a host, the broker that it reached, and the broker that it wanted to reach",
     columns=COLUMNS,
     order=("-connections", *_BY),
     ask=misrouted,

@@ -32,7 +32,8 @@ _UNWRITTEN = "in tables without a row for the same batch size without compressio
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
     Column("rank", pa.int32(),
-           "the rank of the combination; 1 takes the fewest bytes for this topic"),
+           "the rank of the combination; the combination of rank 1 takes the fewest bytes for this "
+           "topic"),
     Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
     Column("level", pa.int32(), "its level",
            "if the codec has no levels; also for lz4 at its fastest level, which is Kafka's "
@@ -49,7 +50,7 @@ COLUMNS = (
     ),
            heading="Then"),
     Column("saved_bytes", _LONG,
-           "how many bytes the combination saves; negative if it takes more bytes",
+           "how many bytes the combination saves; negative if the batches would take more bytes",
            heading="Saved"),
     Column("saved_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Saved"),
     Column("sampled_bytes", _LONG, "the bytes of the sample in the log"),
@@ -58,15 +59,16 @@ COLUMNS = (
     Column("written_bytes", _LONG,
            "the bytes of the sample when it was written with this combination"),
     Column("producer_batch_size", _LONG,
-           "the batch.size of a Java producer whose batches hold about as many records: it "
-           "bounds the estimated size of a batch after compression, with 5 in a hundred more, "
+           "the batch.size of a Java producer whose batches hold about as many records: the "
+           "producer compares it with the estimated size of a batch after compression, plus 5 %, "
            "and the next record uncompressed", _UNWRITTEN,
            heading="batch.size", kind="setting"),
-    Column("advice", _STRING, "what to do about the topic", "except in the row of rank 1",
+    Column("advice", _STRING, "the advice for the producers of the topic",
+           "except in the row of rank 1",
            heading="What to do"),
     Column("total_saved_bytes", _LONG,
-           "what all topics together would save if each used its best combination; the same in "
-           "each row", heading="All topics"),
+           "the bytes that all topics together would save if each used its best combination; the "
+           "same in each row", heading="All topics"),
 )  # fmt: skip
 # A Java producer adds this number to its estimate of the size of a compressed batch
 # (MemoryRecordsBuilder).
@@ -164,12 +166,14 @@ ANSWER = Answer(
     question="What would another codec or batch size save?",
     meaning=(
         "Each row is about a topic and a combination of codec and batch size. flexwire compressed "
-        "a sample of the topic with this combination and measured it. The best combination of each "
+        "a sample of the topic with this combination and measured the result. The best combination "
+        "of each "
         "topic comes first, and its row has the advice. Internal topics are left out."
     ),
     advice=(
         "If a topic would save much, set compression.type and its level in its producers. Set "
-        "batch.size to producer_batch_size, and linger.ms so that batches fill. Watch the CPU load "
+        "batch.size to producer_batch_size, and set linger.ms so that the batches fill up. Watch "
+        "the CPU load "
         "of the producers, because flexwire did not measure the time that a codec takes."
     ),
     row="a topic and a combination of codec and batch size",

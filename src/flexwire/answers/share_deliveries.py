@@ -77,7 +77,7 @@ COLUMNS: Final = (
     Column("redelivered_share", pa.float64(), "their share", "if no offset was acquired",
            heading="Of these"),
     Column("most_deliveries", pa.int32(),
-           "the highest number of deliveries of one offset, including this one",
+           "the highest number of deliveries of one offset, including the current delivery",
            "if no offset was acquired", heading="Most deliveries"),
     Column("accepted", pa.int64(), "how many offsets the member acknowledged as processed",
            heading="Accepted"),
@@ -98,10 +98,10 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     """Return deliveries and acknowledgements for each member of a share group and each topic.
 
     For each range of offsets, a broker says how often it was delivered (KIP-932): the first time is
-    1. A higher number means that the records were returned, or that the time for acknowledging them
-    was over. Records acquired in responses to requests that were not captured are missing. It is
-    unknown whether brokers accepted the acknowledgements. The answer ``errors`` has those that they
-    refused.
+    1. A number above 1 means that the records were returned, or that the time for acknowledging
+       them had expired. Records that were acquired in responses to requests that were not captured
+       are not counted. The requests do not show whether brokers accepted the acknowledgements. The
+       answer ``errors`` lists the acknowledgements that brokers refused.
     """
     fetches = exchanges_of(tables, [_fetches()])
     parts = _acknowledged_in(tables)
@@ -271,12 +271,12 @@ ANSWER: Final = Answer(
         "How many records did the members of share groups get, and how many of these records had "
         "been delivered before?"
     ),
-    meaning="The offsets that each member of a share group acquired, how many of these had been "
-    "delivered before, and how it acknowledged them.",
+    meaning="For each member of a share group: the offsets that it acquired, how many of these "
+    "offsets had been delivered before, and how the member acknowledged them.",
     advice=(
         "If many records are delivered again, check how many records members release, and "
-        "whether members take longer than group.share.record.lock.duration.ms. Rejected records "
-        "are not delivered again."
+        "whether members take longer than group.share.record.lock.duration.ms. Kafka does not "
+        "deliver rejected records again."
     ),
     row="a member of a share group and topic",
     columns=COLUMNS,

@@ -30,9 +30,10 @@ COLUMNS = (
     Column("topic_id", pa.string(), "its id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("start_offset", pa.int64(),
-           "the start offset: all records below it are done; -1 if nothing was read yet",
+           "the start offset: all records before this offset are done; -1 if no record was read "
+           "yet",
            "if the value is unknown", heading="Start"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
+    Column("end_offset", pa.int64(), "if the start offset is unknown", "if the log was not read",
            heading="End"),
     Column("lag", pa.int64(),
            "the number of offsets from the start offset to the high watermark (or to the end if "
@@ -40,12 +41,14 @@ COLUMNS = (
            "if one of these offsets is null, or if the log does not show how many offsets are done",
            heading="Lag"),
     Column("done", pa.int64(), "how many offsets after the start offset are done",
-           "if the log lacks this number, as before Kafka 4.2", heading="Done after start"),
+           "if the log does not contain this number, as before Kafka 4.2",
+           heading="Done after start"),
     Column("deliveries", pa.int32(),
            "the highest number of deliveries of any batch at or after the start offset",
            "if there are no batches",
            heading="Deliveries, at most"),
-    Column("batches", pa.int64(), "the batches at or after the start offset, each in one state",
+    Column("batches", pa.int64(), "the batches at or after the start offset, each of which has one "
+                                  "state",
            "if the value is unknown", heading="Batches"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
            "if no record has this time", heading="Snapshot"),
@@ -59,8 +62,8 @@ COLUMNS = (
 def share_state(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of share groups, as share coordinators wrote them.
 
-    The state is that of the last snapshot together with the updates of its epoch. The members of
-    share groups are in ``group_members``, if the log of `__consumer_offsets` was read.
+    The state consists of the last snapshot and the updates of its epoch. The members of share
+    groups are in ``group_members``, if the log of `__consumer_offsets` was read.
     """
     logs = tables.internal
     state = None if logs is None else logs.view(_TOPIC, state_of)

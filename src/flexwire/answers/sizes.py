@@ -83,8 +83,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("version", pa.int32(), "the version of the message", heading="Version", is_about=True),
     Column("messages", pa.int64(), "how many messages were decoded", heading="Messages"),
     Column("measured", pa.int64(),
-           "how many messages were measured: no message with withheld credentials, and one in 32 "
-           "on long connections"),
+           "how many messages were measured: no message with withheld credentials, and only one in "
+           "32 messages on long connections"),
     Column("sent_bytes", pa.int64(), "the bytes of all messages as sent, with header and length",
            heading="As sent"),
     *(
@@ -250,13 +250,14 @@ ANSWER = Answer(
     place=90,
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
-    "KIP-636. KIP-636 also makes the messages that it changes flexible. The gain of "
-    "KIP-636 itself is therefore the difference from the column of KIP-482. The bytes of "
+    "KIP-636. KIP-636 also makes the messages that it changes flexible. The gain from KIP-636 "
+    "alone is therefore the difference from the column of KIP-482. The bytes of "
     "messages that were not measured are estimated, within the margin of error.",
     advice=(
-        "Look at large rows. If the bytes with KIP-482 are much fewer than the sent bytes, a "
-        "client that "
-        "uses a flexible version saves the difference. 'flexwire schema cost' shows which fields "
+        "Begin with the rows that have the most bytes. If a message takes far fewer bytes with "
+        "KIP-482 than as sent, a "
+        "client that uses a flexible version saves the difference. 'flexwire schema cost' shows "
+        "which fields "
         "cause the difference."
     ),
     row="a message and version",

@@ -55,21 +55,22 @@ COLUMNS = (
     Column("compression_ratio", _DOUBLE,
            "how many times larger these batches are without compression",
            _NO_BATCH),
-    Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
+    Column("mean_batch_bytes", _DOUBLE, "the mean size of a batch in bytes", _NO_BATCH),
     Column("p50_batch_bytes", _LONG, (
         "the median size: half of the batches are no larger"
     ), _NO_BATCH,
            heading="Batch, p50"),
-    Column("p99_batch_bytes", _LONG, "one batch in a hundred is larger",
-           f"for fewer than {least_of(99)} batches: it would be the largest", heading="Batch, p99"),
-    Column("mean_record_bytes", _DOUBLE, "the bytes of a record without compression, on average",
+    Column("p99_batch_bytes", _LONG, "99 % of the batches are no larger",
+           f"for fewer than {least_of(99)} batches, because it would equal the largest",
+           heading="Batch, p99"),
+    Column("mean_record_bytes", _DOUBLE, "the mean size of a record without compression, in bytes",
            _NO_RECORD),
     Column("p50_record_bytes", _LONG,
            "the median size: half of the records are no larger; above 128, accurate to one part "
            "in 64",
            _NO_RECORD, heading="Record, p50"),
-    Column("p99_record_bytes", _LONG, "one record in a hundred is larger, with the same accuracy",
-           f"for fewer than {least_of(99)} records: it would be the largest",
+    Column("p99_record_bytes", _LONG, "99 % of the records are no larger, with the same accuracy",
+           f"for fewer than {least_of(99)} records, because it would equal the largest",
            heading="Record, p99"),
     Column("tombstones", _LONG, "records with a key and a null value",
            heading="Tombstones"),
@@ -79,10 +80,11 @@ COLUMNS = (
            "records that a later record with the same key in the same partition supersedes; "
            "compaction would remove them in time", _IN_PARTS),
     Column("superseded_bytes", _LONG, "the bytes of these records without compression", _IN_PARTS),
-    Column("superseded_share", _DOUBLE, "the share of these records in all records",
+    Column("superseded_share", _DOUBLE, "these records as a share of all records",
            f"{_NO_RECORD}, and {_IN_PARTS}", heading="Superseded"),
     Column("transactional_share", _DOUBLE,
-           "the share of records in transactions, including aborted ones",
+           "records in transactions as a share of all records, including those of aborted "
+           "transactions",
            _NO_RECORD, heading="In transactions"),
     Column("control_batches", _LONG, "control batches, which end transactions"),
     Column("oldest_time", MOMENT, "the earliest timestamp of a record",
@@ -91,15 +93,15 @@ COLUMNS = (
     Column("newest_time", MOMENT, "the latest timestamp of a record",
            "if no record has a timestamp",
            heading="Newest"),
-    Column("damaged", _LONG, "runs of bytes that are not a batch, or cannot be read",
+    Column("damaged", _LONG, "runs of bytes that are not a batch, or that cannot be read",
            heading="Damaged"),
     Column("damaged_bytes", _LONG, "their bytes"),
     Column("keyless_records", _LONG,
-           "records without a key: compaction would remove them, and brokers refuse new ones for "
-           "compacted topics", heading="Without a key"),
+           "records without a key: compaction would remove them, and brokers refuse new records "
+           "without a key in compacted topics", heading="Without a key"),
     Column("aborted_records", _LONG,
-           "records of aborted transactions. Compaction would remove them, and they replace no "
-           "earlier record", _OLDER, heading="Aborted"),
+           "records of aborted transactions. Compaction would remove these records, and they "
+           "supersede no earlier record", _OLDER, heading="Aborted"),
     Column("aborted_bytes", _LONG, "the bytes of these records without compression", _OLDER),
     Column("unsettled_records", _LONG,
            "records of transactions that had not ended at the end of the log, or whose end is "

@@ -58,32 +58,33 @@ COLUMNS: tuple[Column, ...] = (
     Column("is_header", pa.bool_(), "whether the field is in the header of the message",
            heading="In the header"),
     Column("path", pa.string(),
-           'the structure with the field: "topics[]"; "" for the message or header itself',
+           'the structure that contains the field: "topics[]"; "" for the message or header itself',
            heading="In"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
     Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
            heading="Field", is_about=True),
     Column("is_known", pa.bool_(), "whether the catalog knows the tag at this place"),
-    Column("sender", pa.string(), '"client" or "broker": who sends the message'),
+    Column("sender", pa.string(), 'the sender of the message: "client" or "broker"'),
     Column("client_software_name", pa.string(), "the software of the client on the connection",
            "if the software is unknown", heading="Client software"),
     Column("client_software_version", pa.string(), "its version", "if the software is unknown",
            heading="Version"),
     Column("clients", pa.int64(),
-           "the number of client ids of this software that were seen with the field"),
+           "the number of client ids with this software that sent or received the field"),
     Column("messages", pa.int64(), "the number of messages with the field", heading="Messages"),
     Column("message_share", pa.float64(),
-           "the share of these messages in all messages of this kind and software",
+           "these messages as a share of all messages of this kind and software",
            heading="Of these"),
-    Column("times", pa.int64(), "how often the field occurs: once for each structure"),
+    Column("times", pa.int64(), "the number of times that the field occurs: once for each "
+                                "structure"),
     Column("bytes", pa.int64(), "its values' bytes",
            "if the field is known and decoded, or if its value is withheld",
            heading="Bytes"),
     Column("byte_share", pa.float64(),
-           "the share of these bytes in all bytes of the messages with the field",
+           "these bytes as a share of all bytes of the messages with the field",
            "if ``bytes`` is null", heading="Of the messages"),
-    Column("message_bytes", pa.int64(), "all bytes of the messages with the field"),
-    Column("versions", pa.list_(pa.int32()), "the versions of these messages, ascending"),
+    Column("message_bytes", pa.int64(), "the bytes of the messages with the field, in total"),
+    Column("versions", pa.list_(pa.int32()), "the versions of these messages, in ascending order"),
 )  # fmt: skip
 
 
@@ -91,10 +92,11 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     """Return each tagged field with its place and the software of the client.
 
     A known field counts as sent if its value is not the default, because Kafka does not send
-    defaults. ``bytes`` are the bytes of values, without tag and size. Tags that the catalog does
-    not know come from newer releases or other software, or are wrong. If a client sends its
-    software name on a connection, all of its messages on this connection count for this software.
-    Bodies that do not decode are missing, but fields in their headers count.
+    default values. The column ``bytes`` counts only the bytes of values, without tag and size. Tags
+    that the catalog does not know come from newer releases or other software, or are wrong. If a
+    client sends its software name on a connection, all messages of the client on this connection
+    count for this software. Bodies that do not decode are not counted, but the fields in their
+    headers are.
     """
     return _total(_part(tables), tables)
 
@@ -219,8 +221,7 @@ ANSWER = Answer(
     place=80,
     question="Which tagged fields are sent, and who sends unknown tags?",
     meaning="Each tagged field by message, place and client software, with the number of messages "
-    "that have it, and its size. A field without a name has a tag that the catalog does "
-    "not know.",
+    "that contain it, and its size. If a field has no name, the catalog does not know its tag.",
     advice="If a client sends unknown tags, ask its owners what the tags mean. A later release of "
     "Kafka may give the same tag another meaning.",
     row="a tagged field and client software",

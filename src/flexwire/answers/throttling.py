@@ -53,10 +53,10 @@ COLUMNS: Final = (
     Column("first_time", MOMENT, "when the first throttling response was captured"),
     Column("last_time", MOMENT, "when the last throttling response was captured"),
     Column("early_requests", pa.int64(),
-           "requests that the client sent on the connection after such a response, before its "
+           "requests that the client sent on the connection after such a response, but before the "
            "throttle time was over", "in request logs", heading="Sent early"),
     Column("pipelined_requests", pa.int64(),
-           "requests that the client had sent before such a response arrived, and that also wait",
+           "requests that the client had sent before such a response arrived, and that also waited",
            "in request logs", heading="Pipelined"),
     Column("waited_us", pa.int64(),
            "how long both kinds of requests waited at the broker because of the throttling",
@@ -108,10 +108,10 @@ _SUMS: Final = pa.schema(
 def throttling(tables: AnalysisTables) -> DataFrame | None:
     """Return throttled responses by client, broker and API.
 
-    The ``throttle_time_ms`` of a response is the time for which the broker throttles the client. It
-    is the longer of two throttle times, for bytes and for request time, and the response does not
-    say which one. Some kinds of throttling are not in responses: throttling of replication, of
-    connection rates, and of requests with acks 0.
+    The ``throttle_time_ms`` of a response is the time for which the broker throttles the client.
+    The value is the longer of two throttle times, for bytes and for request time, and the response
+    does not say which of the two it is. Some kinds of throttling do not appear in responses:
+    throttling of replication, of connection rates, and of requests with acks 0.
 
     A client of Kafka 2.0 or later waits for that time before it sends again. If a client does not
     wait, its requests count as ``early_requests``, and the broker leaves them in the socket. The
@@ -248,13 +248,14 @@ ANSWER: Final = Answer(
     question="Which clients are throttled, and at which API?",
     meaning=(
         "Responses that throttle their client, by client, broker and API. The traffic does not "
-        "show which quota applied. A client that sends early does not wait until the throttle time "
-        "is over, although it should."
+        "show which quota applied. If a client sends a request too early, the request waits at the "
+        "broker until the throttle time is over."
     ),
     advice=(
         "Raise the quota of the client, or make the client send less. In producers, use larger "
-        "batches and a codec. In consumers, use fewer fetches. If a client sends early, use a "
-        "newer release of its library. The answer cluster_quotas lists the quotas, from the log of "
+        "batches and a codec. In consumers, use fewer fetches. If a client sends requests too "
+        "early, use a newer release of its library. The answer cluster_quotas lists the quotas, "
+        "from the log of "
         "a controller."
     ),
     row="a client id at a host, broker and API",

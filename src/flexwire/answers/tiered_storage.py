@@ -35,7 +35,7 @@ COLUMNS = (
     Column("deleting", pa.int64(), "segments whose deletion had begun but had not finished",
            heading="Deletions begun"),
     Column("unknown", pa.int64(), (
-        "segments for which the log lacks the first record, but has a later one"
+        "segments for which the log lacks the first record, but contains a later record"
     ),
            heading="State not known"),
     Column("oldest_time", _TIME, "the earliest of the segments' latest timestamps",
@@ -48,7 +48,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
-    """Return the topics with segments in tiered storage, according to the log of the segments.
+    """Return the topics with segments in tiered storage, from the log of remote metadata.
 
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """
@@ -77,10 +77,11 @@ ANSWER = Answer(
     question="What is in tiered storage?",
     meaning="Segments in tiered storage by topic, as the log of remote log metadata lists them.",
     advice=(
-        "Copies that began but never finished take space that no metric shows. Compare them with "
-        "the objects in the store. If brokers keep many segments that are already copied, set "
-        "local.retention.ms. Before you set it, check that copies finish, because afterwards the "
-        "store has the only copy of these segments."
+        "Copies that began but never finished take space that no metric shows. Compare these "
+        "copies with the objects in the store. If brokers keep many segments that are already "
+        "copied, set "
+        "local.retention.ms. Before you set local.retention.ms, check that copies finish, because "
+        "afterwards the store has the only copy of these segments."
     ),
     row="a topic",
     columns=COLUMNS,

@@ -46,19 +46,19 @@ COLUMNS = (
     Column("version", pa.int32(), "the version of the record's value",
            "if ``type`` is null, or for a tombstone",
            heading="Version"),
-    Column("records", pa.int64(), "how many records do not decode",
+    Column("records", pa.int64(), "the number of records that do not decode",
            "for missing records, because their number is unknown", heading="Records"),
     Column("first_offset", pa.int64(),
            "the offset of the first record; for missing records, the offset of the requested "
            "moment",
            heading="First offset"),
-    Column("error", pa.string(), "why the first record does not decode", heading="Why"),
+    Column("error", pa.string(), "the reason why the first record does not decode", heading="Why"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return the records that no state contains.
+    """Return the records of internal topics that are in no state.
 
     The answer has a row for each partition, type and version of such records.
 

@@ -38,7 +38,7 @@ _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "for a group that only commits offsets, and has no group record", heading="Type"),
+           "for a group that only commits offsets, and has no record of its own", heading="Type"),
     Column("topics", pa.list_(pa.string()),
            "the topics for which the group has committed offsets, or for which a share group has "
            "a state", heading="Topics"),
@@ -56,7 +56,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
-    """Return each group without members that was not used for ``recent``.
+    """Return each group without members that nobody has used for ``recent``.
 
     Some groups are left out because they may be in use: groups about which something is unknown,
     and groups for which a transaction has a pending commit. Groups that committed less than
@@ -65,8 +65,8 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     analysis are also left out. If no record shows when a group was last used, its ``idle_us`` is
     null.
 
-    No row proves that nobody needs a group. A group that is used once a quarter would look the
-    same.
+    No row proves that nobody needs a group. A group that is used once a quarter would look the same
+    in this answer.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -132,7 +132,7 @@ ANSWER = Answer(
     ),
     advice="Ask the owners of groups that have been idle for months. If you delete a group, its "
     "offsets are lost permanently. First save the offsets: flexwire answers OUT group_offsets "
-    "--reset-plan FILE writes those of consumer groups. Then delete the group with "
+    "--reset-plan FILE writes the offsets of consumer groups. Then delete the group with "
     "'kafka-consumer-groups --delete' or 'kafka-share-groups --delete'.",
     row="a group",
     columns=COLUMNS,

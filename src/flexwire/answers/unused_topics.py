@@ -47,8 +47,8 @@ COLUMNS = (
     Column("last_record_time", _TIME, "the latest timestamp of the topic's records",
            f"{_NOT_READ}, or if no record has a timestamp", heading="Last record"),
     Column("groups", pa.int64(),
-           "the groups that have committed an offset for the topic; none of them has members, and "
-           "all commits are some time ago", heading="Groups"),
+           "the groups that have committed an offset for the topic; none of these groups has "
+           "members, and none of them has committed an offset recently", heading="Groups"),
     Column("last_commit_time", _TIME, "when one of these groups last committed",
            "if none of these groups has committed an offset", heading="Last commit"),
     Column("unread_us", pa.int64(),
@@ -57,8 +57,9 @@ COLUMNS = (
            "if ``last_commit_time`` is null, or if no record has a time",
            heading="Not read for"),
     Column("is_known", pa.bool_(),
-           "whether all partitions of __consumer_offsets were read. If not, a group that reads "
-           "the topic may have been missed. The value true does not prove that nobody reads the "
+           "whether all partitions of __consumer_offsets were read. If not, this answer may have "
+           "missed a group that reads the topic. The value true does not prove that nobody reads "
+           "the "
            "topic, because a reader that commits no offsets is not seen",
            heading="All groups read"),
     Column("software", pa.string(),
@@ -70,8 +71,8 @@ COLUMNS = (
            "topic as a whole, without commits", "if the metadata of the cluster was not read",
                                                 heading="Compacted"),
     Column("is_apart", pa.bool_(),
-           "whether ``software`` or ``is_compacted`` shows that the topic is read without "
-           "commits; the offsets of groups then do not show whether anybody needs it"),
+           "whether ``software`` or ``is_compacted`` shows that the topic is read without commits; "
+           "in this case the offsets of groups do not show whether anybody needs the topic"),
 )  # fmt: skip
 
 
@@ -81,17 +82,17 @@ _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 @returns(COLUMNS)
 def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
-    """Return each topic that no group was seen to read for ``recent``.
+    """Return each topic that no group was seen to read within ``recent``.
 
     A group with members reads the topics for which it has committed offsets, the topics that its
     members subscribe to by name, and the topics assigned to its members. A group that committed an
     offset less than ``recent`` ago also reads the topic, with or without members, because a
     consumer that assigns its own partitions is not a member. A client that fetches the topic in the
-    captures and request logs of this analysis (`topic_readers`) reads it too.
+    captures and request logs of this analysis (`topic_readers`) also reads the topic.
 
-    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, for
-    example Spark, which stores its offsets itself. A topic that is read once a quarter looks unused
-    too. Kafka's own internal topics are left out.
+    No row proves that nobody reads a topic. If a consumer commits no offsets, it is not seen. An
+    example is Spark, which stores its offsets itself. A topic that is read once a quarter also
+    looks unused. Kafka's own internal topics have no rows.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -216,13 +217,14 @@ ANSWER = Answer(
     place=250,
     question="Which topics does no group seem to read?",
     meaning="Topics that no group with members reads, for which nobody committed an offset in the "
-    "last 7 days, and that no client fetches in this analysis. Topics that are probably "
-    "read without commits, because of their name or because they are compacted, come last.",
+    "last 7 days, and that no client fetches in this analysis. Topics that are probably read "
+    "without commits, which their name or their compaction shows, come last.",
     advice=(
         "Do not delete a topic only because it has a row here: readers that commit no offsets are "
         "not seen. Ask the owners of the topic, and look for fetches over several weeks "
-        "(topic_readers, from a capture or a request log). Then deny reading with an ACL, which "
-        "you can undo, and wait. A shorter retention.ms also deletes records permanently."
+        "(topic_readers, from a capture or a request log). Then deny access to the topic with an "
+        "ACL, which you can undo, and wait. A shorter retention.ms also deletes records "
+        "permanently."
     ),
     row="a topic",
     columns=COLUMNS,

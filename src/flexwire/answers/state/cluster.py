@@ -68,7 +68,7 @@ CHANGE_COLUMNS: Final = (
     Column(
         "is_committed",
         pa.bool_(),
-        "whether that record is committed: a majority of the quorum has it",
+        "whether that record is committed: a majority of the quorum has stored it",
         "if the files do not show it, and committed_to was not given",
     ),
 )

@@ -73,7 +73,7 @@ COLUMNS: Final = (
         heading="Leader",
         kind="id",
     ),
-    Column("leader_epoch", pa.int32(), "how many times a leader was elected"),
+    Column("leader_epoch", pa.int32(), "the number of times that a leader was elected"),
     Column("partition_epoch", pa.int32(), "how many times the partition was changed"),
     Column(
         "is_recovering",

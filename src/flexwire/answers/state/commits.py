@@ -298,10 +298,10 @@ def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> Dat
 
     ``topics`` has a column ``topic`` and may have others, which are kept. ``commits`` is the result
     of `last_commits`. New columns: ``groups`` (the number of groups with any commit) and
-    ``last_commit_time``. A consumer that commits nothing is not seen, for example Spark, which
-    stores its offsets itself. A member that has not committed yet is not seen either. The answer
-    ``unused_topics`` also uses members and fetches, and marks topics that some software reads
-    without commits.
+    ``last_commit_time``. If a consumer commits no offsets, it is not seen. An example is Spark,
+    which stores its offsets itself. A member that has not committed yet is not seen either. The
+    answer ``unused_topics`` also uses members and fetches, and marks topics that some software
+    reads without commits.
     """
     is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
     used = commits.groupBy("topic").agg(

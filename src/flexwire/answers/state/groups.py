@@ -214,9 +214,9 @@ def group_members(log: InternalLog) -> DataFrame:
     if compaction removed some of its records, or the record that would show whether it exists. A
     classic group about which nothing is known has one row, with a null ``member_id``.
 
-    For a member of a classic group, the subscription and the assignment are known if it is a
-    consumer that writes them in Kafka's form. The ``topics`` of a member of a streams group are in
-    its topology.
+    For a member of a classic group, the subscription and the assignment are known if the member is
+    a consumer that writes them in Kafka's format. The ``topics`` of a member of a streams group are
+    in its topology.
     """
     last = _last(log, _OF_MEMBERS)
     of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()

@@ -189,7 +189,7 @@ MAX_RATIO: Final = "maxRatio"
 """The option that limits the decompressed size as a multiple of the batch's own bytes."""
 OF_INFLATION: Final = {
     MAX_INFLATED: "the largest size to which a record batch may inflate; default `128m`",
-    MAX_RATIO: "the largest ratio to which a record batch may inflate; by default any",
+    MAX_RATIO: "the largest ratio to which a record batch may inflate; default: no limit",
 }
 """The options that limit the decompressed size of record batches, with their meanings."""
 

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 NAME: Final = "kafka-log"
 ACCEPTED: Final = {
-    "topic": "names of topics, separated by commas; all by default",
-    "partitions": "numbers of partitions, as `0,4-7`; all by default",
-    "startingOffsets": '`earliest`, or JSON as `{"orders": {"0": 23, "1": -2}}`; '
+    "topic": "names of topics, separated by commas; default: all topics",
+    "partitions": "numbers of partitions, such as `0,4-7`; default: all partitions",
+    "startingOffsets": '`earliest`, or JSON such as `{"orders": {"0": 23, "1": -2}}`; '
     "for a stream also `latest`",
     "endingOffsets": '`latest`, or JSON as `{"orders": {"0": 50, "1": -1}}`; they are not read',
     "startingTimestamp": "ms; a partition begins at its first record with this time or a later one",
@@ -75,16 +75,18 @@ ACCEPTED: Final = {
     "includeBatch": "`true` adds the facts of each record's batch",
     "includeFile": "`true` adds `file`",
     "replicas": "`longest`, or `all`, which adds `replica`",
-    "includeDeleted": "`true` returns records before the log start offset, if files have them",
+    "includeDeleted": "`true` also returns records before the log start offset, if the files still "
+    "contain them",
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "columnNameOfCorruptRecord": "another name for `_corrupt_record`",
     "maxPartitionBytes": "the bytes that one task reads; default `128m`, and `512m` for sums",
     "minPartitions": "the least number of tasks, approximately; each of them then reads less",
     **OF_INFLATION,
-    "countBy": "returns sums instead of records, by columns with commas between them",
-    "maxOffsetsPerTrigger": "for a stream: the most offsets in a batch",
-    "failOnDataLoss": "for a stream: `true`, or `false` to go on after lost offsets",
+    "countBy": "returns sums instead of records, grouped by these columns, which are separated by "
+    "commas",
+    "maxOffsetsPerTrigger": "for a stream: the largest number of offsets in a batch",
+    "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost offsets",
 }
 """Every option, with its possible values."""
 ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}

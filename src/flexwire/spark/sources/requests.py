@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 CONNECTIONS, PACKETS = "connections", "packets"
 KINDS: Final = (FRAMES, MESSAGES, RECORDS, CONNECTIONS, PACKETS)
 ACCEPTED: Final = {
-    "rows": "`frames`, `messages`, `records`; in a batch also `connections` and `packets`",
-    "message": "names of messages, separated by commas; all by default",
-    "clientId": "client ids, separated by commas; all by default",
-    "topic": "for records: names of topics, separated by commas; all by default",
+    "rows": "`frames`, `messages` or `records`; in a batch also `connections` and `packets`",
+    "message": "names of messages, separated by commas; default: all messages",
+    "clientId": "client ids, separated by commas; default: all clients",
+    "topic": "for records: names of topics, separated by commas; default: all topics",
     "startingTimestamp": "ms; frames that ended before this time are not read",
     "endingTimestamp": "ms; frames that ended at or after this time are not read",
     "brokers": "the broker addresses, such as `10.0.0.1:9092`, separated by commas",
@@ -51,13 +51,13 @@ ACCEPTED: Final = {
     "capturedRelease": "the release of the captured brokers, such as `3.9.2`",
     "includeRecordBytes": "`true` returns the bytes of records in messages, instead of their sizes",
     "showCredentials": "`true` shows possible credentials",
-    "skipUnreadable": "`true` leaves out files that are not captures",
+    "skipUnreadable": "`true` skips files that are not captures",
     "acceptSampled": "`true` also reads captures that hold only a part of the traffic",
     "catalog": "a directory that `flexwire schema import` wrote, with your own message specs",
     "maxPartitionBytes": "the bytes that one task reads; default `128m`",
     **OF_INFLATION,
-    "maxBytesPerTrigger": "for a stream: the most bytes of files in a batch",
-    "maxFilesPerTrigger": "for a stream: the most files in a batch",
+    "maxBytesPerTrigger": "for a stream: the largest number of file bytes in a batch",
+    "maxFilesPerTrigger": "for a stream: the largest number of files in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost bytes",
     "stateLocation": "for a stream: a separate directory for the state that a restart needs",
 }

@@ -57,7 +57,7 @@ class Party:
     """The sender of requests and its address. Facts that the traffic does not show are None.
 
     ``address`` is the host without the port, because a client changes its port with each
-    connection. The principal is in request logs, but not in captures.
+    connection. Request logs contain the principal, but captures do not.
     """
 
     client_id: str | None

@@ -31,8 +31,9 @@ _MARK = "<!-- From here on written from the classes. -->\n"
 _COMMENTS_HEAD = """
 ## What `tap` writes
 
-`tap` writes pcapng files, one after another ([the ring](tap.md)). Comments in these files hold what
-flexwire knows beyond the packets. Other readers keep and show the comments:
+`tap` writes pcapng files, one after another ([the ring](tap.md)). Comments in these files contain
+what flexwire knows in addition to the packets. Other programs that read these files keep and show
+the comments:
 
 | comment | where | example |
 |---|---|---|
@@ -90,9 +91,9 @@ def _facts() -> str:
     head = """
 ## facts.json
 
-The file is one object, `Facts`. Keys end with their units: `…_us` is whole microseconds, `…_ms` is
-milliseconds, `…bytes` is bytes. A moment is in microseconds since the epoch, UTC. An unknown value
-is null. `flexwire.facts.facts.Facts.from_json` reads the file.
+The file contains one object, `Facts`. Each key ends with its unit: `…_us` is whole microseconds,
+`…_ms` is milliseconds, `…bytes` is bytes. A point in time is in microseconds since the epoch, UTC.
+An unknown value is null. `flexwire.facts.facts.Facts.from_json` reads the file.
 """
     return head + "".join(map(_section, classes_of(Facts)))
 
@@ -103,10 +104,10 @@ def _audit() -> str:
     return f"""
 ## audit.json
 
-The file has the keys of [Audit](#audit), except that each of the `findings` is an object with the
-keys below. Unknown values are null, times are ISO 8601 in UTC, groups and topics are arrays. If
-captures hold only a part of the traffic, `sampled` says which part. The keys are the columns of
-`audit.csv`, in their order; [the table of the audit](tables.md#audit) says what each means:
+The file has the keys of [Audit](#audit), but each of the `findings` is an object with the keys
+below. Unknown values are null, times are ISO 8601 in UTC, groups and topics are arrays. If captures
+hold only a part of the traffic, `sampled` says which part. The keys are the columns of `audit.csv`,
+in their order; [the table of the audit](tables.md#audit) describes the meaning of each key:
 
 {columns}"""
 

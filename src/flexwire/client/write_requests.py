@@ -51,14 +51,14 @@ READING: Final = frozenset(
 """The APIs whose requests only read data, by name."""
 
 CONDITIONS: Final = {
-    "Metadata": "where topics are named and allowAutoTopicCreation is true",
-    "Fetch": "if it names a replica: the leader treats it as the follower's",
+    "Metadata": "if it lists topics and allowAutoTopicCreation is true",
+    "Fetch": "if it contains a replica id: the leader treats the request as the follower's",
 }
 """The cases in which a request of a read-only API may still change something."""
 
 
 REMARKS: Final = {
-    "Fetch": "with sessionEpoch 0 it takes one of the broker's 1,000 places for fetch sessions",
+    "Fetch": "with sessionEpoch 0, the request takes one of the broker's 1,000 fetch sessions",
     "FindCoordinator": "the first request for a kind of coordinator makes the cluster create that "
     "coordinator's internal topic",
     "GetTelemetrySubscriptions": "it registers a client instance with the broker",
@@ -78,20 +78,20 @@ def _is_open(acl_filter: Any) -> bool:
     return acl_filter.resource_name_filter is None and acl_filter.principal_filter is None
 
 
-_JOINS: Final = "with memberEpoch 0 it joins the group and takes a share of its work"
+_JOINS: Final = "with memberEpoch 0, the request joins the group and takes a share of its work"
 _AS_CONTROLLER: Final = "a broker treats the caller as its controller"
 _AS_BROKER: Final = "the controller treats the caller as the broker that the request names"
 _IN_QUORUM: Final = "the quorum treats the caller as a voter, and may elect another leader"
 
 DANGERS: Final = {
-    "AddRaftVoter": Danger("it changes who votes in the metadata quorum"),
+    "AddRaftVoter": Danger("the request changes who votes in the metadata quorum"),
     "AlterClientQuotas": Danger(
-        "an entity without a name is the default one, so the quota holds for all others",
+        "an entity without a name is the default entity, so the quota applies to all others",
         lambda body: any(
             part.entity_name is None for entry in body.entries for part in entry.entity
         ),
     ),
-    "AlterConfigs": Danger("every setting of a resource that it does not list is reset"),
+    "AlterConfigs": Danger("every setting of a resource that the request does not list is reset"),
     "AlterPartition": Danger(_AS_BROKER),
     "BeginQuorumEpoch": Danger(_IN_QUORUM),
     "BrokerHeartbeat": Danger(_AS_BROKER),
@@ -103,35 +103,37 @@ DANGERS: Final = {
         "all partitions that the named broker leads move to other brokers"
     ),
     "DeleteAcls": Danger(
-        "a filter that names no resource and no principal deletes the ACLs of all",
+        "a filter without a resource and a principal deletes all ACLs",
         lambda body: any(map(_is_open, body.filters)),
     ),
     "DeleteGroups": Danger("the offsets that the groups committed are lost"),
     "DeleteRecords": Danger("records before the offset are lost, and offset -1 is the end"),
     "ElectLeaders": Danger(
-        "without topicPartitions it elects leaders of every partition of the cluster",
+        "without topicPartitions, the request elects leaders for every partition of the cluster",
         lambda body: body.topic_partitions is None,
     ),
     "EndQuorumEpoch": Danger(_IN_QUORUM),
     "FetchSnapshot": Danger(
-        "without topics it ends the process of a controller of 3.9.2",
+        "without topics, the request ends the process of a 3.9.2 controller",
         lambda body: not body.topics,
     ),
     "InitProducerId": Danger(
         "the producer that uses this transactional id is fenced, and its transaction aborted",
         lambda body: bool(body.transactional_id),
     ),
-    "JoinGroup": Danger("it joins the group, whose partitions are then assigned anew"),
+    "JoinGroup": Danger("the request joins the group, whose partitions are then assigned again"),
     "LeaderAndIsr": Danger(_AS_CONTROLLER),
-    "LeaveGroup": Danger("it removes members that belong to other clients"),
-    "RemoveRaftVoter": Danger("it changes who votes in the metadata quorum"),
-    "ShareFetch": Danger("other consumers do not get the records that it acquires for a while"),
+    "LeaveGroup": Danger("the request removes members that belong to other clients"),
+    "RemoveRaftVoter": Danger("the request changes who votes in the metadata quorum"),
+    "ShareFetch": Danger(
+        "for a while, other consumers do not get the records that the request acquires"
+    ),
     "ShareGroupHeartbeat": Danger(_JOINS, lambda body: body.member_epoch == 0),
     "StopReplica": Danger(_AS_CONTROLLER),
     "StreamsGroupHeartbeat": Danger(_JOINS, lambda body: body.member_epoch == 0),
     "UpdateMetadata": Danger(_AS_CONTROLLER),
     "Vote": Danger(_IN_QUORUM),
-    "WriteTxnMarkers": Danger("it ends the transactions of the producers that it names"),
+    "WriteTxnMarkers": Danger("the request ends the transactions of the listed producers"),
 }
 """The effects of requests that are not obvious from the API's name, by API."""
 

@@ -32,10 +32,11 @@ class ShownColumn:
 class AnswerPicture:
     """The picture of an answer, with bars of ``value`` for the first rows.
 
-    ``parts`` are columns of one kind that add up to ``value``, if the bar is divided. ``over``
-    names a column of moments: the picture then shows ``value`` over time, summed over the rows of
-    each moment. ``across`` names further columns: the picture then has one bar for ``value`` and
-    one for each of these, as sums over the shown rows, with the difference from ``value``.
+    ``parts`` are columns of one kind that add up to ``value``, if the bar is divided. ``over`` is
+    the name of a column with moments: the picture then shows ``value`` over time, summed over the
+    rows of each moment. ``across`` lists further columns: the picture then has one bar for
+    ``value`` and one for each of these columns, as sums over the shown rows, with the difference
+    from ``value``.
     """
 
     title: str
@@ -47,7 +48,7 @@ class AnswerPicture:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """An answer: its question, its meaning, advice, and the first of its ``rows`` rows.
+    """An answer: its question, its meaning, its advice, and the first of its ``rows`` rows.
 
     ``shown`` has a value for each of ``columns``, the most important row first. The table and the
     CSV with the same ``name`` contain all rows except ``left_out`` rows. If the picture is over

@@ -51,7 +51,7 @@ class AuditFinding:
 class NewestShare:
     """The share of requests and clients that use only the newest versions of a release.
 
-    ``clients_at_newest`` counts the clients that send nothing older. Requests that open a
+    ``clients_at_newest`` counts the clients that send no older version. Requests that open a
     connection (ApiVersions, SASL), and those of brokers and controllers, are not counted.
     """
 
@@ -77,7 +77,8 @@ class PinningSetting:
 class FirstRelease:
     """The first release of a client library that works on Kafka 4, with the source.
 
-    ``works_from`` is empty if no first release is known. ``remark`` then contains the advice.
+    ``works_from`` is empty if no first release is known. In this case, ``remark`` contains the
+    advice.
     """
 
     library: str
@@ -138,9 +139,9 @@ NOTHING_LEFT_OUT: Final = AuditOmissions()
 class ClusterGate:
     """The verdict of one gate on the cluster as a whole, for one release.
 
-    ``evidence`` names the rule behind the verdict, and ``reason`` explains the verdict with
-    numbers. ``names`` are the first of the topics, brokers or APIs concerned, and ``count`` is the
-    number of all.
+    ``evidence`` identifies the rule that led to the verdict, and ``reason`` explains the verdict
+    with numbers. ``names`` are the first of the affected topics, brokers or APIs, and ``count`` is
+    the number of all of them.
     """
 
     release: str

@@ -193,8 +193,8 @@ class Totals:
     the capture lacks. An *unpaired response* answers a request that the capture lacks.
     ``lenient_frames`` decoded only leniently (see `LenientUse`), and are not among the
     ``decode_failures``. ``skipped_packets`` were not TCP or could not be read.
-    ``batches_beyond_bounds`` are record batches that exceed a limit when decompressed; they are
-    also among the ``decode_failures``.
+    ``batches_beyond_bounds`` are record batches that exceed a limit when they are decompressed;
+    they are also among the ``decode_failures``.
     """
 
     first_time_us: int | None = None
@@ -322,8 +322,9 @@ class ClientFacts:
 class VersionUse:
     """The number of ``requests`` in one version of one API that one client sent.
 
-    ``verdict`` is the most serious verdict of the audit, with the last release that reads the
-    version and the first that does not. ``verdict`` is "read" if the audit has no objection.
+    ``verdict`` is the most serious verdict of the audit, with the last release that accepts the
+    version and the first release that does not. ``verdict`` is "read" if the audit has no
+    objection.
     """
 
     client: Client
@@ -442,7 +443,7 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class LenientUse:
-    """Frames that do not fit their message's spec, but that Kafka's Java code reads.
+    """Frames that do not fit their message's spec, but that Kafka's Java code can read.
 
     All these frames have the same message, version, client and ``reason``. The frames show a
     property of their writer: a request's client, or a response's broker.
@@ -477,12 +478,13 @@ class OtherConnection:
 class ConnectionFacts:
     """How Kafka connections were recognized, and the numbers of the other connections.
 
-    ``given`` are the ends that the user named as brokers ("port 9092"). If the user named none, the
-    content of each connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
-    ``not_kafka_bytes``. ``others`` are the connections with most bytes among these. On ``silent``
-    connections nothing was sent. On ``unread`` Kafka connections, no frame can be read. On
-    ``nameless`` Kafka connections no request has a client id, and the connection's beginning, where
-    a client may send the id once (KIP-1313), is missing.
+    ``given`` are the endpoints that the user specified as brokers ("port 9092"). If the user
+    specified no broker, the content of each connection determined whether it is Kafka.
+    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` are
+    the connections with the most bytes among the connections that are not Kafka. ``silent``
+    connections are those on which no bytes were sent. ``unread`` Kafka connections are those on
+    which no frame can be read. On ``nameless`` Kafka connections no request has a client id, and
+    the connection's beginning, where a client may send the id once (KIP-1313), is missing.
     """
 
     given: tuple[str, ...] = ()
@@ -497,7 +499,7 @@ class ConnectionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts of one capture.
+    """The facts about one capture.
 
     ``releases`` are those of the catalog up to ``newest_release``, oldest first. ``failures`` may
     be a sample of ``totals.decode_failures``, but ``failure_counts`` covers all of them.

@@ -28,7 +28,7 @@ OUTCOMES: Final = {
 
 _STRING, _INT, _LONG = pa.string(), pa.int32(), pa.int64()
 _DAMAGE = "if the bytes are not a batch"
-_TOPIC = Column("topic", _STRING, "the topic, by the name of the directory")
+_TOPIC = Column("topic", _STRING, "the topic, from the name of the directory")
 _PARTITION = Column("partition", _INT, "the partition")
 _FILE = Column("file", _STRING, "the log segment")
 
@@ -68,18 +68,20 @@ LOG_BATCHES = (
     _of_batch("producer_epoch", "the producer epoch; -1 if the batch has no such value"),
     _of_batch("base_sequence", "the base sequence; -1 if the batch has no such value"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
-    _of_batch("is_control", "whether the batch has control records, which no consumer sees"),
+    _of_batch("is_control", "whether the batch contains control records, which no consumer "
+                            "receives"),
     _of_batch("has_delete_horizon", "whether the base timestamp of the batch is a delete horizon"),
     Column("key_bytes", _LONG, "the bytes of the records' keys", _DAMAGE),
     Column("value_bytes", _LONG, "the bytes of the records' values", _DAMAGE),
-    Column("null_keys", _LONG, "how many records have a null key", _DAMAGE),
-    Column("tombstones", _LONG, "how many records have a key and a null value; 0 in a control "
+    Column("null_keys", _LONG, "the number of records with a null key", _DAMAGE),
+    Column("tombstones", _LONG, "the number of records with a key and a null value; 0 in a control "
            "batch", _DAMAGE),
     Column("record_headers", _LONG, "the number of record headers in all records", _DAMAGE),
-    Column("error", _STRING, "why the bytes are not a batch, or why the records cannot be read",
+    Column("error", _STRING, "the reason why the bytes are not a batch, or why the records cannot "
+                             "be read",
            "if the batch and its records can be read"),
     Column("outcome", _STRING,
-           'how the transaction of the records ended: "committed", "aborted", "open" if the log '
+           'the end of the transaction of the records: "committed", "aborted", "open" if the log '
            'ends before the transaction, "not known" if the evidence is damaged',
            f"{_DAMAGE}; for records outside transactions, or for control batches"),
 )  # fmt: skip
@@ -90,17 +92,19 @@ LOG_RECORD_SIZES = (
     Column("size", _LONG,
            "the size of a record without compression, including the bytes of its length. Sizes up "
            "to 127 are exact. Larger sizes are rounded down, by at most one part in 64"),
-    Column("records", _LONG, "how many records have this size; control records are left out"),
+    Column("records", _LONG, "the number of records with this size; control records are not "
+                             "counted"),
 )  # fmt: skip
 
 LOG_KEYS = (
     _TOPIC,
     _PARTITION,
-    Column("keyed_records", _LONG, "how many records with a key were counted. Control records are "
-           "left out, and so are records of transactions that were aborted or are open"),
+    Column("keyed_records", _LONG, "the number of counted records with a key. Control records are "
+           "not counted, and neither are records of transactions that were aborted or are still "
+           "open"),
     Column("superseded_records", _LONG,
-           "how many of these records are followed by a record with the same key in the same "
-           "partition; keys are compared by a hash of 128 bits"),
+           "the number of these records that are followed by a record with the same key in the "
+           "same partition; keys are compared by a hash of 128 bits"),
     Column("superseded_bytes", _LONG, "the bytes of these records without compression"),
 )  # fmt: skip
 
@@ -117,39 +121,39 @@ LOG_REWRITES = (
            "if the compression type has no levels; also for lz4 at its fastest level, which is "
            "Kafka's default"),
     Column("batch_size", _LONG,
-           "the most bytes of records, before compression, in one batch; a larger record gets a "
-           "separate batch. The batch.size of a producer limits the bytes after compression "
+           "the largest number of record bytes, before compression, in one batch; a larger record "
+           "gets a separate batch. The batch.size of a producer limits the bytes after compression "
            "instead"),
-    Column("written_bytes", _LONG, "the bytes of the written batches"),
-    Column("written_batches", _LONG, "how many batches were written"),
+    Column("written_bytes", _LONG, "the bytes of the batches that were written"),
+    Column("written_batches", _LONG, "the number of batches that were written"),
 )  # fmt: skip
 
 LOG_TABLES: Final = (
     Table(
         BATCHES,
-        "One row for each batch of a log segment, control batches included, and one for each run "
-        "of bytes that is not a batch or cannot be read. Every byte of every segment belongs to "
-        "one row.",
+        "One row for each batch of a log segment, including control batches, and one row for each "
+        "run of bytes that is not a batch or cannot be read. Every byte of every segment belongs "
+        "to exactly one row.",
         LOG_BATCHES,
         ("file", "position"),
     ),
     Table(
         RECORD_SIZES,
-        "One row for each partition, task and size, with its number of records. Add up the rows of "
-        "a size.",
+        "One row for each partition, task and size, with its number of records. To get the number "
+        "of records of a size, add up its rows.",
         LOG_RECORD_SIZES,
     ),
     Table(
         KEYS,
-        "The number of records that compaction would remove. Each row is from one task, which "
-        "counted some keys of a partition. Together, the rows of a partition have the exact "
-        "counts of all its records that were read.",
+        "The number of records that compaction would remove. Each row comes from one task, which "
+        "counted some keys of a partition. Together, the rows of a partition contain the exact "
+        "counts for all of its records that were read.",
         LOG_KEYS,
     ),
     Table(
         REWRITES,
         "One row for each sample of consecutive batches, and for each way in which the sample was "
-        "written again. All figures are measured instead of estimated.",
+        "written again. All figures in this table are measured, and none is estimated.",
         LOG_REWRITES,
         ("file", "position", "compression", "level", "batch_size"),
     ),

@@ -178,8 +178,8 @@ def _of_frame(name: str, meaning: str, null: str = "") -> Column:
 
 _CONNECTION = _of_frame(
     "connection",
-    'the two ends of the connection, the client first: "10.0.0.9:50000>10.0.0.1:9092"; the name '
-    'of a second connection between the same ends has the suffix "#2"',
+    'the two endpoints of the connection, the client first: "10.0.0.9:50000>10.0.0.1:9092"; the '
+    'name of a second connection between the same endpoints has the suffix "#2"',
 )  # fmt: skip
 _DIRECTION = _of_frame("direction", '"request" or "response"')
 _NO_REQUEST = "if the capture lacks the request of a response"
@@ -187,10 +187,9 @@ _NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
     "The table does not contain the bytes of record batches, because the table ``records`` "
-    "contains their records. The size of these bytes, a bigint, replaces them. The size is null "
-    "if the bytes are "
-    "null or withheld, or if a request log does not give the size: {}. With ``record_bytes=True``, "
-    "the fields contain the bytes, under their own names."
+    "contains their records. Instead of these bytes, the table contains their size, a bigint. The "
+    "size is null if the bytes are null or withheld, or if a request log does not contain the "
+    "size: {}. With ``record_bytes=True``, the fields contain the bytes, under their own names."
 ).format(
     "; ".join(
         f"in {field.message} ``{field.records}{SIZE_SUFFIX}`` instead of ``{field.records}``"
@@ -212,17 +211,18 @@ def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:
 FRAMES = (
     _of_frame("time", "when the last byte of the frame was captured"),
     _CONNECTION,
-    Column("client", _STRING, "the connection's end that sends requests"),
+    Column("client", _STRING, "the endpoint of the connection that sends requests"),
     Column("broker", _STRING, "the other end"),
     _DIRECTION,
-    _of_frame("frame_index", "the number of the frame in its connection and direction, beginning "
+    _of_frame("frame_index", "the number of the frame in its connection and direction, starting "
               "with 0; in a request log, an increasing number. ``connection``, ``direction`` and "
               "``frame_index`` identify a frame in all tables of an analysis; in tables that grow, "
-              "``analysis`` is needed too"),
-    _of_frame("message", 'the message in the frame: "FetchRequest"', _UNREAD),
+              "``analysis`` is also needed"),
+    _of_frame("message", 'the name of the message in the frame: "FetchRequest"', _UNREAD),
     _of_frame("api_key", "the api key; for a response, the api key of its request", _UNREAD),
     Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
-    _of_frame("api_version", "the api version; for a response, that of its request", _UNREAD),
+    _of_frame("api_version", "the api version; for a response, the version of its request",
+              _UNREAD),
     Column("body_version", _INT, "the version with which the body was decoded; it differs from "
            "``api_version`` if a broker answers ApiVersions in version 0",
            "if no body was decoded"),
@@ -241,11 +241,11 @@ FRAMES = (
            "in request logs, a line with an id has its own, and any other line has the first id "
            "of its connection", _NO_INSTANCE),
     _of_frame("header_version", "the version of the request or response header; 1 if the catalog "
-              "lacks the version of the request, because a broker reads it in this way; ``error`` "
-              "then says so", _UNREAD),
+              "lacks the version of the request, because a broker reads the header in this way; "
+              "``error`` then says so", _UNREAD),
     _of_frame("header_unknown_tagged_fields", "the tagged fields in the header, none of which "
               'Kafka knows; if the tagged fields may be credentials, their bytes are "withheld"',
-              f"{_UNREAD}; or it is empty there"),
+              f"{_UNREAD}; or if the header has no tagged fields"),
     _of_frame("size", "the bytes of the frame on the wire, including the four bytes of its length",
                       "in a request log"),
     _of_frame("latency_us", "the time from the last byte of the request to the last byte of the "
@@ -257,48 +257,53 @@ FRAMES = (
     _of_frame("outcome", "\"decoded\"; \"lenient\": the body breaks its spec, but Kafka's Java "
               'reads it; "failed": framing, header or body; "unpaired": a response without its '
               'request; "token": a bare SASL token, which has no message; "not Kafka": the '
-              'connection is not Kafka; "header": a request log gives only the header, or a '
+              'connection is not Kafka; "header": a request log has only the header, or a '
               "broker's log says that it refused the request"),
-    _of_frame("error", 'why the frame is not "decoded"', 'if it is "decoded"; for tokens, for '
+    _of_frame("error", 'the reason why the frame is not "decoded"',
+              'if the frame is "decoded"; for tokens, for '
               "frames that are not Kafka, or in request logs that are text"),
     Column("bytes", pa.binary(), "its bytes", "if the frame is decoded; if the bytes may be "
            "credentials, unless the user asked for credentials"),
     _of_frame("withheld_credentials",
-              "how many fields were withheld as credentials; 1 if all bytes were"),
+              "the number of fields that were withheld as credentials; 1 if all bytes were "
+              "withheld"),
     _of_frame("source",
-              "the capture file with the last byte of the frame, or the log with its line"),
+              "the capture file that contains the last byte of the frame, or the log that contains "
+              "its line"),
 )  # fmt: skip
 
 CONNECTIONS = (
     _CONNECTION,
-    Column("client", _STRING, "the end of the connection that sends requests, or that would send "
-           "them if it were Kafka"),
+    Column("client", _STRING, "the endpoint of the connection that sends requests, or that would "
+           "send requests if the connection were Kafka"),
     Column("broker", _STRING, "its other end"),
     Column("first_time", MOMENT, "when the first segment of the connection was captured"),
     Column("last_time", MOMENT, "when the last segment of the connection was captured"),
     Column("seen_from_start", _FLAG, "whether the SYN of the connection was captured"),
-    Column("closed_by", _STRING, '"client" or "broker": the end whose FIN or RST was captured '
-           "first; for TLS that key logs open, the end that sent close_notify first",
+    Column("closed_by", _STRING, '"client" or "broker": the endpoint whose FIN or RST was captured '
+           "first; for TLS that key logs decrypt, the endpoint that sent close_notify first",
            "if neither a FIN nor an RST was captured"),
-    Column("reset", _FLAG, "whether that was a RST"),
+    Column("reset", _FLAG, "whether the first FIN or RST was an RST"),
     Column("request_frames", _LONG, "the number of requests, including damaged ones"),
     Column("response_frames", _LONG, "the number of responses, including damaged ones"),
     Column("request_bytes", _LONG, "their bytes", _LOGGED),
     Column("response_bytes", _LONG, "their bytes", _LOGGED),
-    Column("lost_bytes", _LONG, "bytes of frames that the capture lacks", _LOGGED),
+    Column("lost_bytes", _LONG, "bytes of frames that are missing in the capture", _LOGGED),
     Column("captured_bytes", _LONG,
-           "all bytes of the connection's segments: in frames, repeated or late", _LOGGED),
+           "all bytes of the connection's segments: bytes in frames, repeated bytes and late bytes",
+           _LOGGED),
     Column("repeated_bytes", _LONG, "duplicate bytes, which are in no frame", _LOGGED),
     Column("late_bytes", _LONG,
            "bytes that arrived after they had been counted as lost, and are in no frame", _LOGGED),
-    Column("early_bytes", _LONG, "bytes of frames from before the first segment of a direction",
+    Column("early_bytes", _LONG, "bytes of frames that began before the first segment of a "
+                                 "direction",
            _LOGGED),
     Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether the connection is Kafka"),
     Column("reads_as_kafka", _FLAG, "whether some bytes of the connection can be read as Kafka"),
-    Column("evidence", _STRING, "why the connection counts as Kafka, or not"),
+    Column("evidence", _STRING, "the reason why the connection counts as Kafka, or does not"),
     Column("looks_like", _STRING, 'the other protocol to which the bytes seem to belong; "Kafka" '
-           "if the bytes are Kafka but no end is a named broker",
+           "if the bytes are Kafka but no endpoint is a given broker",
            "if the protocol is unknown, or if the connection is Kafka"),
     Column("principal", _STRING, "the principal of the client", _CAPTURED),
     Column("listener", _STRING, "the listener of the broker that the connection reached",
@@ -310,11 +315,12 @@ CONNECTIONS = (
     Column("client_id", _STRING, "the last client id of the connection's requests; in request "
            "logs, the first one", "if no request has a client id"),
     Column("client_software_name", _STRING, "``client_software_name`` of the connection's frames; "
-           "in request logs, the greatest if lines have several", "if no request contains it"),
+           "in request logs, the greatest name if lines contain several",
+           "if no request contains it"),
     Column("client_software_version", _STRING, "its version, likewise", "if no request contains "
            "the version"),
     Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
-           "continues over several analyses has a row in each of them, with the counts of this "
+           "continues over several analyses has a row in each of them, with the counts of that "
            "analysis", "if the connection began in this analysis"),
     Column("answered_indexes", pa.list_(_LONG), "``frame_index`` of each request in an earlier "
            "analysis whose response is in this analysis", "if there are no such requests"),
@@ -324,29 +330,31 @@ FORWARDED = (
     Column("time", MOMENT, "when the controller received the request"),
     Column("connection", _STRING, "the connection between broker and controller"),
     Column("broker", _STRING, "the controller's end", ""),
-    Column("listener", _STRING, "the controller's listener", "if the line is cut"),
-    Column("principal", _STRING, "the principal of the client", "if the line is cut"),
-    Column("client_id", _STRING, "the client's own client id",
+    Column("listener", _STRING, "the controller's listener", "if the line is cut off"),
+    Column("principal", _STRING, "the principal of the client", "if the line is cut off"),
+    Column("client_id", _STRING, "the client id of the client itself",
            "if the client sent no client id, or an empty one"),
     Column("api_key", _INT, "the api key"),
     Column("api_name", _STRING, "the name of the API", "if no release has the api key"),
     Column("api_version", _INT, "the api version"),
-    Column("correlation_id", _INT, "the correlation id of the client's request, which it "
-           "identifies together with ``client_id``. If the request with this id is of another API, "
-           "the client never sent this request; a broker that creates a topic by itself sends such "
-           "requests"),
-    Column("latency_us", _LONG, "how long the request took, in microseconds", "if the line is cut"),
-    Column("frame_index", _LONG, "the unique number of the line"),
-    Column("error", _STRING, "why only the header is known",
+    Column("correlation_id", _INT, "the correlation id of the client's request; together with "
+           "``client_id``, it identifies that request. If the request with this id belongs to "
+           "another API, the client never sent the forwarded request; a broker that creates a "
+           "topic by itself sends such requests"),
+    Column("latency_us", _LONG, "the time that the request took, in microseconds",
+           "if the line is cut off"),
+    Column("frame_index", _LONG, "the unique number of the line in the log"),
+    Column("error", _STRING, "the reason why only the header is known",
            "if everything about the request is known"),
     Column("source", _STRING, "the log file with the line"),
 )  # fmt: skip
 
 PACKETS = (
     Column("source", _STRING, "the capture file, or the log"),
-    Column("reason", _STRING, "why the packets were not used", "in the row of the whole file"),
-    Column("packets", _LONG, "the number of packets in the file, or of packets that were not used "
-           "for this reason; in a log, the number of lines"),
+    Column("reason", _STRING, "the reason why the packets were not used",
+           "in the row of the whole file"),
+    Column("packets", _LONG, "the number of packets in the file, or the number of packets that "
+           "were not used for this reason; in a log, the number of lines"),
     Column("sample", pa.binary(), "the bytes of one packet that was not used",
            "in the row of the whole file, for packets of another kind, or if credentials are "
            "withheld"),
@@ -361,13 +369,13 @@ RECORDS_TABLE = (
     Column("source", _STRING,
            'the message that carried the record: "produce", "fetch" or "share_fetch"'),
     _CONNECTION,
-    Column("direction", _STRING, "``direction`` of the frame with the record"),
+    Column("direction", _STRING, "the ``direction`` of the frame that contains the record"),
     Column("frame_index", _LONG, "``frame_index`` of that frame"),
-    Column("time", MOMENT, "``time`` of the frame with the record"),
+    Column("time", MOMENT, "the ``time`` of the frame that contains the record"),
     Column("client_id", _STRING, "``client_id`` of that frame", "if the frame's ``client_id`` is "
            "null"),
-    Column("topic", _STRING, "the name of the topic; from a Metadata response, if the message "
-           "contains only the topic's id", "if no response contains the name"),
+    Column("topic", _STRING, "the name of the topic; if the message contains only the topic's id, "
+           "the name comes from a Metadata response", "if no response contains the name"),
     Column("topic_id", _STRING, "the topic's id",
            "in versions that contain only the name of the topic"),
     Column("partition", _INT, "the partition"),
@@ -397,8 +405,9 @@ RECORDS_TABLE = (
     _of_batch("producer_epoch", "the producer epoch; -1 if the batch has no such value"),
     _of_batch("base_sequence", "the base sequence; -1 if the batch has no such value"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
-    _of_batch("is_control", "whether these are control records, which no consumer gets"),
-    Column("error", _STRING, "why there is no record: the batch is damaged, cut off or withheld",
+    _of_batch("is_control", "whether the records are control records, which no consumer receives"),
+    Column("error", _STRING, "the reason why there is no record: the batch is damaged, cut off or "
+                             "withheld",
            "for records, or for a batch without records"),
     Column("bytes", pa.binary(), "the bytes of the batch that ``error`` is about",
            "for records, for a batch without records, or if the bytes are withheld"),
@@ -419,13 +428,15 @@ MESSAGES = (
               "if the header of a response cannot be read"),
     _of_frame("header_unknown_tagged_fields", "the tagged fields in the header"),
     Column("body_version", _INT, "the version with which the body was decoded",
-           "if it was not decoded"),
-    _of_frame("withheld_credentials", "how many fields were withheld as credentials"),
+           "if the body was not decoded"),
+    _of_frame("withheld_credentials", "the number of fields that were withheld as credentials"),
     Column("tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: the structure and "
-           "tag of each, whether Kafka knows the tag, how often it occurs, and its size"),
-    _of_frame("error", "why the body breaks its spec", "if the body does not break its spec"),
-    Column("bytes", pa.binary(), "the bytes of the frame", "if there is no ``error``; if the bytes "
-           "may be credentials, unless the user asked for credentials"),
+           "tag of each field, whether Kafka knows the tag, how often the field occurs, and its "
+           "size"),
+    _of_frame("error", "the reason why the body breaks its spec",
+              "if the body does not break its spec"),
+    Column("bytes", pa.binary(), "the bytes of the frame", "if ``error`` is null; if the bytes may "
+           "be credentials, unless the user asked for credentials"),
 )  # fmt: skip
 """The columns of all message tables before ``body``, which is the message itself."""
 
@@ -433,7 +444,7 @@ MESSAGES = (
 AUDIT = (
     Column("release", _STRING, "the release that the finding is about"),
     Column("verdict", _STRING, "the verdict about the client: see [audit.md](audit.md)"),
-    Column("evidence", _STRING, "the rule behind the verdict"),
+    Column("evidence", _STRING, "the rule that led to the verdict"),
     Column("reason", _STRING, "the reason for the verdict in a sentence, with its figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
     Column("client_id", _STRING, "the client id", "if it is unknown"),
@@ -446,23 +457,23 @@ AUDIT = (
     Column("api_name", _STRING, "the name of the API", _WHOLE),
     Column("api_version", _INT, "the api version", _WHOLE),
     Column("requests", _LONG, "the number of the client's requests; if the finding is about a "
-           "version, only requests of this version"),
+           "version, only requests in this version"),
     Column("first_time", MOMENT, "when the first of these requests was captured"),
     Column("last_time", MOMENT, "when the last of these requests was captured"),
     Column("connections", _LONG, "the number of connections that count for the client; each "
-           "connection counts for one client only"),
-    Column("apis", _LONG, "how many APIs the client used"),
+           "connection counts for only one client"),
+    Column("apis", _LONG, "the number of APIs that the client used"),
     Column("offered", _STRING, "the versions that the captured broker offered",
            "if the capture does not show which versions the broker offered"),
-    Column("last_accepting_release", _STRING, "the last release that reads the version",
+    Column("last_accepting_release", _STRING, "the last release that accepts the version",
            f"if no such release exists; {_WHOLE}"),
-    Column("first_refusing_release", _STRING, "the first release that does not read the version",
+    Column("first_refusing_release", _STRING, "the first release that does not accept the version",
            f"if no such release exists; {_WHOLE}"),
-    Column("groups", _TEXTS, "the first groups that the client named"),
-    Column("group_count", _LONG, "the number of groups that the client named"),
-    Column("topics", _TEXTS, "the first topics that the client named"),
-    Column("topic_count", _LONG, "the number of topics that the client named"),
-    Column("remedy", _STRING, "what to do; empty if you need not do anything"),
+    Column("groups", _TEXTS, "the first groups in the requests of the client"),
+    Column("group_count", _LONG, "the number of groups in the requests of the client"),
+    Column("topics", _TEXTS, "the first topics in the requests of the client"),
+    Column("topic_count", _LONG, "the number of topics in the requests of the client"),
+    Column("remedy", _STRING, "the advice; empty if you need not do anything"),
     Column("source", _STRING, "the source of the verdict; empty if it has no source"),
     Column("team", _STRING, "the team of the client, from the file of labels",
            "if no file of labels lists this client"),
@@ -485,13 +496,13 @@ class Table:
 
 TABLES = (
     Table("frames", "One row for each frame.", FRAMES, FRAME_KEY),
-    Table("connections", "One row for each connection, also for a connection without frames.",
+    Table("connections", "One row for each connection, including connections without frames.",
           CONNECTIONS, CONNECTION_KEY),
     Table(
         "messages/<Message>",
         "One row for each decoded request or response. All message tables have these columns, and "
         "a last column ``body``: a structure with every field of every version of the message, as "
-        "[reference/](reference/README.md) lists them. ``body`` is null if the bytes do not "
+        "listed in [reference/](reference/README.md). ``body`` is null if the bytes do not "
         "decode. "
         + _OF_RECORD_BYTES,
         MESSAGES,
@@ -500,10 +511,11 @@ TABLES = (
     Table(
         "records",
         "One row for each record that was produced or fetched. Two other kinds of rows have no "
-        "``offset``. The first kind is a batch without records, which compaction can leave. The "
-        "second kind, with ``error`` and ``bytes``, is bytes that cannot be read as a batch or as "
-        "its records. If a full fetch was cut off in a batch, the start of this batch has a row "
-        "of the second kind. The key repeats only if a frame lists a partition twice.",
+        "``offset``. A row of the first kind is a batch without records, which compaction can "
+        "leave. A row of the second kind, with ``error`` and ``bytes``, is bytes that cannot be "
+        "read as a batch or as its records. If a full fetch was cut off within a batch, the start "
+        "of this batch has a row of the second kind. The key of a row repeats only if a frame "
+        "lists a partition twice.",
         RECORDS_TABLE,
         (*FRAME_KEY, "topic", "topic_id", "partition", "batch_position", "offset"),
     ),
@@ -520,8 +532,8 @@ TABLES = (
 GROWN_TABLES = (
     Table(
         "topic_names",
-        "Only in tables that grow: one row for each topic id whose name an analysis learned from "
-        "Metadata responses, if no earlier analysis knew the name.",
+        "This table exists only in tables that grow: one row for each topic id whose name an "
+        "analysis learned from Metadata responses, if no earlier analysis knew the name.",
         TOPIC_NAMES,
         ("topic_id",),
     ),
@@ -531,8 +543,10 @@ GROWN_TABLES = (
 REQUEST_LOG_TABLES = (
     Table(
         "forwarded_requests",
-        "Only for request logs: one row for each request that a broker forwarded to the "
-        "controller for a client. Such a request is in no other table. The client's own request "
+        "This table exists only for request logs: one row for each request that a broker forwarded "
+        "to the controller for a client. Forwarded requests are in no other table. The client's "
+        "own "
+        "request "
         "is in ``frames``.",
         FORWARDED,
         ("frame_index",),

@@ -16,11 +16,11 @@ PAGE = DOCS / "error-codes.md"
 _HEAD = """# Error codes
 
 This page lists every error code that Kafka's brokers return, and its meaning in our words. The
-column *again* says "yes" where Kafka's own clients may send the same request again, because it may
-succeed then. For many of the other codes the clients have another remedy, and the meaning names it.
-`flexwire schema errors 16` prints one code. *Since* is the release that added the code; all codes
-that 2.4 has are listed with "2.4". `python -m tools.pages.error_codes` writes this page from
-`flexwire.protocol.error_codes`.
+column *again* says "yes" if Kafka's own clients may send the same request again, because a second
+attempt may succeed. For many of the other codes, clients have another remedy, which the last column
+describes. `flexwire schema errors 16` prints one code. *Since* is the release that added the code;
+every code that 2.4 already had is listed with "2.4". `python -m tools.pages.error_codes` writes
+this page from `flexwire.protocol.error_codes`.
 
 A large number in an error, such as "Invalid receive (size = 369295616 larger than 104857600)", is
 not an error code: see [sizes](sizes.md).

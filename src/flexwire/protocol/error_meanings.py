@@ -19,8 +19,8 @@ OFFSET_OUT_OF_RANGE
     The partition has no record at this offset: retention removed it, or nobody wrote it yet. A
     consumer follows auto.offset.reset.
 CORRUPT_MESSAGE
-    A record batch is damaged: its crc, size or layout is wrong. Old brokers also return it for a
-    record without a key in a compacted topic.
+    A record batch is damaged: its crc, size or layout is wrong. Old brokers also return
+    this code for a record without a key in a compacted topic.
 UNKNOWN_TOPIC_OR_PARTITION
     This broker knows no such topic or partition: it does not exist, is very new, was deleted, or
     the client may not see it.
@@ -97,9 +97,9 @@ UNSUPPORTED_SASL_MECHANISM
     The broker does not have this SASL mechanism on the listener; its response lists the mechanisms
     that it has.
 ILLEGAL_SASL_STATE
-    A SASL request came when the broker did not expect one.
+    The broker received a SASL request when it expected none.
 UNSUPPORTED_VERSION
-    The broker does not read this version of the request. The broker's ApiVersions response lists
+    The broker does not support this version of the request. The broker's ApiVersions response lists
     the versions that it reads.
 TOPIC_ALREADY_EXISTS
     A topic with this name already exists.
@@ -125,7 +125,7 @@ POLICY_VIOLATION
 OUT_OF_ORDER_SEQUENCE_NUMBER
     A batch of an idempotent producer skipped sequence numbers: the previous batch was lost.
 DUPLICATE_SEQUENCE_NUMBER
-    The broker has already written this batch. The producer treats it as successful.
+    The broker has already written this batch. The producer treats the batch as successful.
 INVALID_PRODUCER_EPOCH
     A newer producer uses the same id, or the transaction timed out. The producer must abort and
     begin again.
@@ -139,7 +139,7 @@ INVALID_TRANSACTION_TIMEOUT
 CONCURRENT_TRANSACTIONS
     The previous transaction is still being completed. Clients wait and retry.
 TRANSACTION_COORDINATOR_FENCED
-    A transaction marker came from a coordinator that another one has replaced.
+    A transaction marker came from a coordinator that another coordinator has replaced.
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     The principal may not use this transactional id; an ACL for it is missing.
 SECURITY_DISABLED
@@ -272,7 +272,8 @@ UNRELEASED_INSTANCE_ID
 UNSUPPORTED_ASSIGNOR
     The brokers do not have the assignor that the member requests.
 STALE_MEMBER_EPOCH
-    The member used an old epoch. The response to its next heartbeat has the new epoch.
+    The member used an old epoch. The response to the member's next heartbeat contains the new
+    epoch.
 MISMATCHED_ENDPOINT_TYPE
     A request for controllers reached a broker, or a request for brokers reached a controller.
 UNSUPPORTED_ENDPOINT_TYPE

@@ -15,16 +15,16 @@ KEPT = ROOT / "tests" / "vectors" / "codecs.json"
 _HEAD = """# What six codecs do with the vectors
 
 This page shows the results of other projects' codecs with the test vectors of Apache Kafka {kafka}
-([vectors.md](vectors.md) describes the test). `make codecs` brings each codec, runs its program of
-`examples/codecs`, and writes this page. The columns:
+([vectors.md](vectors.md) describes the test). `make codecs` installs each codec, runs its program
+in `examples/codecs`, and writes this page. The columns:
 
-- **right**: the codec did what Apache Kafka does. **No tags** is how many of these lost unknown
-  tagged fields, which KIP-482 allows.
-- **failed**: it read another content, crashed, or did not answer within 2 seconds.
-- **refused** and **taken**: it refused a valid message, or accepted bytes that Apache Kafka
+- **right**: the codec did the same as Apache Kafka. **No tags** is the number of these cases in
+  which the codec lost unknown tagged fields, which KIP-482 allows.
+- **failed**: the codec read other content, crashed, or did not answer within 2 seconds.
+- **refused** and **taken**: the codec refused a valid message, or accepted bytes that Apache Kafka
   refuses.
-- **remarks**: it differs where Apache Kafka reads bytes that it would not write. This is not a
-  deviation.
+- **remarks**: the codec differs in cases where Apache Kafka reads bytes that it would not write.
+  Such a difference is not a deviation.
 - **unknown**: the codec has no such message or version, or has no JSON to encode from.
 
 | language | library | right | no tags | failed | refused | taken | remarks | unknown |
@@ -40,32 +40,34 @@ _COLUMNS = (
     ("unsupported", "notAsked"),
 )
 _DETAILS = """
-A program that writes a message again proves less than one that prints JSON: two mistakes that
-cancel each other are not detected. Only Java's was asked to encode from JSON too.
+A program that encodes a message again proves less than a program that prints JSON: two mistakes
+that cancel each other are not detected. Only the Java codec was also asked to encode from JSON.
 
 """
 _NOTES = {
     "java": """\
-kafka-clients made the vectors, so it must agree with them. Two weaknesses of its own are not in the
-table, because its behavior defines what is right. It reads a tagged field with the tag 2^31-1 and
-refuses to write it. Its JSON converter writes an infinite double as text and does not read that
-text back. The remarks are about messages that it reads, and refuses to write again.""",
+kafka-clients made the vectors, so it must agree with them. Two weaknesses of kafka-clients are not
+in the table, because its behavior defines what is right. kafka-clients reads a tagged field with
+the tag 2^31-1 and refuses to write it. The JSON converter of kafka-clients writes an infinite
+double as text and does not read that text back. The remarks are about messages that kafka-clients
+reads, and refuses to write again.""",
     "go": """\
 If a section of tagged fields declares 2^31-1 fields, kmsg stays busy for half a minute after the
 bytes have ended ([report](upstream/franz-go-tag-count.md)). kmsg reads null as an empty array where
 the spec allows no null.""",
     "rust": """\
-An array count above what the bytes can hold aborts the process
-([report](upstream/kafka-protocol-count.md)). A varint of six bytes is read. For three requests the
-crate names a version as valid (`valid_versions`) that its messages refuse.""",
+If an array count is larger than the bytes can hold, the crate aborts the process
+([report](upstream/kafka-protocol-count.md)). The crate reads a varint of six bytes. For three
+requests, the crate lists a version as valid (`valid_versions`) that its messages refuse.""",
     "javascript": """\
 The library reads all versions of a response into the shape of the newest one, so the program reads
 only the newest version of each. A response with an error code that the library does not know raises
-a TypeError, so a new error code of a broker makes a response unreadable. It reads null as an empty
-array where the spec allows no null, and tagged fields of any size at the end of a message.""",
+a TypeError, so a new error code of a broker makes a response unreadable. The library reads null as
+an empty array even if the spec allows no null, and it reads tagged fields of any size at the end of
+a message.""",
     "kio": """\
-Unknown tagged fields are refused, although KIP-482 asks a reader to skip them. An error code that
-kio does not know is refused too, so a new error code of a broker makes a response unreadable. An
+kio refuses unknown tagged fields, although KIP-482 asks a reader to skip them. kio also refuses an
+error code that it does not know, so a new error code of a broker makes a response unreadable. An
 array count above what the bytes can hold aborts the process ([report](upstream/kio-count.md)).""",
     "kafka-python": """\
 A string that is cut off at the end of a message is read as a shorter string

@@ -32,12 +32,15 @@ every API in every version that the release offers. `tests/kafka/test_every_api.
 - the capture contains every record that was sent, as the consumers read it;
 - `call` gets the same answers as the admin client: nodes, partitions, offsets, commits, groups,
   configurations, ACLs, quotas, SCRAM users, features, the quorum, log directories;
-- `records dump` shows what Kafka's own tool prints of the same logs, internal topics included;
-- an API that nobody sends is listed below with the reason, and this table shows what was seen.
+- `records dump` shows the same content as Kafka's own tool for the same logs, including internal
+  topics;
+- if nobody sends an API, it is listed below with the reason, and this table shows the APIs that
+  were seen.
 
 ## APIs
-For each release: the versions that clients and nodes sent, then the versions that `call` sent. The
-brokers answered all of them. `python -m tools.pages.real_brokers` writes this page.
+For each release, the table shows the versions that clients and nodes sent, and then the versions
+that `call` sent. The brokers answered all of these requests. `python -m tools.pages.real_brokers`
+writes this page.
 
 """
 _NOBODY = """
@@ -49,7 +52,7 @@ _NOBODY = """
 """
 _SOME = """
 ## What is seen at times
-These depend on the moment, so the table above leaves out their senders.
+Whether these APIs are sent depends on the moment, so the table above leaves out their senders.
 
 | API | when |
 |---|---|

@@ -30,8 +30,8 @@ _ADVICE = (
 )
 _HEAD = """# Sizes in errors: what the number is
 
-A peer that does not speak Kafka's protocol still sends bytes. The receiver reads the first four of
-them as the length of a frame, finds the length too large, and logs it:
+A peer that does not speak Kafka's protocol still sends bytes. The receiver reads the first four
+bytes as the length of a frame, finds this length too large, and logs it:
 
 - a broker: `InvalidReceiveException: Invalid receive (size = 369295616 larger than 104857600)`
 - a Java client: `OutOfMemoryError: Java heap space` in `NetworkReceive`, without a number
@@ -51,9 +51,8 @@ security.protocol to PLAINTEXT or SASL_PLAINTEXT, or point it at the port of the
 If a client logs this, swap the two.
 ```
 
-The command accepts the number as the log has it, the bytes as `0x16030100`, or four characters such
-as `POST`.
-`python -m tools.pages.sizes` writes this page.
+The command accepts the number as it is in the log, the bytes as `0x16030100`, or four characters
+such as `POST`. `python -m tools.pages.sizes` writes this page.
 
 | size | bytes | what they are |
 |---|---|---|

@@ -53,19 +53,20 @@ PAGE = DOCS / "json.md"
 _SAYING_NOTHING = """while read line; do echo '{"hex": ""}'; done"""
 _HEAD = """# What commands print as JSON
 
-This page shows the shape of what each command prints with `--format json`. It is made by running
-the commands, and a test compares the two. A name with `?` is not in every element; `a | b` is one
-or the other; `{text: int}` has names that are data. Names begin in lower case, as in Kafka's own
-JSON. New names may be added to an object; the names listed here stay. Standard error is not JSON:
-it has errors, progress, and notes, which `-q` leaves out. Exit codes are the same in every format.
+This page shows the shape of what each command prints with `--format json`. The page is made by
+running the commands, and a test compares the page with their output. A name with `?` is not in
+every element; `a | b` means one of the two; `{text: int}` is an object whose names are data. Names
+begin with a small letter, as in Kafka's own JSON. An object may get new names later; the names
+listed here remain. Standard error is not JSON: it contains errors, progress, and notes, which `-q`
+suppresses. Exit codes are the same in every format.
 
 `decode` and `call` print JSON by default, and text with `--format text`. A message has the form of
 Kafka's converters, with the names of its spec and `_unknownTaggedFields`. With `--lines`, `decode`
-prints one such object a line, or `{"error": …}`; several frames of one line are in `frames`. A
-frame that is cut off has `present`, the number of bytes that are there, and `error`; its `length`
-is null where nothing says it. `answers` has the rows of each answer by its name;
+prints one such object per line, or `{"error": …}`; if a line contains several frames, they are in
+`frames`. A frame that is cut off has `present`, the number of bytes that are there, and `error`;
+its `length` is null if it is unknown. `answers` contains the rows of each answer under its name;
 [answers](answers.md) lists the columns. `analyze` and `demo` print a summary, and the file `facts`
-has everything that they found. `--format` of `schema docs` is the format of its pages, and
+contains everything that they found. For `schema docs`, `--format` is the format of its pages, and
 `completion` prints a shell script. `python -m tools.pages.json_output` writes this page.
 """
 SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersions": "0",

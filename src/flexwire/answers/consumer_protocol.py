@@ -446,9 +446,9 @@ ANSWER: Final = Answer(
         "Which groups can move to the consumer protocol, and which move by default with Kafka 5.0?"
     ),
     meaning=(
-        "A verdict for each group on whether it can move to the protocol of KIP-848. Since Kafka "
-        "5.0, Java's KafkaConsumer uses this protocol by default. No other client uses this "
-        "protocol by default. The "
+        "A verdict for each group on whether it can move to the protocol of KIP-848. Beginning "
+        "with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other client "
+        "will use this protocol by default. The "
         "traffic does not "
         "show the policy, limits and assignors of the broker, or subscriptions by pattern."
     ),

@@ -119,9 +119,9 @@ ANSWER: Final = Answer(
     place=225,
     question="Which groups in the coordinators' logs cannot move to the consumer protocol?",
     meaning="A verdict for each group on whether it can move to the protocol of KIP-848, from the "
-    "records of its coordinator: the protocol type, and the user data of assignments. Since Kafka "
-    "5.0, Java's "
-    "KafkaConsumer uses this protocol by default. No other client uses this protocol by default.",
+    "records of its coordinator: the protocol type, and the user data of assignments. Beginning "
+    "with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other client will "
+    "use this protocol by default.",
     advice="Begin with the groups that are blocked. For the other groups, analyze a capture or a "
     "request log of their clients, because the coordinators' log does not contain the "
     "software of clients.",

@@ -81,9 +81,10 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     """Return each topic and combination of codec and batch size, with sampled and total bytes.
 
     The sample consists of a few runs of successive batches, spread evenly over the topic's
-    segments. Only the largest topics have samples. The CPU time of a codec is not measured. It is
-    also unknown whether a producer could collect such a batch within its linger.ms. Internal topics
-    have no row, because brokers write them, and settings of producers do not affect them.
+    segments. Only the largest topics have samples. The CPU time of a codec is not measured. The
+    sample also does not show whether a producer could collect such a batch within its linger.ms.
+    Internal topics have no row, because brokers write them, and settings of producers do not affect
+    them.
     """
     logs = tables.logs
     if logs is None:

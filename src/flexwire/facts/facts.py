@@ -322,9 +322,8 @@ class ClientFacts:
 class VersionUse:
     """The number of ``requests`` in one version of one API that one client sent.
 
-    ``verdict`` is the most serious verdict of the audit, with the last release that accepts the
-    version and the first release that does not. ``verdict`` is "read" if the audit has no
-    objection.
+    ``verdict`` is the audit's most serious verdict, with the last release that accepts the version
+    and the first that does not. ``verdict`` is "read" if the audit has no objection.
     """
 
     client: Client
@@ -481,10 +480,9 @@ class ConnectionFacts:
     ``given`` are the endpoints that the user specified as brokers ("port 9092"). If the user
     specified no broker, the content of each connection determined whether it is Kafka.
     ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` are
-    the connections with the most bytes among the connections that are not Kafka. ``silent``
-    connections are those on which no bytes were sent. ``unread`` Kafka connections are those on
-    which no frame can be read. On ``nameless`` Kafka connections no request has a client id, and
-    the connection's beginning, where a client may send the id once (KIP-1313), is missing.
+    those with the most bytes. On ``silent`` connections no bytes were sent. On ``unread`` Kafka
+    connections no frame can be read. On ``nameless`` Kafka connections no request has a client id,
+    and the connection's beginning, where a client may send the id once (KIP-1313), is missing.
     """
 
     given: tuple[str, ...] = ()

@@ -52,7 +52,7 @@ ACCEPTED: Final = {
     "includeRecordBytes": "`true` returns the bytes of records in messages, instead of their sizes",
     "showCredentials": "`true` shows possible credentials",
     "skipUnreadable": "`true` skips files that are not captures",
-    "acceptSampled": "`true` also reads captures that hold only a part of the traffic",
+    "acceptSampled": "`true` also reads captures that contain only a part of the traffic",
     "catalog": "a directory that `flexwire schema import` wrote, with your own message specs",
     "maxPartitionBytes": "the bytes that one task reads; default `128m`",
     **OF_INFLATION,

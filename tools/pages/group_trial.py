@@ -104,7 +104,7 @@ def _lines(row: GroupRow) -> list[list[str]]:
 
 def _came(row: GroupRow, attempt: Attempt) -> str:
     settings = ", ".join(f"`{_short(one)}`" for one in attempt.settings)
-    how = {WITHOUT: "without the group's settings: ", ALONE: "after all had left: "}
+    how = {WITHOUT: "without the group's settings: ", ALONE: "after all members had left: "}
     client = "" if attempt.client == row.case.clients else f"{attempt.client}, "
     return f"{how.get(attempt.how, '')}{client}{settings}"
 

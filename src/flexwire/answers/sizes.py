@@ -89,7 +89,8 @@ COLUMNS: tuple[Column, ...] = (
            heading="As sent"),
     *(
         Column(f"{name}_bytes", pa.int64(), f"the bytes that the messages would take {meaning}; "
-               "estimated from the measured messages; what the encoding cannot hold counts as sent",
+               "estimated from the measured messages; a message that the encoding cannot "
+               "represent counts as sent",
                "if no message was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()
     ),

@@ -1,4 +1,4 @@
-"""A mandatory field of an existing version became tagged, or a tagged one mandatory.
+"""A mandatory field of an existing version became tagged, or a tagged field became mandatory.
 
 The field moved into the tag section, or out of it.
 

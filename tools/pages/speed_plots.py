@@ -130,7 +130,7 @@ PLOTS: Final = (
         (
             "records, all columns (100 in a batch, 132 bytes each)",
             "with crc",
-            "offset and value alone",
+            "only offset and value",
             "records to batches, with crc",
         ),
         (("beside a copy", "flexwire"),),
@@ -154,7 +154,7 @@ PLOTS: Final = (
         "The tap",
         "CPU milliseconds for each MB produced: less is better",
         ("relay", "tap", "relay, TLS on both sides", "tap, TLS on both sides"),
-        (("ms of CPU per MB produced", "CPU"),),
+        (("ms of CPU per produced MB", "CPU"),),
     ),
 )
 

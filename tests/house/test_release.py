@@ -210,7 +210,9 @@ def test_the_page_has_every_step_and_what_is_not_rehearsed() -> None:
     program = Path(rehearsal.__file__).read_text(encoding="utf-8")
     assert len(steps) == 11
     assert all(f'("{step}", ' in program for step in steps)
-    listed = PAGE.partition("**What is not rehearsed:**\n\n")[2].partition("\n\n")[0]
+    listed = PAGE.partition("**The rehearsal does not cover these parts:**\n\n")[2].partition(
+        "\n\n"
+    )[0]
     assert len(listed.splitlines()) <= len(NOT_HERE)
 
 

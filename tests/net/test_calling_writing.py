@@ -87,13 +87,13 @@ def test_what_reads_may_write_by_its_body(
 # What these "reading" APIs change in a cluster if a list is null or empty; measured on 3.9.2 and
 # 4.4.0.
 DANGEROUS = [
-    ("FetchSnapshot", 0, {}, "ends the process of a controller of 3.9.2"),
+    ("FetchSnapshot", 0, {}, "ends the process of a 3.9.2 controller"),
     ("FetchSnapshot", 0, {"topics": [{"name": "__cluster_metadata", "partitions": []}]}, ""),
     (
         "DeleteAcls",
         3,
         {"filters": [{"resourceNameFilter": None, "principalFilter": None}]},
-        "deletes the ACLs of all",
+        "deletes all ACLs",
     ),
     ("DeleteAcls", 3, {"filters": [{"resourceNameFilter": "orders"}]}, ""),
     ("DeleteAcls", 3, {"filters": [{"principalFilter": "User:a"}]}, ""),
@@ -111,7 +111,12 @@ DANGEROUS = [
         {"entries": [{"entity": [{"entityType": "user", "entityName": "a"}]}]},
         "",
     ),
-    ("AlterConfigs", 2, {"resources": []}, "every setting of a resource that it does not list"),
+    (
+        "AlterConfigs",
+        2,
+        {"resources": []},
+        "every setting of a resource that the request does not list",
+    ),
     ("InitProducerId", 4, {"transactionalId": "t"}, "is fenced"),
     ("InitProducerId", 4, {"transactionalId": None}, ""),
     ("ConsumerGroupHeartbeat", 1, {"groupId": "g"}, "a classic group of that name is converted"),
@@ -150,7 +155,7 @@ def test_every_danger_is_of_an_api_that_writes_and_can_be_asked_of_any_body() ->
     [
         ("FindCoordinator", {}, "create that coordinator's internal topic"),
         ("GetTelemetrySubscriptions", {}, "registers a client instance"),
-        ("Fetch", {"session_epoch": 0}, "places for fetch sessions"),
+        ("Fetch", {"session_epoch": 0}, "1,000 fetch sessions"),
         ("Fetch", {}, None),
         ("Metadata", {}, None),
     ],

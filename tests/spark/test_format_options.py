@@ -413,5 +413,5 @@ def test_a_limit_of_a_batch_needs_a_pyspark_that_has_limits(
     stream(**{name: "5"})
     monkeypatch.setattr(sources, lacking, None)
     stream()
-    with pytest.raises(ArgumentError, match=f"^{name} needs PySpark 4.2 or later$"):
+    with pytest.raises(ArgumentError, match=f"(?m)^{name} needs PySpark 4.2 or later$"):
         stream(**{name: "5"})

@@ -218,8 +218,9 @@ NOT_ASKED: Final = {
     "FindCoordinator": "the first request makes the cluster create the coordinator's "
     "internal topic",
     "GetTelemetrySubscriptions": "it registers a client instance with the broker",
-    "ReadShareGroupStateSummary": "it is for brokers, about the state of somebody's share group",
-    "SaslAuthenticate": "a login that fails may count against somebody's account",
+    "ReadShareGroupStateSummary": "the request is for brokers, and is about the state of "
+    "somebody's share group",
+    "SaslAuthenticate": "a failed login may count against somebody's account",
 }
 """Read-only APIs that are not tested, or not in every version, with the reasons."""
 

@@ -120,9 +120,18 @@ def test_ipv6_extension_headers_are_passed_over() -> None:
         (with_extensions((44, b"\x00\x00\x01" + bytes(4))), "an IP fragment, at 0"),
         (with_extensions((44, b"\x00\x00\x80" + bytes(4))), "an IP fragment, at 128"),
         (b"\x44" + V4[1:], "an IPv4 header that begins with 0x44"),
-        (V4[:32] + b"\x40" + V4[33:], "a TCP header of 16 bytes in 25"),
-        (V4[:32] + b"\xf0" + V4[33:], "a TCP header of 60 bytes in 25"),
-        (V4[:2] + b"\x00\x14" + V4[4:], "a TCP header of 20 bytes in 0"),
+        (
+            V4[:32] + b"\x40" + V4[33:],
+            "a TCP header of 16 bytes: at least 20 are needed, and the IP packet has 25 bytes left",
+        ),
+        (
+            V4[:32] + b"\xf0" + V4[33:],
+            "a TCP header of 60 bytes: at least 20 are needed, and the IP packet has 25 bytes left",
+        ),
+        (
+            V4[:2] + b"\x00\x14" + V4[4:],
+            "a TCP header of 20 bytes: at least 20 are needed, and the IP packet has 0 bytes left",
+        ),
         (b"\x40\x00", "cut off after 2 of 2 bytes"),
     ],
 )

@@ -419,8 +419,5 @@ def test_what_a_reading_request_leaves_behind_is_said(run: Run, address: str) ->
     assert "FindCoordinator: the first request for a kind of coordinator makes the" in run.err
     run("call", address, "FetchSnapshot", "-V", "0")
     assert run.code == 2
-    assert (
-        "FetchSnapshot may change something: without topics, the request ends the process"
-        in run.err
-    )
+    assert "FetchSnapshot may change something: without topics, the request terminates" in run.err
     assert run.err.rstrip().endswith("--yes sends it")

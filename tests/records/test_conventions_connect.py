@@ -47,7 +47,7 @@ def back(value: Any) -> Any:
         ("12:30", "would read 12 and drops ':30'"),
         ("1,2", "would read 1 and drops ',2'"),
         ("[1] x", "drops 'x'"),
-        ("2024-02-30", "is not a date, but Connect would make one of it"),
+        ("2024-02-30", "is not a date, but Connect would convert it to one"),
         ("2024-1-1 o", "is not a date"),
         ("24:00:00.000Z", "is not a time"),
         ("2024-01-01T12:34:60.000Z", "is not a timestamp"),

@@ -78,7 +78,8 @@ _NAME_LETTERS: Final = 16
     type=click.Choice(Format, case_sensitive=False),
     default=Format.JSON,
     show_default="json",
-    help="The format of each message: a line of JSON, or text with its bytes in hex.",
+    help="The format of each message: a line of JSON, or text that shows the bytes of the message "
+    "in hex.",
 )
 @release_option
 @specs_options

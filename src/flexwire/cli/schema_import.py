@@ -109,8 +109,8 @@ def _print_text(report: ImportReport, target: Path) -> None:
     print_line(f"releases {', '.join(report.releases)}")
     if report.changed:
         print(
-            f"changed  {len(report.changed)} pairs have another layout there than elsewhere; the "
-            "newest is the default, and naming a release selects the others"
+            f"changed  {len(report.changed)} pairs are laid out differently in different releases. "
+            "The newest layout is the default; name a release to use its layout"
         )
         for name, version in report.changed:
             print(f"         {name} v{version}")

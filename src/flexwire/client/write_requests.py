@@ -114,7 +114,7 @@ DANGERS: Final = {
     ),
     "EndQuorumEpoch": Danger(_IN_QUORUM),
     "FetchSnapshot": Danger(
-        "without topics, the request ends the process of a 3.9.2 controller",
+        "without topics, the request terminates a 3.9.2 controller",
         lambda body: not body.topics,
     ),
     "InitProducerId": Danger(

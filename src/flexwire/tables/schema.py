@@ -187,9 +187,9 @@ _NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
     "The table does not contain the bytes of record batches, because the table ``records`` "
-    "contains their records. Instead of these bytes, the table contains their size, a bigint. The "
-    "size is null if the bytes are null or withheld, or if a request log does not contain the "
-    "size: {}. With ``record_bytes=True``, the fields contain the bytes, under their own names."
+    "contains their records. Instead of these bytes, the table contains their size, a bigint: "
+    "{}. The size is null if the bytes are null or withheld, or if a request log does not contain "
+    "the size. With ``record_bytes=True``, the fields contain the bytes, under their own names."
 ).format(
     "; ".join(
         f"in {field.message} ``{field.records}{SIZE_SUFFIX}`` instead of ``{field.records}``"

@@ -214,7 +214,10 @@ def _read_tcp(
     )
     payload = start + (length >> 4) * 4
     if payload < start + TCP_BYTES or payload > end:
-        raise UnreadablePacketError(f"a TCP header of {payload - start} bytes in {end - start}")
+        raise UnreadablePacketError(
+            f"a TCP header of {payload - start} bytes: at least {TCP_BYTES} are needed, and the IP "
+            f"packet has {end - start} bytes left"
+        )
     # Bytes after the end of the IP packet are padding of the link layer. Bytes before its end that
     # were not captured count as missing, even if they are TCP options.
     missing = max(0, end - max(len(data), payload))

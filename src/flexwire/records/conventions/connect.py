@@ -251,7 +251,7 @@ def _temporal(text: str) -> ConnectValue | None:
         return None
     with suppress(ValueError):
         return ConnectValue(kind, _ISO[kind](text))
-    raise MisreadError(f"{short(text)} is not a {kind}, but Connect would make one of it")
+    raise MisreadError(f"{short(text)} is not a {kind}, but Connect would convert it to one")
 
 
 def _date(text: str) -> date:

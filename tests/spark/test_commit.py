@@ -197,7 +197,8 @@ def test_a_place_that_an_executor_does_not_see_is_told(spark: SparkSession, tmp_
 
 def test_work_that_runs_out_of_memory_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(
-        AnalysisError, match=r"Writing: a Python worker ran out of memory; fewer tasks at once help"
+        AnalysisError,
+        match=r"Writing: a Python worker ran out of memory; run fewer tasks at the same time",
     ):
         run(spark, tmp_path / "out", 1, runs_out_of_memory)
 

@@ -73,7 +73,9 @@ def test_an_audit_of_an_unfinished_analysis_says_so(spark: SparkSession, out: Pa
     assert audit(spark, tables).columns
     (tables / SUCCESS).rename(tables / "_kept")
     try:
-        with pytest.raises(FlexwireError, match=r"tables is unfinished, as it has no _SUCCESS"):
+        with pytest.raises(
+            FlexwireError, match=r"tables is unfinished, because it has no _SUCCESS"
+        ):
             audit(spark, tables)
     finally:
         (tables / "_kept").rename(tables / SUCCESS)

@@ -104,7 +104,9 @@ def test_what_is_not_complete_is_not_read(out: OutputDirectory, tmp_path: Path) 
     assert output(tmp_path / "tables") == output(tmp_path) == output(out.url)
     out.remove([f"tables/{SUCCESS}"])
     for path in (tmp_path, tmp_path / "tables"):
-        with pytest.raises(FlexwireError, match=r"tables is unfinished, as it has no _SUCCESS"):
+        with pytest.raises(
+            FlexwireError, match=r"tables is unfinished, because it has no _SUCCESS"
+        ):
             output(path)
     out.remove([f"tables/{MARKER}"])
     with pytest.raises(FlexwireError, match="holds no tables of flexwire"):

@@ -1,4 +1,4 @@
-"""`flexwire schema bench`: show a change of message specs, with everything a reviewer needs."""
+"""`flexwire schema bench`: show a change to message specs, with everything a reviewer needs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def schema_bench(
     specs_mode: Mode,
     output: Format,
 ) -> None:
-    """Review a change of message specs on one page.
+    """Review a change to message specs on one page.
 
     The page lists what the change breaks for OLD and for each release, new findings of lint, and
     the changes in each version. It also lists header versions, the bytes of each changed message

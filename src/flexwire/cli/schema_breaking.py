@@ -1,4 +1,4 @@
-"""`flexwire schema breaking`: report what a change of message specs breaks."""
+"""`flexwire schema breaking`: report what a change to message specs breaks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unstable",
     is_flag=True,
-    help="Also report changes of versions that OLD calls unstable.",
+    help="Also report changes to versions that OLD calls unstable.",
 )
 @check_options
 @takes_standard_input(paths=spec_name, against=spec_name)
@@ -41,7 +41,7 @@ def schema_breaking(
     config: Path | None,
     explain: str | None,
 ) -> None:
-    """Report what a change of message specs breaks.
+    """Report what a change to message specs breaks.
 
     NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for

@@ -1,4 +1,4 @@
-"""`flexwire schema cost`: print the bytes that a change of specs, or an encoding, would save."""
+"""`flexwire schema cost`: print the bytes that a change to specs, or an encoding, would save."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def schema_cost(
     whole: bool,
     output: str,
 ) -> None:
-    """Measure how many bytes a change of specs would save.
+    """Measure how many bytes a change to specs would save.
 
     The command encodes every message in the captures twice, before and after the change. It then
     compares the sizes by message, version and field, and lists headers separately. Each run

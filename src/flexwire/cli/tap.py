@@ -473,10 +473,10 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
                 print(f"{name.replace('_', ' '):24} {count:12,}")
     if not counts.is_captured:
         raise CaptureError(
-            f"not all that passed is captured: {counts.capture_failures:,} frames are lost, of "
-            f"{counts.shortened_frames:,} only the beginning was kept (--hold-mib), "
-            f"{counts.not_captured:,} connections were refused, and of {counts.unended:,} "
-            "the end is missing; the log says why",
+            f"the capture is incomplete: {counts.capture_failures:,} frames are missing, "
+            f"{counts.shortened_frames:,} frames have only their beginning (--hold-mib), "
+            f"{counts.not_captured:,} connections were refused, and {counts.unended:,} connections "
+            "lack their end; the log says why",
             source=str(out),
         )
 

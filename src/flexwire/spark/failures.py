@@ -187,10 +187,10 @@ def _worker_remedy(memory: str | None, worker_memory: str | None) -> str:
     if worker_memory is not None:
         return f"it had {worker_memory}, so increase it: {_options('worker_memory', worker_memory)}"
     if memory is not None:
-        return "fewer tasks at once help, or a machine with more"
+        return "run fewer tasks at the same time, or use a machine with more memory"
     return (
-        "fewer tasks at once help, a machine with more, or more spark.executor.pyspark.memory, if "
-        "the Spark session bounds it"
+        "run fewer tasks at the same time, use a machine with more memory, or raise "
+        "spark.executor.pyspark.memory if the Spark session sets it"
     )
 
 

@@ -50,7 +50,7 @@ def register(
     if to_flag(push_filters, "push_filters"):
         if not hasattr(DataSourceReader, "pushFilters"):
             raise ArgumentError(
-                "push_filters needs PySpark 4.1 or later; 4.0 hands no filters over"
+                "push_filters needs PySpark 4.1 or later; 4.0 passes no filters to data sources"
             )
         spark.conf.set(_PUSHDOWN, "true")
     before = SparkSession.getActiveSession()

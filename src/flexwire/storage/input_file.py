@@ -209,7 +209,7 @@ class SeekableRange(io.RawIOBase):
 
 
 _BUFFER: Final = 1 << 20
-_GONE: Final = "it is gone since it was listed, or only the driver sees it"
+_GONE: Final = "it was removed after it was listed, or only the driver can see it"
 _GROWING: Final = {"", "hdfs"}  # In an object store, every change creates another file.
 
 

@@ -208,13 +208,13 @@ def output(out: str | Path) -> Output:
         place = OutputDirectory(str(place.path.parent))
     if is_delta(place):
         raise FlexwireError(
-            f"{place} holds Delta tables; flexwire.spark.delta.output.output reads them, and so "
-            "does whatever reads Delta"
+            f"{place} holds Delta tables; read them with flexwire.spark.delta.output.output, "
+            "or with any reader of Delta tables"
         )
     if is_iceberg(place):
         raise FlexwireError(
-            f"{place} holds Iceberg tables; flexwire.spark.iceberg.output.output reads them, and "
-            "so does whatever reads their catalog"
+            f"{place} holds Iceberg tables; read them with flexwire.spark.iceberg.output.output, "
+            "or with any engine that reads their catalog"
         )
     return Output(published(place))
 
@@ -256,7 +256,7 @@ def check_finished(tables: OutputDirectory) -> None:
         )
     if not tables.exists(SUCCESS):
         raise FlexwireError(
-            f"{where} is unfinished, as it has no {SUCCESS}: its analysis was killed, or is "
+            f"{where} is unfinished, because it has no {SUCCESS}: its analysis was killed, or is "
             "still running; run flexwire analyze again"
         )
 

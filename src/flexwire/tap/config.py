@@ -164,7 +164,9 @@ class TapConfig:
         to_int(self.processes, "processes", least=1)
         check_share(self.sample)
         if self.live is not None and self.processes > 1:
-            raise refuse("processes", "1, as readers of --live read one process", self.processes)
+            raise refuse(
+                "processes", "1, because readers of --live read one process", self.processes
+            )
         if self.rehearsal is not None and self.stamping is not None:
             raise ArgumentError("expected either a rehearsal or header tags, got both")
         if self.faults is None:
@@ -172,4 +174,6 @@ class TapConfig:
         if self.faults.faults and (self.stamping is not None or self.rehearsal is not None):
             raise ArgumentError("expected either faults, or a rehearsal or header tags, got both")
         if self.processes > 1:
-            raise refuse("processes", "1, as faults are counted in one process", self.processes)
+            raise refuse(
+                "processes", "1, because faults are counted in one process", self.processes
+            )

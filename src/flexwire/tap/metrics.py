@@ -289,7 +289,7 @@ class MetricsPort:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._answering.pop(task).close()
         if not task.cancelled() and (error := task.exception()) is not None:
-            line = "metrics were not given, by a defect in the tap"
+            line = "metrics could not be served, because of a defect in the tap"
             self._saying.say(logging.ERROR, line, line, error=error)
 
     async def _answer(self, client: socket.socket) -> None:

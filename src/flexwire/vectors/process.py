@@ -135,7 +135,7 @@ class _Running:
     def ask(self, line: bytes, seconds: float) -> bytes:
         end = time.monotonic() + seconds
         if self._got:
-            raise self._fault("it wrote more than one line for the case before")
+            raise self._fault("it wrote more than one line for the previous case")
         left = memoryview(line)
         self._selector.register(self._in, selectors.EVENT_WRITE)
         searched = 0

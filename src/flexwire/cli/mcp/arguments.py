@@ -28,7 +28,9 @@ class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     """The arguments that choose the rows of a result."""
 
     skip: Annotated[int, Meta(ge=0, description="How many rows to leave out at the start.")] = 0
-    rows: Annotated[int, Meta(ge=1, le=MOST_ROWS, description="The most rows to return.")] = 100
+    rows: Annotated[
+        int, Meta(ge=1, le=MOST_ROWS, description="The largest number of rows to return.")
+    ] = 100
 
 
 class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):

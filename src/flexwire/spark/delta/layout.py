@@ -265,8 +265,8 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
         if len(days) > MOST_DAYS:
             raise AnalysisError(
                 f"one task's part of {table} has rows of {len(days):,} days, and at most "
-                f"{MOST_DAYS} can be partitions; where that is not a fault of the capture, write "
-                "format parquet"
+                f"{MOST_DAYS} can be partitions; if the capture's times are right, write format "
+                "parquet"
             )
         remaining = iter(days)
         while day_batch := list(islice(remaining, _OPEN)):

@@ -389,5 +389,5 @@ class Ledger(ABC):
                 continue
             return self.snapshot()
         raise FlexwireError(
-            f"{self.directory} is changed by other processes all the time; try again later"
+            f"{self.directory} was changed by other processes again and again; try again later"
         )

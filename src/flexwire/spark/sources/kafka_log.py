@@ -62,12 +62,13 @@ ACCEPTED: Final = {
     "partitions": "numbers of partitions, such as `0,4-7`; default: all partitions",
     "startingOffsets": '`earliest`, or JSON such as `{"orders": {"0": 23, "1": -2}}`; '
     "for a stream also `latest`",
-    "endingOffsets": '`latest`, or JSON as `{"orders": {"0": 50, "1": -1}}`; they are not read',
-    "startingTimestamp": "ms; a partition begins at its first record with this time or a later one",
-    "endingTimestamp": "ms; a partition ends before its first record with this time or a later one",
-    "startingOffsetsByTimestamp": 'JSON as `{"orders": {"0": 1700000000000}}`: '
+    "endingOffsets": '`latest`, or JSON such as `{"orders": {"0": 50, "1": -1}}`; records at these '
+    "offsets are not read",
+    "startingTimestamp": "ms; a partition begins at its first record at or after this time",
+    "endingTimestamp": "ms; a partition ends before its first record at or after this time",
+    "startingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
     "`startingTimestamp` by partition",
-    "endingOffsetsByTimestamp": 'JSON as `{"orders": {"0": 1700000000000}}`: '
+    "endingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
     "`endingTimestamp` by partition",
     "startingOffsetsByTimestampStrategy": "what happens if a partition has no record that late: "
     "`error`, or `latest` to read none",
@@ -81,7 +82,7 @@ ACCEPTED: Final = {
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "columnNameOfCorruptRecord": "another name for `_corrupt_record`",
     "maxPartitionBytes": "the bytes that one task reads; default `128m`, and `512m` for sums",
-    "minPartitions": "the least number of tasks, approximately; each of them then reads less",
+    "minPartitions": "the smallest number of tasks, approximately; each task then reads less",
     **OF_INFLATION,
     "countBy": "returns sums instead of records, grouped by these columns, which are separated by "
     "commas",

@@ -158,7 +158,7 @@ class SourceOptions:
         if value is None or value.strip().lower() == default:
             return {}
         stand_in = _STAND_INS[default]
-        expected = f'{default}, or JSON as {{"orders": {{"0": 23, "1": {stand_in}}}}}'
+        expected = f'{default}, or JSON such as {{"orders": {{"0": 23, "1": {stand_in}}}}}'
         offsets = _by_partition(name, expected, value, {stand_in, also})
         return {partition: offset for partition, offset in offsets.items() if offset != stand_in}
 
@@ -167,7 +167,7 @@ class SourceOptions:
         value = self.text(name)
         if value is None:
             return {}
-        return _by_partition(name, 'JSON as {"orders": {"0": 1700000000000}}', value)
+        return _by_partition(name, 'JSON such as {"orders": {"0": 1700000000000}}', value)
 
 
 def _by_partition(

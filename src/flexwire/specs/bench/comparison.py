@@ -88,7 +88,7 @@ class ReleaseBreaks:
 
 @dataclass(frozen=True)
 class SpecComparison:
-    """All results about a change of specs from ``old_name`` to ``new_name``.
+    """All results about a change to specs from ``old_name`` to ``new_name``.
 
     ``breaking`` contains the findings of `schema breaking` against the old specs. ``lint`` contains
     the findings of `schema lint` that the old specs do not have, and ``lint_as_before`` counts the

@@ -23,8 +23,8 @@ five records are in the topic more than once. Clients that are not named in a ro
 request, or only in versions in which the fault is not possible.
 
 In all {count} cases the program ended, the topic had only records that a client had sent, and it
-had all records that the broker had acknowledged. sarama does not take tags in the header of a
-response, as KIP-482 asks ([report](upstream/sarama-header-tags.md)).
+had all records that the broker had acknowledged. sarama does not accept tagged fields in response
+headers, although KIP-482 requires it ([report](upstream/sarama-header-tags.md)).
 """
 
 

@@ -31,7 +31,7 @@ from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.facts.answers import ShownColumn
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import outputs
+from flexwire.spark.answers import outputs, used_columns
 from flexwire.spark.answers.outputs import ask_or_explain, open_tables
 from flexwire.tables.schema import Column, schema_of
 from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
@@ -333,7 +333,7 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
         asked.append(answer.name)
         return ask(answer, tables)
 
-    monkeypatch.setattr(outputs, "ask", counted)
+    monkeypatch.setattr(used_columns, "ask", counted)
     known = by_name(TALKERS, replace(TALKERS, name="others"), LABELLED)
     monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", known)
     first, second = outputs.stored_answers(out, ["talkers", "others"])

@@ -47,7 +47,7 @@ def used_in(tree: ast.AST, private: set[str]) -> Iterator[str]:
 def used() -> set[str]:
     private = private_names()
     files = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
-    trees = [ast.parse(text) for text in files if "pyspark" in text]
+    trees = [ast.parse(text) for text in files if "pyspark" in text.lower()]
     return {name for tree in trees for name in used_in(tree, private)}
 
 

@@ -186,7 +186,7 @@ def test_what_is_no_batch_is_an_error_and_a_torn_end_is_not(
     data = log.read_bytes()
     log.write_bytes(data[:-5])
     assert check(tmp_path, topic) > 100
-    assert "as by a broker: the log ends after" in caplog.text
+    assert "as a broker would do: the log ends after" in caplog.text
     log.write_bytes(data[:3000] + b"\xff" * 40 + data[3040:])
     asked = LogSelection(["ShareUpdate"], COLUMNS)
     with pytest.raises(CaptureError) as by_row:

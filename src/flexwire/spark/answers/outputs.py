@@ -155,9 +155,8 @@ def stored_answers(  # noqa: PLR0913 - these are the options of the command
     are ``labels``, or if the tables have grown since. Answers about internal topics are always
     stored answers. "all" leaves out those that are not stored. For tables that grow, ``notes`` say
     which results were cut between analyses. ``span`` limits the answers to a time; with a span no
-    stored answer about traffic is read. Answers about logs always cover the whole logs. For tables
-    that grow, the sums of days are kept in the output and reused
-    (`flexwire.spark.answers.day_sums`), unless ``sums`` is false.
+    stored answer about traffic is read. Answers about logs always cover the whole logs. The sums of
+    days of tables that grow are kept (`flexwire.spark.answers.day_sums`), if ``sums`` is true.
 
     Raises the errors of `open_tables` and `choose_answers`. Raises `ArgumentError` for an answer
     about internal topics that is chosen by name but not stored, and `AnalysisError` if an answer

@@ -364,11 +364,10 @@ def grown_staging(
 ) -> Iterator[GrownStaging]:
     """Provide a place for one analysis that adds to ``tables``.
 
-    ``sources`` are its captures. ``digest_of`` takes some of the captures and returns the digest of
-    the whole input. ``has_logs`` is true if the input also has logs. The new lines of
-    ``request_logs`` are in ``growth``. With ``append`` the analysis is added to those in the
-    tables. It then leaves out files that the tables have, and files that a tap is still writing.
-    Without ``append`` it replaces the analyses in the tables. First, leftovers are removed.
+    ``sources`` are its captures. ``digest_of`` takes some captures and returns the digest of the
+    whole input. ``has_logs`` is true if the input also has logs. ``growth`` has the new lines of
+    ``request_logs``. With ``append`` the analysis is added, without files that the tables have or
+    that a tap is still writing; otherwise it replaces the tables. First, leftovers are removed.
     """
     out = tables.out
     tables.check()

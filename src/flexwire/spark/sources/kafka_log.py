@@ -70,8 +70,8 @@ ACCEPTED: Final = {
     "`startingTimestamp` by partition",
     "endingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
     "`endingTimestamp` by partition",
-    "startingOffsetsByTimestampStrategy": "what happens if a partition has no record that late: "
-    "`error`, or `latest` to read none",
+    "startingOffsetsByTimestampStrategy": "what happens if a partition has no record at or after "
+    "the timestamp: `error`, or `latest` to read no record",
     "includeHeaders": "`true` adds `headers`",
     "includeBatch": "`true` adds the facts of each record's batch",
     "includeFile": "`true` adds `file`",
@@ -82,7 +82,7 @@ ACCEPTED: Final = {
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "columnNameOfCorruptRecord": "another name for `_corrupt_record`",
     "maxPartitionBytes": "the bytes that one task reads; default `128m`, and `512m` for sums",
-    "minPartitions": "the smallest number of tasks, approximately; each task then reads less",
+    "minPartitions": "the approximate minimum number of tasks; each task then reads less",
     **OF_INFLATION,
     "countBy": "returns sums instead of records, grouped by these columns, which are separated by "
     "commas",

@@ -308,7 +308,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
                 FileGroup(IN_UTF8, None, ({"path": IN_A_PATH, "size": 1},))
             ],
             "flexwire.spark.delta.staging.undo": lambda *_: None,
-            "flexwire.spark.delta.staging.upkeep_lock": lambda *_, **__: nullcontext(),
+            "flexwire.spark.delta.staging.upkeep_lock": lambda *_, **__: nullcontext([]),
             "flexwire.tap.tap.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,
         }

@@ -45,7 +45,7 @@ def test_the_table_has_every_gate_the_gravest_first_and_counts_the_names() -> No
     ]
     assert {row[5].text for row in table.rows} == {"a, b, c and 6 more"}
     page = render(facts)
-    assert page.count("The cluster itself, most serious first") == 1
+    assert page.count("Findings about the cluster itself, most serious first") == 1
     assert "The cluster itself" not in render(replace(SAMPLE, audit=Audit(releases=RELEASES)))
 
 

@@ -219,11 +219,11 @@ def test_captures_of_a_part_are_said_before_everything_else() -> None:
     some = (SampledCaptures(0.001, 1), SampledCaptures(0.5, 3, "topics a"))
     page = render(dataclasses.replace(SAMPLE, sampled=some))
     words = Page(page).words()
-    assert "These captures hold only a part of the traffic." in words
+    assert "These captures contain only a part of the traffic." in words
     assert "1 file: 0.1 % of all connections. 3 files: 50 % of all connections, and" in words
-    assert "and of their frames only those of topics a. All counts" in words
-    assert page.index("hold only a part") < page.index('class="figures"')
-    assert "hold only a part" not in Page(render(SAMPLE)).words()
+    assert "and in these connections only the frames of topics a. All counts" in words
+    assert page.index("contain only a part") < page.index('class="figures"')
+    assert "contain only a part" not in Page(render(SAMPLE)).words()
 
 
 def test_what_could_not_be_read_stands_before_everything_else() -> None:
@@ -312,7 +312,7 @@ def test_facts_survive_json() -> None:
     ],
 )
 def test_json_that_is_not_facts_is_refused_with_the_place(obj: object, place: str) -> None:
-    with pytest.raises(ValueError, match="not the facts of a report") as error:
+    with pytest.raises(ValueError, match="not valid facts of a report") as error:
         Facts.from_json(obj)
     assert place.lower() in str(error.value).lower()
 

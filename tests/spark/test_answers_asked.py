@@ -308,7 +308,7 @@ def test_answers_are_asked_by_name_or_given() -> None:
         (
             "latencies",
             None,
-            "there is none called 'latencies'; known are talkers, busy_seconds, all, none",
+            "no answer is called 'latencies'; known are talkers, busy_seconds, all, none",
         ),
         ([3], None, "got 3"),
         (["talkers", TALKERS], None, "expected different names, got 'talkers' 2 times"),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ORDERS = "AAAAAAAAAAAAAAAAAAAAMA"
 FORMAT, OLD_FORMAT = "message.format.version", "log.message.format.version"
+CONVERTING = "message.downconversion.enable"
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 OWN, OF_FILE, DEFAULT = 1, 4, 5
@@ -131,15 +132,15 @@ def test_clients_are_told_what_they_set(captured: Captured) -> None:
         for one in audit.findings
         if one.evidence.startswith("configuration")
     }
-    answers = "and Kafka 4.4.0 answers INVALID_CONFIG (40)"
-    accepts = "which Kafka 4.4.0 accepts without effect; 3.9.2 has it"
+    answers = "and Kafka 4.4.0 returns INVALID_CONFIG (40)"
+    accepts = "which Kafka 4.4.0 accepts but ignores; the last release that has it is 3.9.2"
     assert told == {
-        ("creates", "will break", f"it sets {FORMAT} of a topic in CreateTopics, {answers}"),
-        ("replaces", "will break", f"it sets {FORMAT} of a topic in AlterConfigs, {answers}"),
+        ("creates", "will break", f"it sets {FORMAT} for a topic with CreateTopics, {answers}"),
+        ("replaces", "will break", f"it sets {FORMAT} for a topic with AlterConfigs, {answers}"),
         ("alters", "will break",
-         f"it sets message.downconversion.enable of a topic in IncrementalAlterConfigs, {answers}"),
+         f"it sets {CONVERTING} for a topic with IncrementalAlterConfigs, {answers}"),
         ("alters", "will do nothing",
-         f"it sets {OLD_FORMAT} of a broker in IncrementalAlterConfigs, {accepts}"),
+         f"it sets {OLD_FORMAT} for a broker with IncrementalAlterConfigs, {accepts}"),
     }  # fmt: skip
 
 
@@ -287,7 +288,7 @@ def test_an_analysis_of_captures_has_it_in_every_form(spark: SparkSession, tmp_p
         one.gate for one in done.facts.audit.cluster
     }
     page = render(done.facts)
-    for told in ("The cluster itself", "refuses every change of these topics", "zookeeper"):
+    for told in ("The cluster itself", "rejects any other change to these topics", "zookeeper"):
         assert told in page
     says = [said["sentence"] for one in analysis_form(done)["audit"] for said in one["cluster"]]
     assert any(FORMAT in sentence and "will break" in sentence for sentence in says)

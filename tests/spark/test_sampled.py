@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOTE = (
-    "1 capture holds 12.5 % of all connections, and of their frames only those of topics orders: "
-    "counts, bytes, the audit and all answers cover only these."
+    "1 capture contains only part of the traffic: 12.5 % of all connections, and in these "
+    "connections only the frames of topics orders. Counts, bytes, the audit and all answers cover "
+    "only this part."
 )
 
 ONLY = CaptureFilter(topics=("orders",))

@@ -266,7 +266,7 @@ def test_report_and_terminal_say_the_moment(spark: SparkSession, tmp_path: Path)
     out, moment = tmp_path / "out", "2023-11-14 22:13:21 UTC"
     command = ["analyze", str(tmp_path / "data"), "--out", str(out), "--answers", "group_state"]
     result = CliRunner().invoke(app, [*command, "--as-of", "2023-11-14T22:13:21"])
-    note = f"The answers about internal topics are as of {moment}."
+    note = f"The answers about internal topics show the state as of {moment}."
     assert (result.exit_code, note in result.output) == (0, True)
     assert notes_of(out) == (note,)
     assert f"As of {moment}." in (out / "report.html").read_text()

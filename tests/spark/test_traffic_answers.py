@@ -257,7 +257,7 @@ def _types_of(columns: Any) -> list[tuple[str, str]]:
         ("client,team\n", r":1: expected the header client_id,team, got 'client,team'"),
         ("client_id,team\na,b\na,b,c\n", ":3: expected a client id and its team, got 'a,b,c'"),
         ("client_id,team\na, \n", ":2: expected a client id and its team, got 'a, '"),
-        ("client_id,team\na,b\n\na,c\n", ":4: expected one team of 'a', got 'b' and 'c'"),
+        ("client_id,team\na,b\n\na,c\n", ":4: expected one team for 'a', got 'b' and 'c'"),
         ('client_id,team\n"a,b\n', ": expected a CSV of labels, got unexpected end of data"),
     ],
 )

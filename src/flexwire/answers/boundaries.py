@@ -140,8 +140,9 @@ ANSWER: Final = Answer(
         "frames that the cut separated. This answer has rows only for tables that grow."
     ),
     advice=(
-        "Each run of `analyze --append` prints why it could not continue. Use the same broker "
-        "options in all runs, and analyze the captures in chronological order."
+        "Each run of `analyze --append` prints why it could not continue the connections of the "
+        "run before. Use the same broker options in all runs, and analyze the captures in "
+        "chronological order."
     ),
     row="two consecutive analyses",
     columns=COLUMNS,

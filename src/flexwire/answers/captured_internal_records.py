@@ -58,7 +58,7 @@ COLUMNS = (
            heading="Records"),
     Column("tombstones", pa.int64(), "how many of the records are tombstones",
            heading="Tombstones"),
-    Column("bytes", pa.int64(), "the bytes of the records' keys and values", heading="Bytes"),
+    Column("bytes", pa.int64(), "the total size of keys and values in bytes", heading="Bytes"),
     Column("first_time", _TIME, "the earliest timestamp of the records",
            "if no record has a timestamp",
            heading="First"),
@@ -159,9 +159,9 @@ ANSWER = Answer(
         "The records that coordinators wrote during the capture, by kind of record and by group or "
         "transaction. These records do not show the whole state of the coordinators."
     ),
-    advice="If a group commits far more often than other groups, it commits too often. Check "
-    "auto.commit.interval.ms, and whether the group commits after each record. If there are many "
-    "records about the members of a group, the group rebalances often.",
+    advice="If a group commits far more often than other groups, it commits too often. Check the "
+    "setting auto.commit.interval.ms, and check whether the group commits after each record. If "
+    "there are many records about the members of a group, the group rebalances often.",
     row="a kind of record, and the group or transaction that it is about",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),

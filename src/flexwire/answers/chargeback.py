@@ -46,7 +46,7 @@ COLUMNS: Final = (
 ),
     Column(
         "topic", pa.string(), "the topic of the record batches",
-        "for bytes outside record batches, or if only the id of the topic is known",
+        "for bytes outside record batches, and if only the id of the topic is known",
     heading="Topic", is_about=True,
 ),
     Column(
@@ -55,8 +55,8 @@ COLUMNS: Final = (
     ),
     Column(
         "requests", pa.int64(),
-           "the requests with records of the topic in the request or response; without a topic, "
-           "the requests that contain no records",
+           "the requests with records of the topic in the request or response; in a row without a "
+           "topic, the requests that contain no records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
@@ -262,7 +262,7 @@ def labelled_chargeback(path: str | Path) -> Ask:
 ANSWER: Final = Answer(
     name="chargeback",
     place=10,
-    question="How many bytes does each client move, and of which topics?",
+    question="How many bytes does each client move, and for which topics?",
     meaning=(
         "Bytes on the wire by day, client and topic. A topic's bytes are the bytes of its record "
         "batches. The other bytes of a client's frames have no topic. A client has several rows; "

@@ -71,7 +71,7 @@ COLUMNS: Final = (
     Column(
         "resource_name",
         pa.string(),
-        "the resource's name, or its prefix",
+        "the name of the resource, or the prefix of its name",
         heading="Name",
         is_about=True,
     ),

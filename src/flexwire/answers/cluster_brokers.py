@@ -117,7 +117,8 @@ _COUNTS: Final = ("leads", "replicas", "out_of_isr", "last_in_isr")
 COLUMNS = (
     Column("broker", pa.int32(), "the broker's id", heading="Broker", kind="id", is_about=True),
     Column("is_registered", pa.bool_(),
-           "whether the broker is registered; if not, its replicas are on no registered broker",
+           "whether the broker is registered; partitions may be assigned to a broker that is not "
+           "registered",
            heading="Registered"),
     Column("is_fenced", pa.bool_(),
            "whether the broker is fenced, so that it leads no partition. A fenced broker stays in "
@@ -137,7 +138,7 @@ COLUMNS = (
            heading="Changed"),
     Column("last_in_isr", pa.int64(),
            "partitions whose ISR has no other broker, or whose ISR is empty and whose eligible "
-           "leader replicas have no other broker: any other replica may lack acknowledged "
+           "leader replicas include no other broker: any other replica may lack acknowledged "
            "records",
            heading="Last in the ISR"),
 )  # fmt: skip
@@ -173,10 +174,10 @@ ANSWER = Answer(
     place=300,
     question="Which brokers does the cluster have, and which partitions does each hold?",
     meaning=(
-        "Brokers in the cluster's metadata. Brokers that are fenced, or missing in an ISR, come "
+        "Brokers in the cluster's metadata. Brokers that are fenced, or missing from an ISR, come "
         "first."
     ),
-    advice="If a broker is fenced although it should be in service, start it. Never unregister or "
+    advice="If a broker is fenced although it should be running, start it. Never unregister or "
     "wipe a broker that is the "
     "last in an ISR, because other replicas may lack acknowledged records. Move the "
     "replicas of such a broker first, and check that the reassignment is complete. Spread "

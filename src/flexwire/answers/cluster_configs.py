@@ -162,9 +162,9 @@ ANSWER = Answer(
     name="cluster_configs",
     place=340,
     question="What is configured for topics, brokers and groups?",
-    meaning="Dynamic configurations in the cluster's metadata. Configurations in the files of "
-    "brokers are not included.",
-    advice="Keep the CSV, and compare it with the CSV of another day or cluster. Look for topics "
+    meaning="Dynamic configurations in the cluster's metadata. Settings in the configuration files "
+    "of brokers are not included.",
+    advice="Keep the CSV, and compare it with a CSV from another day or cluster. Look for topics "
     "whose retention or min.insync.replicas differs from that of other topics.",
     row="a configuration",
     columns=COLUMNS,

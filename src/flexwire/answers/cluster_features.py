@@ -86,8 +86,8 @@ COLUMNS = (
     Column("level", pa.int16(), "the level of the feature; 0 means that it is off",
            heading="Level"),
     Column("supported_level", pa.int16(),
-           "the highest level that every broker and controller supports, among those that list "
-           "the feature",
+           "the highest level that is supported by all brokers and controllers that list the "
+           "feature",
            "if no broker or controller lists the feature", heading="Supported by all"),
     Column("can_rise", pa.bool_(),
            "whether all of these brokers and controllers support a higher level",
@@ -132,9 +132,9 @@ ANSWER = Answer(
     meaning="The levels of features in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
     advice=(
-        "After an upgrade of all brokers, first wait until nobody wants to downgrade, because some "
-        "levels cannot be lowered again. Then finish the upgrade: kafka-features upgrade raises "
-        "metadata.version and the other features."
+        "After an upgrade of all brokers, first wait as long as you may still want to downgrade, "
+        "because some levels cannot be lowered again. Then finish the upgrade: kafka-features "
+        "upgrade raises metadata.version and the other features."
     ),
     row="a feature",
     columns=COLUMNS,

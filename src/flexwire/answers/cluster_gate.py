@@ -144,11 +144,11 @@ ANSWER = Answer(
     meaning=(
         "The conditions for an upgrade to Kafka 4, as far as logs show them: the metadata.version "
         "of the cluster, configurations that Kafka 4 no longer has, features that are not "
-        "finalized, and batches of magic 0 and 1."
+        "finalized, and batches with magic 0 or 1."
     ),
     advice=(
         "Before the upgrade, remove configurations that Kafka 4 no longer has. While a topic has "
-        "such a configuration, Kafka 4.0.0 to 4.2.0 refuse every other change of the topic."
+        "such a configuration, Kafka 4.0.0 to 4.2.0 reject any other change to the topic."
     ),
     row="a condition, and the configuration, feature or topic that it is about",
     columns=COLUMNS,

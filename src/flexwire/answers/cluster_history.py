@@ -82,7 +82,7 @@ COLUMNS = (
         _NO_TIME,
         heading="When",
     ),
-    Column("changed_offset", pa.int64(), "the offset of the record in the log of the metadata"),
+    Column("changed_offset", pa.int64(), "the offset of the record in the metadata log"),
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader")),
     Column(
         "previous_leader",
@@ -123,14 +123,14 @@ ANSWER = Answer(
     name="cluster_history",
     place=290,
     question="When did each broker lead a partition, and which brokers left the ISR?",
-    meaning="Changes of leaders and ISRs, with the latest changes first. The log of the cluster's "
-    "metadata contains only recent changes.",
+    meaning="Changes to leaders and ISRs, the latest first. The metadata log of the cluster "
+    "contains only recent changes.",
     advice=(
-        "If a broker leaves many ISRs at once, it was restarted or lost its network. If a broker "
-        "leaves and joins ISRs repeatedly, it is slow. Check its disks, its network and "
+        "If a broker leaves many ISRs at the same time, it was restarted or lost its network. If a "
+        "broker leaves and joins ISRs repeatedly, it is slow. Check its disks, its network and "
         "replica.lag.time.max.ms."
     ),
-    row="a change of a partition",
+    row="a change to a partition",
     columns=COLUMNS,
     order=("-changed_time", "-changed_offset", "topic", "partition"),
     shown=(

@@ -86,7 +86,7 @@ ANSWER = Answer(
     place=350,
     question="Which clients have a quota, and how high is it?",
     meaning="Quotas of clients in the cluster's metadata.",
-    advice="Compare each quota with the bytes that the client uses (chargeback), and with the "
+    advice="Compare each quota with the bytes that the client moves (chargeback), and with the "
     "throttle times in responses. Brokers slow down a client that reaches its quota.",
     row="a quota",
     columns=COLUMNS,

@@ -61,7 +61,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_known",
         pa.bool_(),
-        "whether this is a voter; otherwise there is one row, whose ``reason`` tells why the "
+        "whether this row is a voter; if not, it is the only row, and ``reason`` explains why the "
         "voters are unknown",
     ),
     Column("reason", pa.string(), "why the voters are unknown", "if the voters are known"),
@@ -158,8 +158,9 @@ ANSWER = Answer(
         "the voters is running."
     ),
     advice=(
-        "Run three or five voters. Since kraft.version 1, kafka-metadata-quorum adds and removes "
-        "voters. Before you remove a voter, check that a majority of the other voters is running."
+        "Run three or five voters. From kraft.version 1 on, kafka-metadata-quorum can add and "
+        "remove voters. Before you remove a voter, check that a majority of the other voters is "
+        "running."
     ),
     row="a voter",
     columns=COLUMNS,

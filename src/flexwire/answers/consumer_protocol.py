@@ -93,7 +93,7 @@ COLUMNS: Final = (
     Column("reason", pa.string(), "why", heading="Why"),
     Column("remedy", pa.string(), "what to do", "if you need not do anything",
            heading="What to do"),
-    Column("source", pa.string(), "the source of this verdict, and the date on which the source "
+    Column("source", pa.string(), "the source of this verdict, with the date on which the source "
                                   "was last checked",
            "if the verdict needs no source"),
     Column("software", pa.list_(pa.string()),

@@ -22,8 +22,8 @@ _LONG: Final = pa.int64()
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
-    Column("first_difference", _LONG, "the first offset at which two replicas have records of "
-           "different leader epochs", heading="First difference"),
+    Column("first_difference", _LONG, "the first offset at which two replicas have records with "
+                                      "different leader epochs", heading="First difference"),
     Column("directories", pa.list_(pa.string()), (
         "the directory of each replica; the analysis read the first one"
     ), heading="Directories"),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     Column("time", MOMENT, (
-        "the beginning of the time span in which the errors were counted"
+        "the start of the time span in which the errors were counted"
     ), heading="From"),
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
@@ -202,8 +202,8 @@ ANSWER: Final = Answer(
         "each partition or topic that failed."
     ),
     advice=(
-        "Look for error codes that continue although their cause is gone, and for error codes that "
-        "a retry does not fix. Some error codes are normal when a client starts, such as "
+        "Look for error codes that still occur although their cause is gone, and for error codes "
+        "that a retry does not fix. Some error codes are normal when a client starts, such as "
         "MEMBER_ID_REQUIRED. 'flexwire schema errors CODE' explains an error code."
     ),
     row="a span of time, client, API, topic, error code and field",

@@ -47,21 +47,21 @@ COLUMNS = (
     Column("leader_epoch", pa.int32(),
            "the leader epoch of the last record that was read; -1 if the client sent no leader "
            "epoch", _NONE),
-    Column("metadata", pa.string(), "the text that the client stored with the offset", _NONE),
+    Column("metadata", pa.string(), "the string that the client stored with the offset", _NONE),
     Column("commit_time", _TIME, "when the offset was committed, by the coordinator's clock",
            _NONE,
            heading="Committed"),
-    Column("expire_time", _TIME, "when the commit expires", "if the retention of the broker "
-           "decides this"),
+    Column("expire_time", _TIME, "when the commit expires", "if the offset retention of the broker "
+                                                            "decides when the commit expires"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
-           "if compaction may have removed the ends of transactions, or if releases of Kafka "
-           "disagree",
+           "if compaction may have removed the ends of transactions, or if Kafka releases disagree "
+           "about the commit",
            heading="Pending"),
     Column("pending_offset", pa.int64(), "the greatest offset of these commits",
            "if there are no such commits"),
     Column("is_known", pa.bool_(),
            "false if compaction may have removed a record that existed at the requested earlier "
-           "moment, or if releases of Kafka disagree about a deleted commit",
+           "moment, or if Kafka releases disagree about a deleted commit",
            heading="Known"),
     Column("high_watermark", pa.int64(),
            "the high watermark, at which consumers stop; all replicas in the ISR have the records "

@@ -31,7 +31,7 @@ COLUMNS = (
            heading="Partition", is_about=True),
     Column("transactional_id", pa.string(), "the transactional id", _NOBODY,
            heading="Transactional id"),
-    Column("state", pa.string(), "the state of the transaction, in Kafka's words",
+    Column("state", pa.string(), "the state of the transaction, in Kafka's terms",
            _NOBODY, heading="State"),
     Column("producer_id", pa.int64(), "the producer's id",
            heading="Producer id", kind="id", is_about=True),

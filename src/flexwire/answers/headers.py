@@ -67,7 +67,7 @@ COLUMNS: tuple[Column, ...] = (
            heading="In all"),
     Column("payload_share", pa.float64(),
            "these bytes as a share of the payload of this client and topic: the keys, values and "
-           "headers of its records", "if the payload has no bytes",
+           "headers of its records", "if the payload is empty",
            heading="Of the payload"),
     Column("judged", pa.int64(),
            "how many values were checked for the convention in the next column"),

@@ -278,9 +278,9 @@ ANSWER: Final = Answer(
     meaning="The offset of each client's last commit, and the high watermark in the response to "
     "its last fetch before this commit. A commit in a transaction counts only when the transaction "
     "is committed.",
-    advice="If the lag grows from capture to capture, add members to the group, or reduce the "
-    "work for each record. If only one partition has a lag, check whether some of its keys occur "
-    "much more often than others.",
+    advice="If the lag grows from capture to capture, add members to the group, or reduce the time "
+    "that the processing of a record takes. If only one partition has a lag, check whether some "
+    "keys in it occur much more often than others.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(

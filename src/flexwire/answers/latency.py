@@ -87,7 +87,8 @@ COLUMNS: Final = (
 )  # fmt: skip
 SLOWEST_COLUMNS: Final = (
     *COLUMNS[:5],
-    Column("rank", pa.int32(), "the rank of the request; 1 is the slowest of its row in `latency`"),
+    Column("rank", pa.int32(), "the rank of the request; 1 is the slowest request of its row in "
+                               "`latency`"),
     Column("latency_us", pa.int64(),
            "how long the request took, in microseconds, without ``throttled_us``"),
     Column("connection", pa.string(), "its connection"),
@@ -456,10 +457,10 @@ ANSWER: Final = Answer(
     place=20,
     question="Which requests are slow, and which clients send them?",
     meaning=(
-        "The time from a request's last byte to its response's last byte, at the place of the "
-        "capture. Fetches that waited for records, as the client requested, are counted in "
-        "separate rows. "
-        "If a request waited because its client was throttled, the latency excludes this time."
+        "The time from a request's last byte to its response's last byte, as seen where the "
+        "capture was made. Fetches that waited for records, as the client requested, are counted "
+        "in separate rows. If a request waited because its client was throttled, the latency "
+        "excludes this time."
     ),
     advice="Compare brokers for the same API and client. To look up the slowest response, use its "
     "connection and frame in the table of frames.",

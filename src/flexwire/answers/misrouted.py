@@ -81,10 +81,9 @@ ANSWER: Final = Answer(
     "because the client wanted to reach another broker or cluster (KIP-1242).",
     advice=(
         "Find out which machine the address in the row leads to. DNS, a load balancer or a service "
-        "mesh may "
-        "send the client elsewhere, or the address may now belong to another cluster. Correct the "
-        "address there, or correct advertised.listeners of the broker that the client wanted to "
-        "reach."
+        "mesh may send the client to another machine, or the address may now belong to another "
+        "cluster. Correct the address in DNS, the load balancer or the service mesh, or correct "
+        "advertised.listeners of the broker that the client wanted to reach."
     ),
     row="a client id at a host, the broker that it reached, and the broker that it wanted to reach",
     columns=COLUMNS,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
-_UNWRITTEN = "in tables without a row for the same batch size without compression"
+_UNWRITTEN = "if the table has no row for the same batch size without compression"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
@@ -39,14 +39,14 @@ COLUMNS = (
            "if the codec has no levels; also for lz4 at its fastest level, which is Kafka's "
            "default", heading="Level", is_about=True),
     Column("batch_size", _LONG,
-           "the most bytes of records in one batch, before compression. A producer's batch.size "
-           "is ``producer_batch_size``",
+           "the largest total size of the records in one batch, in bytes before compression. A "
+           "producer's batch.size is ``producer_batch_size``",
            heading="Records in a batch", kind="bytes", is_about=True),
     Column("bytes", _LONG,
            "the bytes of the topic's batches as they are in the log, without control batches",
            heading="Now"),
     Column("estimated_bytes", _LONG, (
-        "the bytes that these batches would take if all of them were like the sample"
+        "the bytes that these batches would take if all of them compressed like the sample"
     ),
            heading="Then"),
     Column("saved_bytes", _LONG,
@@ -54,21 +54,21 @@ COLUMNS = (
            heading="Saved"),
     Column("saved_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Saved"),
     Column("sampled_bytes", _LONG, "the bytes of the sample in the log"),
-    Column("sampled_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Sample"),
+    Column("sampled_share", _DOUBLE, "the sampled bytes as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
     Column("written_bytes", _LONG,
            "the bytes of the sample when it was written with this combination"),
     Column("producer_batch_size", _LONG,
            "the batch.size of a Java producer whose batches hold about as many records: the "
            "producer compares it with the estimated size of a batch after compression, plus 5 %, "
-           "and the next record uncompressed", _UNWRITTEN,
+           "plus the size of the next record before compression", _UNWRITTEN,
            heading="batch.size", kind="setting"),
     Column("advice", _STRING, "the advice for the producers of the topic",
            "except in the row of rank 1",
            heading="What to do"),
     Column("total_saved_bytes", _LONG,
-           "the bytes that all topics together would save if each used its best combination; the "
-           "same in each row", heading="All topics"),
+           "the bytes that would be saved in total if each topic used its best combination; the "
+           "value is the same in each row", heading="All topics"),
 )  # fmt: skip
 # A Java producer adds this number to its estimate of the size of a compressed batch
 # (MemoryRecordsBuilder).
@@ -172,10 +172,10 @@ ANSWER = Answer(
         "topic comes first, and its row has the advice. Internal topics are left out."
     ),
     advice=(
-        "If a topic would save much, set compression.type and its level in its producers. Set "
-        "batch.size to producer_batch_size, and set linger.ms so that the batches fill up. Watch "
-        "the CPU load "
-        "of the producers, because flexwire did not measure the time that a codec takes."
+        "If a combination would save much for a topic, set compression.type and the level in the "
+        "topic's producers. Set batch.size to producer_batch_size, and set linger.ms so that the "
+        "batches fill up. Watch the CPU load of the producers, because flexwire did not measure "
+        "the time that a codec takes."
     ),
     row="a topic and a combination of codec and batch size",
     columns=COLUMNS,

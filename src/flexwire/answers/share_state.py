@@ -53,8 +53,8 @@ COLUMNS = (
     Column("snapshot_time", _TIME, "when the last snapshot was written",
            "if no record has this time", heading="Snapshot"),
     Column("is_known", pa.bool_(),
-           "false if compaction removed a record, or if the snapshot of updates is not in the "
-           "log", heading="Known"),
+           "false if compaction removed a record, or if the log lacks the snapshot to which an "
+           "update belongs", heading="Known"),
 )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ ANSWER = Answer(
         "the number of offsets after it that are done, and how often a batch was delivered."
     ),
     advice="Look at batches that were delivered often. If no member can process a record, Kafka "
-    "gives up the record after group.share.delivery.count.limit deliveries.",
+    "gives up on the record after group.share.delivery.count.limit deliveries.",
     row="a share group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),

@@ -41,9 +41,11 @@ _HEADINGS: Final = {
 }
 _ENCODINGS: Final = {
     "fixed": "without compact types and tagged fields, as before KIP-482",
-    "flexible": "by KIP-482, in every version",
-    "interleaved": "by KIP-482's second draft, whose tags and lengths share their bits",
-    "optional_buffers": "by KIP-482's first draft, with a buffer of optional fields first",
+    "flexible": "with KIP-482 in every version",
+    "interleaved": "as in the second draft of KIP-482, which packs a tag and a length into one "
+    "number",
+    "optional_buffers": "as in the first draft of KIP-482, in which a buffer with the optional "
+    "fields comes first",
     ERROR_TAGS: "with error codes and messages as tagged fields (KIP-636), which makes both "
     "messages of an API with errors flexible",
 }
@@ -104,7 +106,7 @@ COLUMNS: tuple[Column, ...] = (
     *(
         Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
                f"would be smaller {meaning}", "if no message was measured",
-               heading="Clients that gain by KIP-636" if name == ERROR_TAGS else "")
+               heading="Clients that gain from KIP-636" if name == ERROR_TAGS else "")
         for name, meaning in _GAINS.items()
     ),
 )  # fmt: skip
@@ -252,7 +254,7 @@ ANSWER = Answer(
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
     "KIP-636. KIP-636 also makes the messages that it changes flexible. The gain from KIP-636 "
-    "alone is therefore the difference from the column of KIP-482. The bytes of "
+    "alone is therefore the difference between its column and the column of KIP-482. The bytes of "
     "messages that were not measured are estimated, within the margin of error.",
     advice=(
         "Begin with the rows that have the most bytes. If a message takes far fewer bytes with "

@@ -232,15 +232,15 @@ ANSWER = Answer(
     place=180,
     question="What is in the log segments of topics?",
     meaning=(
-        "A row for each topic, sorted by the bytes of its log segments. The bytes are those of one "
+        "A row for each topic, sorted by the bytes of its log segments. These sizes are for one "
         "replica of each partition, without indexes. A record is superseded if a later record has "
         "the same key."
     ),
     advice="If batches are small, or if compression saves little, change the settings of the "
-    "producer: raise linger.ms and batch.size, and set compression.type. If many records "
-    "are superseded, cleanup.policy=compact may help. Compaction permanently removes "
-    "superseded records, and records without a key. First make sure that no consumer needs "
-    "every record, and that every record has a key.",
+    "producer: raise linger.ms and batch.size, and set compression.type. If many records are "
+    "superseded, cleanup.policy=compact may help. Compaction permanently removes superseded "
+    "records, and records without a key. Before you set cleanup.policy=compact, make sure that "
+    "every record has a key, and that no consumer needs superseded records.",
     row="a topic",
     columns=COLUMNS,
     order=("-bytes", "topic"),

@@ -59,7 +59,8 @@ COLUMNS: Final = (
            "requests that the client had sent before such a response arrived, and that also waited",
            "in request logs", heading="Pipelined"),
     Column("waited_us", pa.int64(),
-           "how long both kinds of requests waited at the broker because of the throttling",
+           "how long ``early_requests`` and ``pipelined_requests`` waited at the broker because of "
+           "the throttling",
            "in request logs", heading="Waited"),
 )  # fmt: skip
 _ENDS: Final = ("address", "broker")

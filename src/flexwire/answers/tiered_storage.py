@@ -75,7 +75,7 @@ ANSWER = Answer(
     name="tiered_storage",
     place=380,
     question="What is in tiered storage?",
-    meaning="Segments in tiered storage by topic, as the log of remote log metadata lists them.",
+    meaning="Segments in tiered storage by topic, according to the remote log metadata.",
     advice=(
         "Copies that began but never finished take space that no metric shows. Compare these "
         "copies with the objects in the store. If brokers keep many segments that are already "

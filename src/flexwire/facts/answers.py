@@ -72,7 +72,9 @@ class AnswerFacts:
 def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
     """Return notes with the moments to which answers about state refer, except the end of logs."""
     moments = sorted({answer.as_of for answer in answers if answer.as_of})
-    return tuple(f"The answers about internal topics are as of {moment}." for moment in moments)
+    return tuple(
+        f"The answers about internal topics show the state as of {moment}." for moment in moments
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,13 @@ class SampledCaptures:
         """The part of the traffic that these files contain, in words.
 
         >>> SampledCaptures(0.1, 1).sentence, SampledCaptures(1.0, 1, "topics orders").sentence
-        ('10 % of all connections', 'of all frames only those of topics orders')
+        ('10 % of all connections', 'only the frames of topics orders')
         """
         share = f"{share_text(self.share)} of all connections"
         if not self.only:
             return share
-        frames = f"frames only those of {self.only}"
-        return f"of all {frames}" if self.share == 1 else f"{share}, and of their {frames}"
+        frames = f"only the frames of {self.only}"
+        return frames if self.share == 1 else f"{share}, and in these connections {frames}"
 
 
 def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[SampledCaptures, ...]:
@@ -74,13 +74,13 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
     """Return notes for the user about captures that contain only a part of the traffic.
 
-    >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:45]
-    '2 captures hold 10 % of all connections: coun'
+    >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:69]
+    '2 captures contain only part of the traffic: 10 % of all connections.'
     """
     return tuple(
-        f"{plural(captured.files, 'capture')} {'holds' if captured.files == 1 else 'hold'} "
-        f"{captured.sentence}: counts, bytes, the audit and all answers "
-        "cover only these."
+        f"{plural(captured.files, 'capture')} {'contains' if captured.files == 1 else 'contain'} "
+        f"only part of the traffic: {captured.sentence}. Counts, bytes, the audit and all answers "
+        "cover only this part."
         for captured in sampled
     )
 
@@ -150,9 +150,9 @@ NO_ADDED_TAGS: Final = AddedTags()
 """The result if no capture says that its tap added tags."""
 
 _MEANING: Final = (
-    "These captures have the requests as clients sent them, without the added tags. In all other "
-    "captures, such a tag may come from a tap: the capture may have been made behind a tap, or by "
-    "an old tap that does not record the tags that it adds."
+    "These captures contain the requests as clients sent them, without the added tags. In all "
+    "other captures, such a tag may come from a tap: the capture may have been made behind a tap, "
+    "or by an old tap that does not record the tags that it adds."
 )
 
 

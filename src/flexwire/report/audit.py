@@ -61,9 +61,9 @@ def chosen(facts: Facts) -> str:
     previews = [release for release in facts.releases if is_preview(release)]
     if not previews:
         return _reason(facts.audit)
-    are = "is a preview" if len(previews) == 1 else "are previews"
-    named = " and ".join(previews)
-    return f"{_reason(facts.audit)} {named} {are}: no verdict is about {named}."
+    is_one = len(previews) == 1
+    preview = "is a preview, and gets" if is_one else "are previews, and get"
+    return f"{_reason(facts.audit)} {' and '.join(previews)} {preview} no verdict."
 
 
 def _reason(audit: Audit) -> str:

@@ -41,7 +41,9 @@ def cluster_table(facts: Facts) -> ReportTable:
         ReportColumn("Why", "reason"),
         ReportColumn("Names", "text", "the affected topics, brokers or APIs"),
     )
-    return build("The cluster itself, most serious first", columns, gates(facts.audit), row)
+    return build(
+        "Findings about the cluster itself, most serious first", columns, gates(facts.audit), row
+    )
 
 
 def gates(audit: Audit) -> list[ClusterGate]:

@@ -45,9 +45,9 @@ def about_clients(facts: Facts) -> list[str]:
     every = sum(client.connections for client in facts.clients)
     if "clients" not in facts.left_out and every > facts.totals.connections:
         sentences.append(
-            f"The connections of all rows are {units.count(every)}, and the capture has "
+            f"The rows add up to {units.count(every)} connections, but the capture has "
             f"{units.count(facts.totals.connections)}: a connection whose requests have several "
-            "client ids is in the row of each of these clients."
+            "client ids counts in the row of each of these clients."
         )
     return sentences
 
@@ -62,8 +62,8 @@ def about_connections(facts: Facts) -> str:
         return ""
     of = units.plural(facts.totals.connections, "connection")
     return (
-        f"{units.count(silent)} of {of} are assigned to no client, because no request on them "
-        "names a client."
+        f"{units.count(silent)} of {of} are not assigned to a client, because no request on them "
+        "names one."
     )
 
 
@@ -73,7 +73,7 @@ def about_versions(facts: Facts) -> str:
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""
     of = units.plural(facts.totals.requests, "request")
-    return f"{units.count(unread)} of {of} do not contain a known version, and so have no verdict."
+    return f"{units.count(unread)} of {of} have no verdict, because their version is unknown."
 
 
 def newest_sentence(share: NewestShare, requests: int) -> str:
@@ -85,8 +85,8 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
         f"{units.count(share.requests_at_newest)} of {units.plural(share.requests, 'request')} "
         f"({part}) use the newest version of their API that Kafka {share.release} offers. "
         f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
-        "nothing older. Only these clients would use a new version at once, such as one with "
-        "KIP-636."
+        "no older versions. Only these clients would use a new version, such as one with KIP-636, "
+        "as soon as brokers support it."
     )
     others = requests - share.requests
     if others <= 0:

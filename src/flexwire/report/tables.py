@@ -218,12 +218,12 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("API", "text"),
         ReportColumn("Pairs", title="requests that were paired with a response"),
         ReportColumn("Min"),
-        ReportColumn("p50", title="half of the latencies are at most this"),
+        ReportColumn("p50", title="half of the latencies are no longer than this"),
         ReportColumn(
-            "p90", title="90 % of the latencies are at most this; needs at least 10 pairs"
+            "p90", title="90 % of the latencies are no longer than this; needs at least 10 pairs"
         ),
         ReportColumn(
-            "p99", title="99 % of the latencies are at most this; needs at least 100 pairs"
+            "p99", title="99 % of the latencies are no longer than this; needs at least 100 pairs"
         ),
         ReportColumn("Max"),
     )
@@ -371,7 +371,7 @@ def tagged_field_table(facts: Facts) -> ReportTable:
         key=lambda use: (use.name is not None, -use.times, use.message, use.path, use.tag),
     )
     return build(
-        "Tagged fields, unknown ones first", columns, order, row, total=of(facts, "tagged_fields")
+        "Tagged fields, unknown fields first", columns, order, row, total=of(facts, "tagged_fields")
     )
 
 
@@ -438,7 +438,7 @@ def refused_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Client", "text"),
         ReportColumn("Release", "text"),
-        ReportColumn("Refused requests", "text", "the first few different values"),
+        ReportColumn("Refused requests", "text", "the first few different requests"),
         ReportColumn("Times"),
         ReportColumn("First refused (UTC)", "text"),
         ReportColumn("Afterwards", "reason", "what the capture shows after the last refusal"),
@@ -446,7 +446,9 @@ def refused_table(facts: Facts) -> ReportTable:
     rehearsal = facts.rehearsal
     refused = () if rehearsal is None else rehearsal.refused
     total = 0 if rehearsal is None else rehearsal.refused_count
-    return build("Clients that were refused, most often first", columns, refused, row, total=total)
+    return build(
+        "Refused clients, the most often refused first", columns, refused, row, total=total
+    )
 
 
 def lenient_table(facts: Facts) -> ReportTable:

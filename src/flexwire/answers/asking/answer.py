@@ -191,7 +191,7 @@ def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
         named |= by_position
         shown = named.get("shown", ())
         if positional or any(isinstance(field, ShownColumn) for field in shown):
-            how = "Answer takes keywords, and columns with headings instead of ShownColumn"
+            how = "Answer takes keyword arguments, and columns with headings instead of ShownColumn"
             warn(f"{how}; the old form will be removed in the next release", DeprecationWarning, 2)
             columns = {column.name: column for column in named["columns"]}
             for column in shown:

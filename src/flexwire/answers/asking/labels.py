@@ -51,7 +51,7 @@ def read_labels(path: str | Path) -> dict[str, str]:
         client_id, team = row[0].strip(), row[1].strip()
         if labels.setdefault(client_id, team) != team:
             raise ArgumentError(
-                f"{path}:{line}: expected one team of {short(client_id)}, got "
+                f"{path}:{line}: expected one team for {short(client_id)}, got "
                 f"{short(labels[client_id])} and {short(team)}"
             )
     return labels

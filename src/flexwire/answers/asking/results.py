@@ -122,7 +122,7 @@ def _find_answer(name: object, answers_by_name: Mapping[str, Answer]) -> Answer:
     if answer is None:
         names = [answer.name for answer in in_order(answers_by_name)]
         close = nearest(name, [*names, ALL, NONE])
-        raise ArgumentError(f"answers: there is none called {short(name)}; {close}")
+        raise ArgumentError(f"answers: no answer is called {short(name)}; {close}")
     return answer
 
 

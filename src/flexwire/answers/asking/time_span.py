@@ -85,7 +85,9 @@ def _moment(value: TimeOrText | None, name: str) -> datetime | None:
         return value
     if isinstance(value, str) and (found := iso_time(value)) is not None:
         return found
-    raise refuse(name, "a datetime with a time zone, or ISO 8601 such as 2026-11-22T10:00Z", value)
+    raise refuse(
+        name, "a datetime with a time zone, or an ISO 8601 time such as 2026-11-22T10:00Z", value
+    )
 
 
 def _literal(moment: datetime) -> Column:

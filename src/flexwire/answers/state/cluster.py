@@ -69,7 +69,7 @@ CHANGE_COLUMNS: Final = (
         "is_committed",
         pa.bool_(),
         "whether that record is committed: a majority of the quorum has stored it",
-        "if the files do not show it, and committed_to was not given",
+        "if the files do not show this, and committed_to was not given",
     ),
 )
 """The columns at the end of most views."""
@@ -371,11 +371,16 @@ BLOCK: Final = "ProducerIdsRecord"
 READS: Final = {BLOCK: ("broker_id", "broker_epoch", "next_producer_id")}
 COLUMNS: Final = (
     Column("next_producer_id", pa.int64(), "the first producer id that no broker has received"),
-    Column("broker", pa.int32(), "the broker that received the last ids", "if no record names it"),
+    Column(
+        "broker",
+        pa.int32(),
+        "the broker that received the last ids",
+        "if no record names the broker",
+    ),
     Column(
         "broker_epoch",
         pa.int64(),
-        "the epoch of this broker at that time",
+        "the epoch of this broker when it received the last ids",
         "if ``broker`` is null",
     ),
     *CHANGE_COLUMNS,

@@ -101,8 +101,8 @@ COLUMNS: Final = (
     Column(
         "directories",
         pa.list_(pa.string()),
-        "the id of the log directory that each of the replicas uses, in their order",
-        "if the log does not contain them, as before metadata.version 3.7",
+        "the ids of the log directories that the replicas use, in the order of the replicas",
+        "if the log does not contain these ids, as before metadata.version 3.7",
     ),
     *CHANGE_COLUMNS,
 )

@@ -216,7 +216,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
 def _with_outcome(log: InternalLog) -> DataFrame:
     """Return commits in transactions, with their ``outcome`` and the marker's offset ``end``."""
     if log.ends is None:
-        raise refuse("log", "one that says how transactions ended", "none of it")
+        raise refuse("log", "a log with the ends of transactions", "none of it")
     commits = _commits(log, of_transactions=True).where("is_transactional")
     ends = log.ends.where(~log.is_later).select(
         F.col("partition").alias("log_partition"),

@@ -207,7 +207,7 @@ Moment: TypeAlias = datetime | Mapping[str, int]
 _TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
 _EXPECTED: Final = (
-    "a datetime with a time zone, or offsets by partitions of internal topics, as "
+    "a datetime with a time zone, or the offset for each partition of internal topics, such as "
     '{"__consumer_offsets-3": 17}'
 )
 
@@ -353,7 +353,7 @@ class InternalLog:
     def __post_init__(self) -> None:
         """Raise an error if the log's transactions have unknown ends."""
         if TRANSACTIONAL in self.rows.columns and self.ends is None:
-            raise refuse("ends", "how transactions ended, as control_records gives it", None)
+            raise refuse("ends", "the ends of transactions, as control_records returns them", None)
 
     def typed(
         self,

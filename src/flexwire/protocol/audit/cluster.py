@@ -146,7 +146,10 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
     subject = "the cluster"
     if sent:
         requests = ", ".join(f"{count:,} {api_name(key)}" for key, count in sent.items())
-        reason = f"a controller sent {requests} requests, as in ZooKeeper mode; {release} has none"
+        reason = (
+            f"a controller sent {requests} requests, as in ZooKeeper mode, which {release} "
+            "does not have"
+        )
         return ClusterGate(
             release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
             tuple(map(api_name, sent)), sum(sent.values()), source,
@@ -168,7 +171,7 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
         return ClusterGate(
             release, gate, "nothing seen against it", subject, "not offered", reason, source=source
         )
-    reason = "no ApiVersions response was seen, nor the log of the cluster's metadata"
+    reason = "neither an ApiVersions response nor the log of the cluster's metadata was seen"
     remedy = "capture a client that connects, or read the log of __cluster_metadata"
     return ClusterGate(release, gate, "cannot say", subject, "not seen", reason, remedy)
 
@@ -190,11 +193,11 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
     level = min(levels)
     if level < _LEAST_LEVEL:
         reason = f"its level is {level}; brokers of {release} need {_LEAST_LEVEL} (3.3-IV3)"
-        remedy = "kafka-features upgrade --metadata 3.9, with the brokers of 3.9"
+        remedy = "kafka-features upgrade --metadata 3.9, while the brokers run 3.9"
         return ClusterGate(
             release, gate, "will break", gate, "level too low", reason, remedy, source=source
         )
-    reason = f"its level is {level}, and {release} takes {_LEAST_LEVEL} (3.3-IV3) and higher"
+    reason = f"its level is {level}, and {release} accepts {_LEAST_LEVEL} (3.3-IV3) and higher"
     return ClusterGate(
         release, gate, "nothing seen against it", gate, "level", reason, source=source
     )
@@ -220,7 +223,7 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
         evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):
             verdict, evidence, source = "will break", "configuration blocks changes", "KAFKA-19851"
-            reason += f"; {release} refuses every change of these topics while it is set"
+            reason += f"; while it is set, {release} rejects any other change to these topics"
         yield ClusterGate(
             release, gate, verdict, name, evidence, reason, _removing(kind, name),
             users.names, users.count, source,
@@ -235,7 +238,9 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
         many = f"{looked_at:,} {kind if looked_at == 1 else kind + 's'}"
         reason = f"captured DescribeConfigs responses about {many} have none that {release} lacks"
     else:
-        reason = f"no DescribeConfigs response about {kind}s was seen, nor the cluster's metadata"
+        reason = (
+            f"neither a DescribeConfigs response about {kind}s nor the cluster's metadata was seen"
+        )
         remedy = f"capture kafka-configs --describe --entity-type {kind}s --all, or read the log"
         yield ClusterGate(release, gate, "cannot say", f"{kind}s", "not seen", reason, remedy)
         return
@@ -249,7 +254,10 @@ def _removing(kind: ConfiguredKind, name: str) -> str:
     command = f"kafka-configs --alter --entity-type {kind}s {who} --delete-config {name}"
     if kind == "broker":
         return f"remove it from server.properties, or {command}"
-    return f"before the upgrade: {command}; afterwards name all removed ones in one command"
+    return (
+        f"before the upgrade: {command}; after the upgrade, one command must name all removed "
+        "configurations"
+    )
 
 
 def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
@@ -264,7 +272,9 @@ def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         )
     for topic, count in sorted(seen.old_batches.items()):
         batches = f"{count:,} {'batch' if count == 1 else 'batches'}"
-        reason = f"{batches} of magic 0 or 1 on disk, which {release} reads and no longer writes"
+        reason = (
+            f"{batches} with magic 0 or 1 on disk, which {release} still reads but no longer writes"
+        )
         yield ClusterGate(
             release, gate, "nothing seen against it", topic, "magic 0 and 1", reason,
             count=count, source=source,
@@ -304,7 +314,10 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         reason = f"its level is {min(levels)}"
         if not min(levels):
             evidence = "not finalized"
-            reason = f"{release} offers {', '.join(apis)} and answers 35 until it is finalized"
+            reason = (
+                f"{release} offers {', '.join(apis)} and returns error 35 until the feature "
+                "is finalized"
+            )
             if uses:
                 verdict = "will break"
                 reason += f"; clients sent {uses:,} such {'request' if uses == 1 else 'requests'}"

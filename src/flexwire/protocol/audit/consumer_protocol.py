@@ -116,8 +116,8 @@ SUPPORT: Final = {
 REFUSALS: Final = {
     _CODES[row["error"]]: GroupJudgement(
         row["verdict"],
-        "a member came with the consumer protocol, and the broker responded with "
-        f"{row['error']}: {row['reason']}",
+        f"a member used the consumer protocol, and the broker responded with {row['error']}: "
+        f"{row['reason']}",
         row["remedy"],
         row["source"],
     )
@@ -186,12 +186,14 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
     'moves after a setting'
     """
     if traits.uses_it:
-        return GroupJudgement("uses it already", "a broker took a member's ConsumerGroupHeartbeat")
+        return GroupJudgement(
+            "uses it already", "a broker accepted a member's ConsumerGroupHeartbeat"
+        )
     if traits.protocol_type not in {None, "", CONSUMERS}:
         return GroupJudgement(
             "blocked",
-            f"its protocol type is {traits.protocol_type}, and a broker converts groups of type "
-            f"{CONSUMERS} only",
+            f"its protocol type is {traits.protocol_type}, and a broker converts only groups of "
+            f"type {CONSUMERS}",
             "you need not do anything: no release changes the protocol of such a group by default",
             "KIP-848",
         )
@@ -211,15 +213,15 @@ def _by_assignments(traits: GroupTraits) -> GroupJudgement:
     if not traits.has_user_data:
         return GroupJudgement(
             "blocked",
-            "an assignment is not in the format of consumers, and the broker does not convert such "
-            "a group",
+            "an assignment is not in the format of consumers, so the broker does not convert the "
+            "group",
             f"remove the custom assignor {stop}",
             "KIP-848",
         )
     return GroupJudgement(
         "blocked",
-        "an assignment carries user data, which Kafka Streams, custom assignors and "
-        "cooperative-sticky of librdkafka write, and the broker does not convert such a group",
+        "an assignment carries user data, so the broker does not convert the group; Kafka Streams, "
+        "custom assignors and librdkafka's cooperative-sticky assignor write user data",
         f"for Kafka Streams, change nothing; otherwise remove the assignor {stop}",
         "KAFKA-18134",
     )
@@ -271,8 +273,8 @@ def _with_settings(member: GroupMember, support: ProtocolSupport) -> GroupJudgem
         )
     return GroupJudgement(
         "moves as it is",
-        f"{support.library} takes the protocol by default from {support.is_default_from} on, and "
+        f"{support.library} uses the protocol by default from {support.is_default_from} on, and "
         "nothing was seen against it",
-        f"nothing has to be done; {support.setting} moves it before that",
+        f"you need not do anything; with {support.setting} the group moves earlier",
         support.citation,
     )

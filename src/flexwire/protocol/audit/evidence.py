@@ -271,7 +271,8 @@ _CONTROLLERS = {
     5: "StopReplica: the controller stops replicas (ZooKeeper mode)",
     6: "UpdateMetadata: the controller tells brokers about all other brokers (ZooKeeper mode)",
     52: "Vote: one controller asks another for its vote (KIP-595)",
-    53: "BeginQuorumEpoch: the leader of the quorum tells the other voters (KIP-595)",
+    53: "BeginQuorumEpoch: a new leader of the quorum announces itself to the other voters "
+    "(KIP-595)",
     54: "EndQuorumEpoch: the leader of the quorum resigns (KIP-595)",
     70: "ControllerRegistration: a controller registers with the active one (KIP-919)",
     82: "UpdateRaftVoter: a controller tells the quorum its address (KIP-853)",

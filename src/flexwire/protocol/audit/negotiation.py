@@ -121,8 +121,8 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
         return UseVerdict("will break", evidence, reason)
     if missing_api is not None:
         reason = (
-            f"{missing_api.what}, if the client asks for ApiVersions, which the capture does not "
-            "show"
+            f"{missing_api.what}, if the client asks for ApiVersions; the capture does not show "
+            "whether it does"
         )
         return UseVerdict("cannot say", evidence, f"{lacks}; {reason}")
     reason = "it is not known whether the client works without it"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.parties import Party
     from flexwire.protocol.audit.evidence import Use
 
-_CAPTURE = "capture it from the start of a connection, where it asks for ApiVersions"
+_CAPTURE = "capture it from the start of a connection, when it asks for ApiVersions"
 
 
 def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tuple[str, str]:
@@ -120,9 +120,8 @@ def _upgrade(party: Party, use: Use, release: str) -> tuple[list[str], str]:
         return [f"upgrade {party.software_name} to a release that {speaks}"], ""
     libraries = (other for other in LIBRARIES if other.works_from)
     first = ", ".join(f"{_short(other.library)} {other.works_from}" for other in libraries)
-    return [
-        f"upgrade the client to one of these or newer: {first}; it has to be one that {speaks}"
-    ], ""
+    these = f"upgrade the client to one of these releases, or to a newer one: {first}"
+    return [f"{these}; the release must be one that {speaks}"], ""
 
 
 def _short(library: str) -> str:

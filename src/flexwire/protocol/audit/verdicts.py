@@ -77,15 +77,18 @@ def judge_configured(
         since = find_removal(use.kind, use.name, release)
         if since is None:
             continue
-        what = f"it sets {use.name} of a {use.kind} in {api_name(use.api_key)}"
+        what = f"it sets {use.name} for a {use.kind} with {api_name(use.api_key)}"
         remedy = f"leave {use.name} out of the request"
         if use.kind == "topic":
-            reason = f"{what}, and Kafka {release} answers INVALID_CONFIG (40)"
+            reason = f"{what}, and Kafka {release} returns INVALID_CONFIG (40)"
             yield ConfigurationVerdict(
                 use, "will break", "configuration gone", reason, remedy, "KIP-724"
             )
         else:
-            reason = f"{what}, which Kafka {release} accepts without effect; {since.last} has it"
+            reason = (
+                f"{what}, which Kafka {release} accepts but ignores; the last release that "
+                f"has it is {since.last}"
+            )
             yield ConfigurationVerdict(
                 use, "will do nothing", "configuration without effect", reason, remedy, ""
             )
@@ -114,7 +117,9 @@ def judge(
     """
     release = catalog().final_release(release)
     if conduct.role != "client":
-        reason = f"it sends what only a {conduct.role} sends, and is upgraded with the brokers"
+        reason = (
+            f"it sends requests that only a {conduct.role} sends, and is upgraded with the brokers"
+        )
         return [_whole(conduct, release, UseVerdict("not judged", conduct.role, reason))]
     findings = [
         *_about_versions(party, conduct, release, brokers),
@@ -136,7 +141,10 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
     seen_us = max(use.last_us for use in conduct.uses) - min(use.first_us for use in conduct.uses)
     span = f"{spread} in {_lasting(seen_us)}"
     lacking = "".join(f"; {fallback}" for fallback in _lacking(party, conduct, release))
-    reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates"
+    reason = (
+        f"Kafka {release} reads every version of {apis} that the client used, or the client "
+        "negotiates"
+    )
     return UseVerdict("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
 
 
@@ -249,12 +257,14 @@ def _too_old(use: Use) -> UseVerdict:
         reason = f"{NEVER_ASKED}{offers}"
         return UseVerdict("will break", "never asked", reason)
     if use.offered is not None and use.offered.highest > use.version:
-        reason = f"the broker offered {use.offered}, so the client or a setting is the limit"
+        reason = (
+            f"the broker offered {use.offered}, so the client or one of its settings sets the limit"
+        )
         return UseVerdict("will break", "offered more", reason)
     if use.offered is None:
         reason = (
-            "the capture has no ApiVersions response of the broker, and no connection from its "
-            "start"
+            "the capture has neither an ApiVersions response from the broker nor the start of a "
+            "connection"
         )
         if use.asked != "unseen":
             reason = "it asked for ApiVersions, and the capture lacks the broker's response"
@@ -308,7 +318,7 @@ def _known(conduct: Conduct, release: str, fact: SoftwareFact) -> ClientFinding:
     verdict, what = fact.verdict, fact.what
     if not fact.certain:
         verdict = "cannot say"
-        what += "; the capture does not show whether the client uses that"
+        what += "; the capture does not show whether this applies to the client"
     use_verdict = UseVerdict(verdict, fact.id, what)
     return _whole(
         conduct,

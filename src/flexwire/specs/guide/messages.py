@@ -64,7 +64,7 @@ class Support:
         """The latest of these releases in words, even if no release has the version yet."""
         if self.runs:
             return self.runs[-1][-1]
-        return f"none yet, first after {self.after}" if self.after else "none known"
+        return f"none yet, but one after {self.after}" if self.after else "none known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,10 @@ def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
 
 def _numbers(spec: MessageSpec) -> tuple[int, ...]:
     if len(spec.valid_versions) > MOST_VERSIONS:
-        reason = f"more than {MOST_VERSIONS} versions, of which a guide compares any two"
+        reason = (
+            f"the message has more than {MOST_VERSIONS} versions, too many for a guide, which "
+            "compares all pairs of versions"
+        )
         raise SpecError(reason, source=spec.source or spec.name)
     return tuple(spec.valid_versions)
 

@@ -70,7 +70,9 @@ class CharacterBudget:
         """Subtract the characters of a field. Raises `SpecError` if too few are left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
-            reason = f"its fields take more than {LARGEST:,} characters over all its versions"
+            reason = (
+                f"the fields of all its versions take more than {LARGEST:,} characters in total"
+            )
             raise SpecError(f"too large for a guide: {reason}", source=self.message)
 
 

@@ -281,5 +281,5 @@ def test_deprecated_requests_alone_are_said_to_be_all_that_was_seen(
     told = done.facts.request_logs
     assert told is not None
     assert (told.only_deprecated, told.timezone) == (True, "Europe/Berlin")
-    assert "Only requests of deprecated versions were seen" in done.report.read_text()
+    assert "Only requests with deprecated versions were seen" in done.report.read_text()
     assert done.facts.totals.frames == 4

@@ -141,7 +141,7 @@ ANSWER: Final = Answer(
     ),
     advice=(
         "Each run of `analyze --append` prints why it could not continue the connections of the "
-        "run before. Use the same broker options in all runs, and analyze the captures in "
+        "previous run. Use the same broker options in all runs, and analyze the captures in "
         "chronological order."
     ),
     row="two consecutive analyses",

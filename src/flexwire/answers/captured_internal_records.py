@@ -51,7 +51,7 @@ COLUMNS = (
     Column("transactional_id", pa.string(), "the transactional id that the record is about",
            "if the record is about no transaction", heading="Transactional id", is_about=True),
     Column("partitions", pa.int64(),
-           "the number of partitions of the topic in which such records were seen",
+           "the number of partitions of the topic in which these records were seen",
            heading="Partitions"),
     Column("records", pa.int64(),
            "the number of records, or the number of batches if they were not read",

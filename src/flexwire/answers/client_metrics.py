@@ -109,7 +109,7 @@ COLUMNS: Final = (
     Column("first_time", MOMENT, "when the first value was pushed"),
     Column("last_time", MOMENT, "when the last value was pushed"),
     Column("error", pa.string(), "why the pushes cannot be read", "if the pushes can be read",
-           heading="Why it cannot be read"),
+           heading="Why pushes cannot be read"),
 )  # fmt: skip
 
 

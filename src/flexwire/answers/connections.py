@@ -44,7 +44,7 @@ COLUMNS: Final = (
     Column("connections", pa.int64(), "its connections", heading="Connections"),
     Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
     Column("opened_per_minute", pa.float64(),
-           "``opened`` divided by the minutes of the whole capture"),
+           "``opened`` divided by the length of the whole capture in minutes"),
     Column("most_opened_per_minute", pa.int64(), (
         "the highest number of connections that were opened in one minute"
     ),

@@ -96,7 +96,7 @@ SLOWEST_COLUMNS: Final = (
     Column("time", MOMENT, "when this response was captured"),
     Column("throttled_us", pa.int64(),
            "how long the request waited because the broker had throttled the client; 0 if the "
-           "broker had not"),
+           "client was not throttled"),
 )  # fmt: skip
 
 _BY: Final = tuple(column.name for column in COLUMNS[:5])

@@ -46,15 +46,15 @@ _ENCODINGS: Final = {
     "number",
     "optional_buffers": "as in the first draft of KIP-482, in which a buffer with the optional "
     "fields comes first",
-    ERROR_TAGS: "with error codes and messages as tagged fields (KIP-636), which makes both "
-    "messages of an API with errors flexible",
+    ERROR_TAGS: "with error codes and error messages as tagged fields (KIP-636), which makes the "
+    "request and the response of an API with errors flexible",
 }
 # The encoding with which each encoding is compared, to compute the gain.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
-    ERROR_TAGS: "with error codes and messages as tagged fields than with KIP-482 alone: what "
-    "KIP-636 itself saves",
+    ERROR_TAGS: "with error codes and error messages as tagged fields than with KIP-482 alone: "
+    "what KIP-636 itself saves",
 }
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96

@@ -34,7 +34,7 @@ _IN_PARTS = "if tables have grown, and several analyses have read parts of a par
 _NO_BATCH = "if no batches were read, or only control batches"
 _OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
 _IS_WHOLE = "is_whole"
-_OLDER = "in tables of an analysis that did not measure this"
+_OLDER = "in tables from an analysis that did not measure this value"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
@@ -61,7 +61,7 @@ COLUMNS = (
     ), _NO_BATCH,
            heading="Batch, p50"),
     Column("p99_batch_bytes", _LONG, "99 % of the batches are no larger",
-           f"for fewer than {least_of(99)} batches, because it would equal the largest",
+           f"for fewer than {least_of(99)} batches, because this value would equal the largest",
            heading="Batch, p99"),
     Column("mean_record_bytes", _DOUBLE, "the mean size of a record without compression, in bytes",
            _NO_RECORD),
@@ -70,14 +70,14 @@ COLUMNS = (
            "in 64",
            _NO_RECORD, heading="Record, p50"),
     Column("p99_record_bytes", _LONG, "99 % of the records are no larger, with the same accuracy",
-           f"for fewer than {least_of(99)} records, because it would equal the largest",
+           f"for fewer than {least_of(99)} records, because this value would equal the largest",
            heading="Record, p99"),
     Column("tombstones", _LONG, "records with a key and a null value",
            heading="Tombstones"),
     Column("keyed_records", _LONG,
            "records with a key, without those of transactions that were aborted or had not ended"),
     Column("superseded_records", _LONG,
-           "records that a later record with the same key in the same partition supersedes; "
+           "records that are superseded by a later record with the same key in the same partition; "
            "compaction would remove them in time", _IN_PARTS),
     Column("superseded_bytes", _LONG, "the bytes of these records without compression", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "these records as a share of all records",

@@ -87,16 +87,16 @@ class RehearsalFacts:
 
         >>> gone = RefusedClient("4.4.0", "10.0.0.7", "a", ("Produce v2",), 1, 0, 0)
         >>> print(RehearsalFacts(("4.4.0",), 1, refused=(gone,), refused_count=1).outcome_sentence)
-        Afterwards 0 work again, 0 came back but were not seen to work, and 1 was not seen again.
+        Afterwards, 0 worked again, 0 came back but were not seen to work, and 1 was not seen again.
         """
         works, returned, gone = self.outcomes
         shown = (
             f"Of the {count(len(self.refused))} shown, "
             if len(self.refused) < self.refused_count
-            else "Afterwards "
+            else "Afterwards, "
         )
         return (
-            f"{shown}{count(works)} work{'s' * (works == 1)} again, {count(returned)} came back "
+            f"{shown}{count(works)} worked again, {count(returned)} came back "
             f"but {'was' if returned == 1 else 'were'} not seen to work, and {count(gone)} "
             f"{'was' if gone == 1 else 'were'} not seen again."
         )

@@ -185,7 +185,9 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
     gate: Gate = "metadata.version"
     source = "KAFKA-18601"
     if not levels:
-        reason = "no broker sent its finalized metadata.version, and no log with it was read"
+        reason = (
+            "no broker sent its finalized metadata.version, and no log that contains it was read"
+        )
         remedy = (
             "capture a client that asks for ApiVersions 3 or later, or run kafka-features describe"
         )

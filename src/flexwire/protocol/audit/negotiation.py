@@ -140,8 +140,8 @@ def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict |
 def _what_lacks(use: Use, release: str) -> tuple[str, str]:
     offered = stable_versions(use.api_key, release)
     if offered:
-        beginning = f"Kafka {release} offers {offered} of this API, and no release that speaks "
-        return f"{beginning}{use.version} speaks one of these", "no version in common"
+        beginning = f"Kafka {release} offers versions {offered} of this API, and no release reads "
+        return f"{beginning}both version {use.version} and one of these", "no version in common"
     if read_versions(use.api_key, release):
         return f"Kafka {release} offers this API only with {_UNSTABLE}=true", "API missing"
     return f"Kafka {release} does not have this API", "API missing"

@@ -280,7 +280,7 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     if negotiates(party, use):
         # The client sends the lower of the two maximum versions, and there is a common version.
         return None
-    newer = f"the version is newer than Kafka {release}"
+    newer = f"the version is newer than those of Kafka {release}"
     first = heeds_offers_from(party)
     if first and use.asked != "never":
         reason = f"{newer}, and before {first} it ignores which versions the broker offers"

@@ -136,7 +136,7 @@ def test_a_version_above_those_of_the_newest_release_will_come_after_it(message:
     raised = replace(given.spec, valid_versions=Versions(valid.lowest, valid.highest + 1))
     (told,) = own_messages({message: replace(given, spec=raised, by_version={})})
     *released, new = told.versions
-    assert new.support.latest == f"none yet, but one after {RELEASES[-1]}"
+    assert new.support.latest == f"none yet: the first comes after {RELEASES[-1]}"
     for one in released:
         assert one.support.after == ""
         assert one.support.latest == RELEASES[-1]
@@ -146,7 +146,7 @@ def test_pages_say_which_release_will_be_the_first() -> None:
     given = released_editions(RELEASES[-1])["HeartbeatRequest"]
     raised = replace(given.spec, valid_versions=Versions(0, 5))
     pages = render(own_messages({"Heartbeat": replace(given, spec=raised)}), "t", RELEASES)
-    assert f"none yet, but one after {RELEASES[-1]}" in unescape(pages["index.html"])
+    assert f"none yet: the first comes after {RELEASES[-1]}" in unescape(pages["index.html"])
     page = unescape(pages["api/Heartbeat.html"])
     newest = f"{RELEASES[-1]} has no HeartbeatRequest v5"
     assert f"none yet: {newest}, so a later release will be the first" in page

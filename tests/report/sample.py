@@ -334,7 +334,7 @@ AUDIT = Audit(
     cluster=(
         ClusterGate(
             "4.0.2", "topic configurations", "will break", "message.format.version",
-            "configuration blocks changes", "2 topics have it set, and 4.0.0 dropped it",
+            "configuration blocks changes", "2 topics have it set, and 4.0.0 no longer has it",
             names=("orders", "returns"), count=2, source="KAFKA-19851",
         ),
         ClusterGate("4.4.0", "metadata.version", "cannot say", "metadata.version", "not seen",

@@ -74,5 +74,7 @@ def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, st
     unseen = list(dict.fromkeys(gate.gate for gate in open_gates if gate.verdict == _NOT_SAID))
     if unseen:
         of = units.plural(len(unseen), "gate")
-        sentences.append((_NOT_SAID, f"The cluster: {of} not seen ({', '.join(unseen)})."))
+        sentences.append(
+            (_NOT_SAID, f"The cluster: nothing was seen about {of} ({', '.join(unseen)}).")
+        )
     return sentences

@@ -220,7 +220,7 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
         is_any_gone = True
         of_them = f"{users.count:,} {kind if users.count == 1 else kind + 's'}"
         have = "has" if users.count == 1 else "have"
-        reason = f"{of_them} {have} it set, and {since.first} dropped it"
+        reason = f"{of_them} {have} it set, and {since.first} no longer has it"
         verdict: AuditVerdict = "will do nothing"
         evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):
@@ -235,10 +235,15 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
     looked_at = seen.described.get(kind, 0)
     if seen.is_whole:
         what = "dynamic configurations" if kind == "broker" else "configurations"
-        reason = f"the log of the cluster's metadata sets no {what} of {kind}s that {release} lacks"
+        reason = (
+            f"the log of the cluster's metadata sets no {what} for {kind}s that {release} lacks"
+        )
     elif looked_at:
         many = f"{looked_at:,} {kind if looked_at == 1 else kind + 's'}"
-        reason = f"captured DescribeConfigs responses about {many} have none that {release} lacks"
+        reason = (
+            f"captured DescribeConfigs responses about {many} have no configuration that "
+            f"{release} lacks"
+        )
     else:
         reason = (
             f"neither a DescribeConfigs response about {kind}s nor the cluster's metadata was seen"

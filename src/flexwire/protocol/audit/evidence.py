@@ -267,7 +267,8 @@ _CLIENTS_LISTENER = "broker"
 # Requests that are on no client listener belong to brokers and controllers. The specs do not say to
 # which of them.
 _CONTROLLERS = {
-    4: "LeaderAndIsr: the controller tells brokers whom they lead and follow (ZooKeeper mode)",
+    4: "LeaderAndIsr: the controller tells brokers which partitions to lead or follow "
+    "(ZooKeeper mode)",
     5: "StopReplica: the controller stops replicas (ZooKeeper mode)",
     6: "UpdateMetadata: the controller tells brokers about all other brokers (ZooKeeper mode)",
     52: "Vote: one controller asks another for its vote (KIP-595)",

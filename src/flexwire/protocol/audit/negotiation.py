@@ -116,7 +116,7 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
         return UseVerdict("will break", evidence, reason)
     first = heeds_offers_from(party)
     if first:
-        reason = f"before {first} it ignores which versions the broker offers"
+        reason = f"before {first}, it ignores the versions that the broker offers"
         reason = f"{lacks}, and {reason}, so it sends the request anyway"
         return UseVerdict("will break", evidence, reason)
     if missing_api is not None:
@@ -140,8 +140,11 @@ def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict |
 def _what_lacks(use: Use, release: str) -> tuple[str, str]:
     offered = stable_versions(use.api_key, release)
     if offered:
-        beginning = f"Kafka {release} offers versions {offered} of this API, and no release reads "
-        return f"{beginning}both version {use.version} and one of these", "no version in common"
+        reason = (
+            f"Kafka {release} offers versions {offered} of this API, and no release reads both "
+            f"version {use.version} and one of these"
+        )
+        return reason, "no version in common"
     if read_versions(use.api_key, release):
         return f"Kafka {release} offers this API only with {_UNSTABLE}=true", "API missing"
     return f"Kafka {release} does not have this API", "API missing"

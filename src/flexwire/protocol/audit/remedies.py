@@ -120,8 +120,11 @@ def _upgrade(party: Party, use: Use, release: str) -> tuple[list[str], str]:
         return [f"upgrade {party.software_name} to a release that {speaks}"], ""
     libraries = (other for other in LIBRARIES if other.works_from)
     first = ", ".join(f"{_short(other.library)} {other.works_from}" for other in libraries)
-    these = f"upgrade the client to one of these releases, or to a newer one: {first}"
-    return [f"{these}; the release must be one that {speaks}"], ""
+    upgrade = (
+        f"upgrade the client to one of these releases, or to a newer one: {first}; the release "
+        f"must be one that {speaks}"
+    )
+    return [upgrade], ""
 
 
 def _short(library: str) -> str:

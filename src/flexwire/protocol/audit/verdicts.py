@@ -283,7 +283,7 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     newer = f"the version is newer than those of Kafka {release}"
     first = heeds_offers_from(party)
     if first and use.asked != "never":
-        reason = f"{newer}, and before {first} it ignores which versions the broker offers"
+        reason = f"{newer}, and before {first}, it ignores the versions that the broker offers"
         return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
         reason = f"{newer}, and {NEVER_ASKED}"

@@ -64,7 +64,7 @@ class Support:
         """The latest of these releases in words, even if no release has the version yet."""
         if self.runs:
             return self.runs[-1][-1]
-        return f"none yet, but one after {self.after}" if self.after else "none known"
+        return f"none yet: the first comes after {self.after}" if self.after else "none known"
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def test_connections_of_the_audit_are_those_of_the_capture(facts: Facts) -> None
     assert sum(parties.values()) + silent == facts.totals.connections
     assert told in render(facts)
     every = sum(one.connections for one in facts.clients)
-    shared = [one for one in footnotes.about_clients(facts) if "connections of all rows" in one]
+    shared = [one for one in footnotes.about_clients(facts) if "The rows add up to" in one]
     assert bool(shared) == (every > facts.totals.connections)
     if shared:
         assert numbers(shared[0]) == [every, facts.totals.connections]
@@ -161,7 +161,7 @@ def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
     first, *_ = AUDIT.newest
     told = footnotes.newest_sentence(first, 20_000)
     assert "of 16,000 requests (25 %) use the newest version of their API that Kafka 4.0.2" in told
-    assert "1 of 5 clients send nothing older" in told
+    assert "1 of 5 clients send no older versions" in told
     assert "The other 4,000 of 20,000 requests do not count here" in told
     assert "The other" not in footnotes.newest_sentence(first, 16_000)
     none = NewestShare("4.4.0", 0, 0, 0, 0)

@@ -442,7 +442,7 @@ def test_what_a_boundary_cost_is_counted(cut: Asked, tables: Grown) -> None:
     assert rows[1]["before"] == rows[0]["analysis"] != rows[0]["before"]
     [note] = boundary_notes(cut.tables)
     assert note.startswith(
-        "2 connections go on from one analysis to the next. The cut separated 2 "
+        "2 connections continue from one analysis to the next. The cut separated 2 "
     )
     assert boundary_notes(tables.grown.tables) == boundary_notes(tables.whole.tables) == ()
     unpaired = cut.tables.frames.where("outcome = 'unpaired'").count()

@@ -122,9 +122,9 @@ def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
         return ()
     rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()
     connections, unanswered, unpaired, early = rows[0]
-    go = "goes" if connections == 1 else "go"
+    go = "continues" if connections == 1 else "continue"
     note = (
-        f"{plural(connections, 'connection')} {go} on from one analysis to the next. The cut "
+        f"{plural(connections, 'connection')} {go} from one analysis to the next. The cut "
         f"separated {plural(unanswered, 'request')} and {plural(unpaired, 'response')}, and "
         f"{human_bytes(early)} of frames. The answer {ANSWER.name} lists them by analysis."
     )

@@ -64,7 +64,7 @@ COLUMNS = (
            heading="First"),
     Column("last_time", _TIME, "the last", "if ``first_time`` is null", heading="Last"),
     Column("error", pa.string(), "why one of the records cannot be read",
-           "if the pushes can be read", heading="Why not read"),
+           "if all records can be read", heading="Why not read"),
 )  # fmt: skip
 
 

@@ -167,7 +167,7 @@ def test_what_is_no_spec_is_refused_by_its_path(tmp_path: Path) -> None:
     binary.write_bytes(b'{"name": "\xff"}')
     assert refused(binary) == f"{binary}: not UTF-8 at byte 10"
     binary.write_bytes(b"[]")
-    assert refused(binary) == f"{binary}:1:1: the spec is an object, got an array"
+    assert refused(binary) == f"{binary}:1:1: the spec must be an object, got an array"
     pipe = tmp_path / "loop.json"
     pipe.symlink_to(pipe)
     assert "no such file or directory" in refused(os.fspath(pipe))

@@ -137,7 +137,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
     assert [(one.source, one.rule, one.message) for one in found] == [
         ("HEAD:clients/Large.json", "TEXT_NOT_JSON", "larger than 1 MiB, the limit for a spec"),
         ("HEAD:clients/Largest.json", "TEXT_NOT_JSON", "expected a value, got the end of the text"),
-        ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec is an object, got an array"),
+        ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec must be an object, got an array"),
     ]
     # The directory on disk has the same files, and one that was changed since.
     monkeypatch.chdir(tmp_path)

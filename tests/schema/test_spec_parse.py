@@ -210,7 +210,7 @@ def test_a_field_without_meaning_is_refused(spec: dict[str, Any], reason: str) -
         ({"apiKey": 70000}, "is an int16, got '70000'"),
         ({"listeners": ["Broker"]}, "did you mean 'broker'?"),
         ({"listeners": [["broker"]]}, "is a scalar, got an array"),
-        ({"fields": [None]}, "the field is an object, got null"),
+        ({"fields": [None]}, "the field must be an object, got null"),
         ({"commonStructs": [{"name": "S", "fields": []}]}, "structure S has no 'versions'"),
         ({"about": "text"}, "unknown key 'about'"),
     ],

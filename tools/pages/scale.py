@@ -125,15 +125,15 @@ def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
         ("time of the fold of each analysis", f"{fold / analyses / 60:,.0f} minutes"),
         (
             (
-                "brokers whose captures one task can survey in time, "
-                "if captures show the same connections"
+                "brokers whose captures one task can survey within the hour, "
+                "if several captures show the same connections"
             ),
             f"{large:,.0f} with large frames, {small:,.0f} with small ones",
         ),
         (
             (
-                f"brokers whose captures {MOST_SHARES} tasks can survey in time, "
-                "if captures show the same connections"
+                f"brokers whose captures {MOST_SHARES} tasks can survey within the hour, "
+                "if several captures show the same connections"
             ),
             f"{divided:,.0f} with large frames, {divided_small:,.0f} with small ones",
         ),

@@ -259,8 +259,9 @@ def analyze(
     On a cluster, all machines must have flexwire, and must see the captures and OUT under the same
     paths. docs/cluster.md describes how to do this.
 
-    With --port or --broker, a connection is Kafka if one of its ends is named there. Otherwise it
-    is Kafka if some of its bytes can be read as Kafka's protocol. Others are only listed.
+    With --port or --broker, only connections with such an end count as Kafka. Without these
+    options, a connection counts as Kafka if some of its bytes can be read as the Kafka protocol.
+    All other connections are only listed.
 
     A finished analysis replaces an earlier output in OUT as a whole. If an analysis fails, the
     earlier output does not change. tables/_SUCCESS exists once the tables are complete. On this
@@ -292,7 +293,7 @@ def analyze(
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
         # The default answers are only a part of the report, but the user asked for these ones.
-        raise AnalysisError(f"{len(analysis.facts.unanswered)} of the answers asked for failed")
+        raise AnalysisError(f"{len(analysis.facts.unanswered)} of the requested answers failed")
 
 
 def _formats(

@@ -251,9 +251,9 @@ _FIELD_OPTIONS = {
             multiple=True,
             metavar="NUMBER=VALUE",
             callback=_parsed_tags,
-            help="Add this tagged field to the header of each request. VALUE is a text or "
-            "hex:DIGITS. In a text, the tap replaces {client}, {connection} and {trace_id} "
-            "by their values.",
+            help="Add this tagged field to the header of each request. VALUE is a string, or "
+            "hex:DIGITS for bytes. In a string, the tap replaces {client}, {connection} and "
+            "{trace_id} with their values.",
         ),
         click.option(
             "--request-limit",

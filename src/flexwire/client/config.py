@@ -44,7 +44,8 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
             properties[_plain(key)] = _plain(value)
         except ValueError:
             raise ClientConfigError(
-                f"{source}:{number}: expected \\u and four hex digits, of whole characters"
+                f"{source}:{number}: expected \\u and four hex digits, and both halves of a "
+                "surrogate pair"
             ) from None
     return properties
 

@@ -45,7 +45,7 @@ class Members:
         self._is_object = isinstance(node, JsonObject)
         if not isinstance(node, JsonObject):
             at = text.position(node.offset)
-            text.refuse("VALUE_INVALID", f"{what} is an object, got {_got(node)}", at, at)
+            text.refuse("VALUE_INVALID", f"{what} must be an object, got {_got(node)}", at, at)
             return
         for key, member in node.members.items():
             present = not (

@@ -45,9 +45,9 @@ def _filtered(command: Callable[..., None]) -> Callable[..., None]:
 def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     """Show a CAPTURE in the terminal: connections, frames, and fields with their bytes.
 
-    Press Enter on a connection to see its frames. Choose a frame to see its fields. Tab goes to the
-    next pane, a shows all connections again, n and p show the next and the previous 2,000 frames, f
-    changes the filter, and q ends. Credentials are withheld.
+    Press Enter on a connection to see its frames. Choose a frame to see its fields. Press Tab for
+    the next pane, 'a' to show all connections again, 'n' or 'p' for the next or previous 2,000
+    frames, 'f' to change the filter, and 'q' to quit. Credentials are withheld.
 
     The command keeps 20,000 frames. The last line counts the other frames, and --skip shows them.
     """

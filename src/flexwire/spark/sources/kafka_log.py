@@ -355,7 +355,10 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # The logs that existed when a query that ends by itself started.
         self._last: dict[Partition, int] | None = None
         for name in options.not_for_streams:
-            raise ArgumentError(f"a stream cannot use {name}: it has no end and one replica")
+            raise ArgumentError(
+                f"a stream cannot use {name}: a stream has no end, and reads one replica of each "
+                "partition"
+            )
         if options.per_trigger is not None and ReadMaxRows is None:
             raise ArgumentError("maxOffsetsPerTrigger needs PySpark 4.2 or later")
 
